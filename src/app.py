@@ -22,8 +22,9 @@ from src.core import Core
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.failure_log import FailureLog
-from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
+from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
+from src.queue.job_repo import JobRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
@@ -47,12 +48,10 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         ConfigError: The token is wrong, or the HTTP port is taken.
     """
     async with _open_bot(core) as (bot, identity, queue):
-        dead_jobs, reminders = _register_tasks(core, bot, identity, queue)
+        reminders = _register_tasks(core, bot, identity, queue)
         workers = Workers(
             queue,
-            AdvisoryLock(core.dsn, WORKER_LOCK),
-            AdvisoryLock(core.dsn, TRIAL_LOCK),
-            dead_jobs,
+            DeadJobs(queue, core.client, core.metrics),
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
@@ -64,10 +63,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         watch = WebhookWatch(bot, intake, url) if webhook and url else None
         http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
-        await workers.register_presence()
         await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), _serve(http, listener), reminders.plan_now(),
+            _serve(http, listener), workers.run(), reminders.plan_now(),
             FailureLog(core.client).run(), _prepare_readers(core),
         ]  # fmt: skip
         if receive:
@@ -78,8 +76,8 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
             jobs.append(receiver.Poller(bot, intake, lock).run())
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
-        jobs.append(_log_start(workers.opened, started))
-        await _run_until(shutdown.drain(), jobs, workers, http)
+        logger.info("started", extra=started)
+        await _run_until(shutdown.drain(), jobs, http)
 
 
 async def _warm_up(core: Core) -> None:
@@ -95,17 +93,13 @@ async def _prepare_readers(core: Core) -> None:
     await core.prepare_readers()
 
 
-async def _log_start(opened: asyncio.Event, fields: dict[str, Any]) -> None:
-    await opened.wait()
-    logger.info("started", extra=fields)
-
-
 @asynccontextmanager
 async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, updates.BotIdentity, App]]:
     core.servers.start()
     bot = setup.build_bot(core.settings, core.metrics)
     try:
         identity = await _fetch_identity(bot)
+        await core.client.run(JobRepository(core.client).delete_dead_workers)
         async with build_queue(core.dsn).open_async() as queue:
             yield bot, identity, queue
     finally:
@@ -114,9 +108,8 @@ async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, updates.BotIdentity,
 
 def _register_tasks(
     core: Core, bot: Bot, identity: updates.BotIdentity, queue: App
-) -> tuple[DeadJobs, ReminderTasks]:
+) -> ReminderTasks:
     """Register all tasks in the queue; return those that a start uses as well."""
-    dead_jobs = DeadJobs(core.client, core.metrics)
     delivery = Delivery(bot, partial(handlers.move_group, core))
     dispatcher = setup.build_dispatcher(core, delivery, identity)
     UpdateTasks(core, dispatcher, delivery).register(queue)
@@ -125,7 +118,7 @@ def _register_tasks(
     Housekeeping(core).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
-    return dead_jobs, reminders
+    return reminders
 
 
 def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
@@ -221,11 +214,13 @@ async def _announce(bot: Bot, core: Core) -> None:
 
 
 async def _run_until(
-    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], workers: Workers, http: HttpServer
+    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], http: HttpServer
 ) -> None:
-    """Run the jobs concurrently; on ``stop``, or when one fails, drain the workers and end."""
+    """Run the jobs concurrently; on ``stop``, or when one fails, drain the workers and end.
+
+    The HTTP server, which drains by itself, is the first of the jobs.
+    """
     tasks = [asyncio.ensure_future(job) for job in jobs]
-    others = tasks[2:]  # all but the workers and the HTTP server, which drain
     stopped = asyncio.ensure_future(stop.wait())
     pending: set[asyncio.Future[Any]] = {*tasks, stopped}
     failed: BaseException | None = None
@@ -233,9 +228,8 @@ async def _run_until(
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         failed = next((task.exception() for task in done if task.exception()), None)
     logger.info("stopping: finishing the turns that are under way")
-    for task in (*others, stopped):
+    for task in (*tasks[1:], stopped):
         task.cancel()
-    workers.stop()
     http.stop()
     await asyncio.gather(*tasks, stopped, return_exceptions=True)
     logger.info("stopped")

@@ -45,9 +45,9 @@ ROWS_OF_OWNER = {
     "checkpoint_writes": _QUESTIONS,
     "telegram_updates": "chat_id = %(owner)s AND thread_id = %(thread)s",
     "job_deaths": (
-        "update_id IN (SELECT id FROM telegram_updates"
-        " WHERE chat_id = %(owner)s AND thread_id = %(thread)s)"
-        f" OR {_CONVERSATIONS}"
+        "job_id IN (SELECT j.id FROM procrastinate_jobs j"
+        " JOIN telegram_updates u ON u.id = (j.args ->> 'update')::bigint"
+        " WHERE u.chat_id = %(owner)s AND u.thread_id = %(thread)s)"
     ),
     "batch_requests": _CONVERSATIONS,
     "model_usage": _OWN,
@@ -82,9 +82,13 @@ NOBODYS = frozenset(
 
 # The record that a process leaves when it died while handling an owner's newest update.
 DEATH = """
-INSERT INTO job_deaths (work, task, queue, update_id)
-SELECT 'job of update ' || max(id), 'handle_update', 'turns', max(id)
-FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
+WITH job AS (
+    INSERT INTO procrastinate_jobs (queue_name, task_name, status, args)
+    SELECT 'people', 'handle_update', 'failed', jsonb_build_object('update', max(id))
+    FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
+    RETURNING id
+)
+INSERT INTO job_deaths (job_id, deaths, put_aside_at) SELECT id, 3, now() FROM job
 """
 
 # A running batch job with one request of an owner.

@@ -104,7 +104,6 @@ class TelegramOrigin:
         update: Row id of the stored update that brought it. The message is stored only while the
             update waits, so an erasure in the middle of a turn is final.
         revision: Revision of that update when it was read; if it changed since, it is read again.
-        job: The job that handles the update, and ends with it.
         file_id: Telegram's file id of a picture that is described.
     """
 
@@ -116,7 +115,6 @@ class TelegramOrigin:
     mentions: tuple[tuple[int, str], ...] = ()
     update: int | None = None
     revision: int = 0
-    job: int | None = None
     file_id: str | None = None
 
     def columns(self) -> dict[str, Any]:

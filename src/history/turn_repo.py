@@ -13,7 +13,7 @@ from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
 from src.pg.client import Repository, Transaction, storable
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
-from src.queue.update_repo import FINISH_JOB, UpdateOutcome
+from src.queue.update_repo import UpdateOutcome
 
 # Questions of an answer: erase everything; which of two facts is right, open or closed.
 Asks = Literal["erase_all", "conflict", "conflict_over"]
@@ -246,15 +246,14 @@ SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
         SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
         WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
 
-# Mark the answer as delivered, finish its update and the update's job: one statement, right after
-# sending. A process killed before that sends the answer again. The commit is synchronous: nothing
-# would finish a job that a crash of PostgreSQL brought back.
+# Mark the answer as delivered and its update as handled: one statement, right after sending. A
+# process killed before that sends the answer again.
 UPDATE_DELIVERED = f"""
 WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
                         sent_message_ids = {SENT_IDS}
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
-), finished AS ({FINISH_JOB})
+)
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}',
                             first_word_at = %(first_word_at)s
 WHERE id = %(update)s
@@ -396,18 +395,17 @@ class TurnRepository(Repository):
         parameters = {"conversation_id": conversation_id, "calls": calls}
         return self._first(float, SELECT_BUDGET_PAUSE, parameters)
 
-    def mark_delivered(  # noqa: PLR0913  (columns of two rows, and the job)
+    def mark_delivered(
         self,
         conversation_id: UUID,
         answer_id: int,
         *,
         parts: int = 1,
         update: int | None = None,
-        job: int | None = None,
         sent: Sequence[int] = (),
         first_word_at: datetime | None = None,
     ) -> None:
-        """Mark the answer as delivered, and finish its update and the update's job.
+        """Mark the answer as delivered and its update as handled.
 
         Args:
             conversation_id: The conversation.
@@ -415,14 +413,13 @@ class TurnRepository(Repository):
             parts: Number of its Telegram messages.
             update: Row id of the stored update; with one the memory's job is deferred too, unless
                 one waits.
-            job: The job of that update.
             sent: Ids of the Telegram messages that arrived just now.
             first_word_at: When the first word of a streamed answer arrived.
         """
         outcome: UpdateOutcome = "done"
         parameters = {
             "conversation_id": conversation_id, "answer_id": answer_id, "parts": parts,
-            "update": update, "job": job, "outcome": outcome, "sent": list(sent),
+            "update": update, "outcome": outcome, "sent": list(sent),
             "first_word_at": first_word_at,
         }  # fmt: skip
         try:

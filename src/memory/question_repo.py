@@ -16,7 +16,7 @@ from src.history import conversation_repo, turn_repo
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
-from src.queue.job_repo import COMMANDS_QUEUE
+from src.queue.job_repo import CONTROL_QUEUE
 
 # Questions about these messages; also a step of edits and of forgetting.
 DELETE_QUESTIONS = """
@@ -282,7 +282,7 @@ class QuestionRepository(Repository):
         """
         parameters: dict[str, Any] = {
             **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}"),
-            "changes": changes.as_row(), "queue": COMMANDS_QUEUE, "task": SHOW_ENDING,
+            "changes": changes.as_row(), "queue": CONTROL_QUEUE, "task": SHOW_ENDING,
         }  # fmt: skip
 
         def work(transaction: Transaction) -> None:

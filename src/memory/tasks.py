@@ -16,7 +16,7 @@ from src.base.errors import PostponedError, TransientError
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
-from src.queue.job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
+from src.queue.job_repo import BACKGROUND_QUEUE, INDEX_MESSAGES
 from src.queue.workers import BackOff, retry_delay, schedule
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
+SLOW_PRIORITY = -1  # of jobs that wait for models: the others of their queue go first
 MAX_WAITS = 12  # for a flood to end, or for silence
 
 
@@ -38,20 +39,23 @@ class MemoryTasks:
 
     def register(self, app: App) -> None:
         """Register the tasks and their schedules, under the names of the stored jobs."""
-        for name, queue, work in (
-            (INDEX_MESSAGES, MEMORY_QUEUE, self.index_messages),
-            (EMBED_DOCUMENTS, MEMORY_QUEUE, self.embed_documents),
-            (DIGEST_CONVERSATION, DIGEST_QUEUE, self.digest_conversation),
-            (REEMBED, DIGEST_QUEUE, self.reembed),
-            (CONSOLIDATE, DIGEST_QUEUE, self.consolidate),
+        queue = BACKGROUND_QUEUE
+        for name, priority, work in (
+            (INDEX_MESSAGES, 0, self.index_messages),
+            (EMBED_DOCUMENTS, 0, self.embed_documents),
+            (DIGEST_CONVERSATION, SLOW_PRIORITY, self.digest_conversation),
+            (REEMBED, SLOW_PRIORITY, self.reembed),
+            (CONSOLIDATE, SLOW_PRIORITY, self.consolidate),
         ):
-            task = app.task(name=name, queue=queue, pass_context=True, retry=BackOff())
+            task = app.task(
+                name=name, queue=queue, priority=priority, pass_context=True, retry=BackOff()
+            )
             task(partial(_run, work))
-        for name, cron, queue, periodic in (
-            ("remember_missed", "* * * * *", MEMORY_QUEUE, partial(self.remember_missed, app)),
-            ("read_batches", "* * * * *", DIGEST_QUEUE, self.read_batches),
-            ("delete_unused_vectors", "43 * * * *", MEMORY_QUEUE, self.delete_unused_vectors),
-            ("begin_consolidation", "11 3 * * *", MEMORY_QUEUE, partial(_defer, app, CONSOLIDATE)),
+        for name, cron, periodic in (
+            ("remember_missed", "* * * * *", partial(self.remember_missed, app)),
+            ("read_batches", "* * * * *", self.read_batches),
+            ("delete_unused_vectors", "43 * * * *", self.delete_unused_vectors),
+            ("begin_consolidation", "11 3 * * *", partial(_defer, app, CONSOLIDATE)),
         ):
             schedule(cron, app, queue, name, periodic)
 

@@ -125,12 +125,11 @@ def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Chec
 def describe_job(job: dead_jobs.QuarantinedJob) -> str:
     """Describe a quarantined job by ids and times, without texts of users."""
     ids = [
-        f"job {job.job_id}",
         f"chat {job.chat_id}" if job.chat_id else "",
         f"conversation {job.conversation_id}" if job.conversation_id else "",
     ]
     return (
-        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, ids))}; "
+        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, ids)) or 'all owners'}; "
         f"{job.deaths} deaths, put aside since {job.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     )
 

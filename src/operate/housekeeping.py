@@ -9,7 +9,7 @@ from src.core import Core
 from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
 from src.pg.records_repo import RecordsRepository
-from src.queue.job_repo import HOUSEKEEPING_QUEUE
+from src.queue.job_repo import BACKGROUND_QUEUE
 from src.queue.workers import schedule
 from src.reminders.reminder_repo import ReminderRepository
 
@@ -32,11 +32,11 @@ class Housekeeping:
 
     def register(self, app: App) -> None:
         """Register the tasks and their schedules in the queue."""
-        schedule("* * * * *", app, HOUSEKEEPING_QUEUE, "recover_jobs", self.recover_jobs)
-        schedule("17 * * * *", app, HOUSEKEEPING_QUEUE, "prune", partial(self.prune, app))
-        schedule("* * * * *", app, HOUSEKEEPING_QUEUE, "purge_forgotten", self.purge_forgotten)
-        schedule("37 * * * *", app, HOUSEKEEPING_QUEUE, "delete_aged", self.delete_aged)
-        schedule("47 * * * *", app, HOUSEKEEPING_QUEUE, "expire_questions", self.expire_questions)
+        schedule("* * * * *", app, BACKGROUND_QUEUE, "recover_jobs", self.recover_jobs)
+        schedule("17 * * * *", app, BACKGROUND_QUEUE, "prune", partial(self.prune, app))
+        schedule("* * * * *", app, BACKGROUND_QUEUE, "purge_forgotten", self.purge_forgotten)
+        schedule("37 * * * *", app, BACKGROUND_QUEUE, "delete_aged", self.delete_aged)
+        schedule("47 * * * *", app, BACKGROUND_QUEUE, "expire_questions", self.expire_questions)
 
     async def recover_jobs(self) -> None:
         """Queue updates whose job is lost."""

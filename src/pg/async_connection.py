@@ -1,4 +1,4 @@
-"""Asyncio connections (psycopg) for the job queue."""
+"""Asyncio connections (psycopg) for LangGraph's checkpoints."""
 
 import asyncio
 import os
@@ -15,8 +15,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from src.pg import connection as shared
 
-# procrastinate waits for its statements without a timeout. Here each wait has a deadline, after
-# which the socket is shut down; psycopg then reports a lost connection, which workers survive.
+# The checkpointer waits for its statements without a timeout. Here each wait has a deadline, after
+# which the socket is shut down; psycopg then reports a lost connection.
 
 T = TypeVar("T")
 
@@ -52,13 +52,7 @@ class QueueConnection(AsyncConnection[Any]):
             raise psycopg.OperationalError(str(shared.connect_failure(error))) from None
 
     async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Wait for the server until the deadline; waiting for notifications has none.
-
-        Their interval is raised: psycopg would wake up ten times a second to check for an
-        interruption, which asyncio reports anyway.
-        """
-        if getattr(gen, "__name__", "") == "notifies":
-            return await super().wait(gen, *args, **{**kwargs, "interval": WAIT_SECONDS})
+        """Wait for the server until the deadline."""
         began = time.monotonic()
         timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._give_up, began)
         try:
@@ -88,12 +82,12 @@ class QueueConnection(AsyncConnection[Any]):
 
 async def limit(connection: AsyncConnection[Any]) -> None:
     """Apply the ordinary limits to a new connection."""
-    await connection.set_autocommit(True)  # each of procrastinate's statements is a transaction
+    await connection.set_autocommit(True)  # each statement is a transaction
     await connection.execute(shared.SET_LIMITS, {**shared.ORDINARY.columns(), "is_local": False})
 
 
 def queue_pool(**options: Any) -> AsyncConnectionPool[Any]:
-    """Return a pool for procrastinate that checks only connections in doubt."""
+    """Return a pool that checks only connections in doubt."""
     return AsyncConnectionPool(**{**options, "check": _check_connection})
 
 

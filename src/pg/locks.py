@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Collection
-from contextlib import suppress
 from uuid import UUID
 
 from psycopg2.extensions import connection as Connection
@@ -172,8 +171,6 @@ def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[U
 
 
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
-WORKER_LOCK = 7_361_202  # first key of the lock "a worker lives"
-TRIAL_LOCK = 7_361_203  # first key of the lock "a process closes its queues to try suspects"
 PROOF_SECONDS = 5.0  # without an answer, after which a connection needs proof that it lives
 IDLE_SECONDS = 20  # without a statement, after which the server ends the session
 
@@ -200,27 +197,12 @@ class AdvisoryLock:
         self._busy = threading.RLock()
 
     def try_exclusive(self) -> bool:
-        """Take the lock exclusively; return False if another session holds it in any mode.
+        """Take the lock exclusively; return False if another session holds it.
 
         Raises:
             StorageUnavailableError: No connection.
         """
         return self._query("SELECT pg_try_advisory_lock(%s, %s)")
-
-    def try_shared(self) -> bool:
-        """Take the lock in shared mode; return False if another session holds it exclusively."""
-        return self._query("SELECT pg_try_advisory_lock_shared(%s, %s)")
-
-    def take_shared(self) -> None:
-        """Take the lock in shared mode, waiting while another session holds it exclusively."""
-        while True:
-            with suppress(StorageTimeoutError):  # of one statement; the wait itself has no limit
-                self._query("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
-                return
-
-    def leave_exclusive(self) -> None:
-        """Release the exclusive lock; a shared one taken meanwhile stays."""
-        self._query("SELECT pg_advisory_unlock(%s, %s)")
 
     def is_connected(self) -> bool:
         """Return True if the connection holding the lock seems alive, without a round trip.

@@ -1,24 +1,21 @@
-"""Names of the queues, the job that indexes messages, and the heartbeats of workers.
+"""Names of the queues, the job that indexes messages, and the workers of dead processes.
 
-An update's queue is chosen when it is stored (``INSERT_UPDATES``).
+Each queue has a worker of its own in every process. An update's queue is chosen when it is stored
+(``INSERT_UPDATES``).
 """
 
 from src.base.errors import StorageRejectedError
 from src.pg.client import Repository
 
-TURNS_QUEUE = "turns"
-COMMANDS_QUEUE = "commands"  # and buttons
-BESIDE_QUEUE = "beside"  # turns of users with pending updates in other chats
-CONTROL_QUEUE = "control"  # interruptions
-HOUSEKEEPING_QUEUE = "housekeeping"
-MEMORY_QUEUE = "memory"  # indexing and embedding, for all owners together
-DIGEST_QUEUE = "digests"  # one job per conversation; slow, as it waits for models
-TRIAL_QUEUE = "quarantine"  # suspects, which run before the other queues open
-REMINDERS_QUEUE = "reminders"  # due within minutes; they wait for Telegram only
-
+PEOPLE_QUEUE = "people"  # turns
+# What waits for Telegram and never for a model: interruptions, commands, buttons, reminders.
+CONTROL_QUEUE = "control"
+BACKGROUND_QUEUE = "background"  # the memory's jobs and housekeeping
+REMINDER_PRIORITY = 1  # reminders precede what users do now, and interruptions (10) precede both
+APPLICATION_NAME = "pomni queue"  # of the connections of all workers
 
 INDEX_MESSAGES = "index_messages"
-INDEXING = {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
+INDEXING = {"queue": BACKGROUND_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
 UNIQUE_VIOLATION = "23505"
 
 # Defer one indexing job for all turns of the next two seconds, unless one is pending.
@@ -33,6 +30,14 @@ WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
 # Seconds since the latest heartbeat of any worker; NULL without workers.
 SELECT_HEARTBEAT = """
 SELECT extract(epoch FROM now() - max(last_heartbeat))::float8 FROM procrastinate_workers
+"""
+
+# Delete all workers if no process has a connection of the queue, so that all of them are dead.
+# Their jobs lose their worker, and are stalled from then on.
+DELETE_DEAD_WORKERS = """
+DELETE FROM procrastinate_workers WHERE NOT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = %(application)s)
 """
 
 
@@ -50,3 +55,12 @@ class JobRepository(Repository):
     def seconds_since_heartbeat(self) -> float | None:
         """Return the age of the latest heartbeat, or None without workers."""
         return self._first(lambda age: age, SELECT_HEARTBEAT)
+
+    def delete_dead_workers(self) -> int:
+        """Delete the workers of killed processes and return their number.
+
+        While a process with workers lives, none is deleted: a worker without a heartbeat is found
+        by ``get_stalled_jobs`` of procrastinate. Call it before the queue is opened, as its
+        connections would count.
+        """
+        return self._client.execute(DELETE_DEAD_WORKERS, application=APPLICATION_NAME)

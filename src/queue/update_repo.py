@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
 from src.base.owners import AnswerLength, Mode, Owner
@@ -65,8 +65,6 @@ class WaitingUpdate:
         zone_asked: True if the user's previous update made the bot ask for the time zone.
         has_reminders: True if the owner, or another topic of the group, has pending reminders.
         has_past: True if the owner has more in the search index than a usual prompt shows.
-        job: Id of the job that handles it and is finished together with it; None if the job is
-            finished separately.
     """
 
     id: int
@@ -92,12 +90,6 @@ class WaitingUpdate:
     zone_asked: bool = False
     has_reminders: bool = False
     has_past: bool = True
-    job: int | None = None
-
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> Self:
-        """Create one from a row of ``SELECT_WAITING`` as JSON, which ``FETCH_JOB`` returns."""
-        return cls(**{**row, "received_at": datetime.fromisoformat(row["received_at"])})
 
     @property
     def owner(self) -> Owner:
@@ -132,15 +124,13 @@ class NewerUpdates:
 
 # Store a batch of updates with their jobs, all or nothing. Updates of one chat (and topic) share a
 # lock, so they are handled in order of arrival; updates whose order does not matter share a lock
-# of their sender. The job that interrupts a running answer has no lock and a queue of its own.
+# of their sender. The job that interrupts a running answer has no lock.
 #
-# Commands, buttons and all updates without a model call have a queue and slots of their own. A
-# user with pending updates in another chat is served from a third queue, so that no user occupies
-# more than one slot of the first two. Each queue is served in rounds: a new update joins the next
-# round if others are pending, and a user's n-th pending update joins the n-th round from now.
-# Every round ends, so no user starves. The round is the job's (negative) priority, and never
-# smaller than the round of an earlier job under the same lock, as procrastinate would otherwise
-# take the later job first.
+# Interruptions, commands, buttons and all updates without a model call have a queue of their own,
+# whose slots turns cannot fill. Each pending update of the user lowers the priority by one: a
+# user's second message ranks behind the first one of another. The priority is never higher than
+# that of an earlier job under the same lock, as procrastinate would otherwise take the later job
+# first.
 INSERT_UPDATES = """
 WITH incoming AS (
     SELECT * FROM jsonb_to_recordset(%(updates)s::jsonb) AS u (
@@ -156,59 +146,34 @@ WITH incoming AS (
            media_group_id, payload
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
-    RETURNING id, update_id, kind IN ('message', 'media', 'edit') AS is_turn, served_as,
-              chat_id, thread_id, ARRAY[chat_id, thread_id] AS place, message_id
+    RETURNING id, update_id, kind, served_as, chat_id, thread_id, message_id
 ), wanted AS (
-    SELECT s.*, i.at_once, i.interrupts, i.draft_id,
+    SELECT s.*, i.interrupts, i.draft_id,
+           CASE WHEN s.kind IN ('message', 'media', 'edit') THEN 'people'
+                ELSE 'control' END AS queue,
            CASE WHEN s.chat_id IS NULL THEN NULL
                 WHEN i.at_once THEN format('person:%%s:%%s', %(bot_id)s, s.served_as)
                 ELSE format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id) END AS lock
     FROM stored s JOIN incoming i USING (update_id)
 ), people AS MATERIALIZED (
-    SELECT p.served_as, p.is_turn, w.waiting, w.first_place, w.last_place
-    FROM (SELECT DISTINCT served_as, is_turn FROM wanted) AS p CROSS JOIN LATERAL (
-        SELECT count(*) AS waiting, min(ARRAY[u.chat_id, u.thread_id]) AS first_place,
-               max(ARRAY[u.chat_id, u.thread_id]) AS last_place
-        FROM telegram_updates u
-        WHERE u.bot_id = %(bot_id)s AND u.served_as = p.served_as
-          AND (u.kind IN ('message', 'media', 'edit')) = p.is_turn AND u.handled_at IS NULL
-          AND u.received_at > now() - interval '1 day') AS w
-), queued AS (
-    SELECT w.*, p.waiting + row_number() OVER person - 1 AS before,
-           CASE WHEN w.at_once THEN 'commands'
-                WHEN least(p.first_place, min(w.place) OVER person) < w.place
-                     OR greatest(p.last_place, max(w.place) OVER person) > w.place THEN 'beside'
-                WHEN w.is_turn THEN 'turns' ELSE 'commands' END AS queue
-    FROM wanted w
-    JOIN people p ON p.served_as IS NOT DISTINCT FROM w.served_as AND p.is_turn = w.is_turn
-    WINDOW person AS (PARTITION BY w.served_as, w.is_turn ORDER BY w.id)
-), clocks AS (
-    SELECT q.queue, coalesce(served.round, first.round, 0)
-                    + (first.round IS NOT NULL)::int AS next_round
-    FROM unnest(ARRAY['turns', 'commands', 'beside']) AS q (queue)
-    LEFT JOIN LATERAL (
-        SELECT -priority AS round FROM procrastinate_jobs
-        WHERE queue_name = q.queue AND status = 'doing' ORDER BY priority LIMIT 1
-    ) AS served ON true
-    LEFT JOIN LATERAL (
-        SELECT -priority AS round FROM procrastinate_jobs
-        WHERE queue_name = q.queue AND status = 'todo' ORDER BY priority DESC LIMIT 1
-    ) AS first ON true
-), rounds AS (
-    SELECT q.*, greatest(
-               max(c.next_round + q.before) OVER (PARTITION BY q.lock ORDER BY q.id),
-               last.round) AS round
-    FROM queued q JOIN clocks c USING (queue)
-    LEFT JOIN LATERAL (
-        SELECT -priority AS round FROM procrastinate_jobs j
-        WHERE j.lock = q.lock AND j.status IN ('todo', 'doing')
-        ORDER BY j.priority, j.id DESC LIMIT 1
-    ) AS last ON true
+    SELECT p.served_as, count(u.id) AS pending
+    FROM (SELECT DISTINCT served_as FROM wanted) AS p
+    LEFT JOIN telegram_updates u
+        ON u.bot_id = %(bot_id)s AND u.served_as = p.served_as AND u.handled_at IS NULL
+           AND u.received_at > now() - interval '1 day'
+    GROUP BY p.served_as
+), ranked AS (
+    SELECT w.*, 1 - p.pending - row_number() OVER (
+               PARTITION BY w.served_as ORDER BY w.id) AS priority
+    FROM wanted w JOIN people p ON p.served_as IS NOT DISTINCT FROM w.served_as
 ), jobs AS (
     SELECT r.id, 1 AS part, r.queue, 'handle_update' AS task,
-           -least(r.round, 2147483647)::int AS priority, r.lock,
+           least(min(r.priority) OVER (PARTITION BY r.lock ORDER BY r.id),
+                 earlier.priority)::int AS priority, r.lock,
            jsonb_build_object('update', r.id, 'message_id', r.message_id) AS args
-    FROM rounds r
+    FROM ranked r LEFT JOIN LATERAL (
+        SELECT min(j.priority) AS priority FROM procrastinate_jobs j
+        WHERE j.lock = r.lock AND j.status IN ('todo', 'doing')) AS earlier ON true
     UNION ALL
     SELECT w.id, 0, 'control', 'interrupt_turn', 10, NULL,
            jsonb_build_object(
@@ -225,7 +190,7 @@ WITH incoming AS (
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 """
 
-# An unhandled update with its owner's settings and the kind of the next update of its chat: in a
+# An unhandled update, or one whose job is put aside, with its owner's settings and the kind of the next update of its chat: in a
 # flood, an answer is prepared for the last message only.
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
@@ -251,27 +216,9 @@ FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0
 LEFT JOIN user_settings s ON s.owner_id = o.id
-WHERE u.id = %(update)s AND u.handled_at IS NULL
+WHERE u.id = %(update)s
+  AND CASE WHEN %(put_aside)s THEN u.outcome = 'put aside' ELSE u.handled_at IS NULL END
 """
-
-# The same for an update whose job is quarantined because it killed its process.
-SELECT_QUARANTINED = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
-
-# The update of a fetched job. OFFSET 0 keeps the planner from pulling the query up into the join:
-# it would compute it for all unhandled updates when its statistics say that there are none.
-SELECT_OF_JOB = SELECT_WAITING.replace("%(update)s", "(j.args ->> 'update')::bigint") + "OFFSET 0"
-
-# Fetch a job together with its update. The update is as of the statement's start, so it is valid
-# only if no other job of the chat was running then.
-FETCH_JOB = f"""
-SELECT j.id, j.status, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, j.scheduled_at,
-       j.queue_name, j.attempts, j.worker_id,
-       CASE WHEN w.id IS NOT NULL AND NOT EXISTS (
-           SELECT FROM procrastinate_jobs d WHERE d.lock = j.lock AND d.status = 'doing')
-       THEN to_jsonb(w) END AS waiting
-FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker_id)s) AS j
-LEFT JOIN LATERAL ({SELECT_OF_JOB}) AS w ON j.task_name = 'handle_update'
-"""  # noqa: S608  (it holds a constant of ours)
 
 # Kind of the next unhandled update of the same chat that will be answered (or wipes the chat).
 SELECT_NEWER = """
@@ -293,15 +240,11 @@ FROM telegram_updates u CROSS JOIN LATERAL (
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """
 
-# Finish a job in the transaction that marks its update as handled; this unlocks its chat.
-FINISH_JOB = "DELETE FROM procrastinate_jobs WHERE id = %(job)s AND status = 'doing'"
-
 # Mark an update as handled and empty its payload: ``messages`` holds the text now, if any table.
-UPDATE_HANDLED = f"""
-WITH finished AS ({FINISH_JOB})
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}'
+UPDATE_HANDLED = """
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 WHERE id = %(update)s AND handled_at IS NULL
-"""  # noqa: S608  (it holds a constant of ours)
+"""
 
 # Payload of an unhandled update, locked for a rewrite: a secret that is redacted in a message must
 # be redacted here, too.
@@ -346,8 +289,8 @@ ORDER BY id LIMIT 100
 
 # Defer new jobs for unhandled updates without one (theirs failed, or was cancelled by a stop that
 # met a dead worker), for at most a day, as long as Telegram itself would retry. They are older
-# than everything else that is pending in their chats, so they come before every round. Updates
-# before a handled /new of their chat are closed instead, as the /new has wiped the rest.
+# than everything else that is pending in their chats, so their priority is above all others.
+# Updates before a handled /new of their chat are closed instead, as the /new has wiped the rest.
 REQUEUE_ORPHANED = """
 WITH jobless AS (
     SELECT u.id, u.kind, u.bot_id, u.chat_id, u.thread_id, u.message_id, u.received_at
@@ -365,13 +308,12 @@ WITH jobless AS (
           AND n.id > u.id AND n.kind = 'new' AND n.handled_at IS NOT NULL)
     RETURNING u.id
 ), forgotten AS (
-    SELECT id, kind, bot_id, chat_id, thread_id, message_id FROM jobless
+    SELECT id, bot_id, chat_id, thread_id, message_id FROM jobless
     WHERE received_at > now() - interval '1 day' AND id NOT IN (SELECT id FROM wiped)
     ORDER BY id LIMIT 1000
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
-        array_agg(ROW(CASE WHEN kind = 'message' THEN 'turns' ELSE 'commands' END,
-                      'handle_update', 1,
+        array_agg(ROW('people', 'handle_update', 1,
                       CASE WHEN chat_id IS NOT NULL THEN
                           format('chat:%%s:%%s:%%s', bot_id, chat_id, thread_id) END,
                       NULL, jsonb_build_object('update', id, 'message_id', message_id), NULL)
@@ -385,8 +327,9 @@ SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
 # of quarantined jobs stay, so that they can be retried.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
-  AND id NOT IN (SELECT update_id FROM job_deaths
-                 WHERE update_id IS NOT NULL AND put_aside_at IS NOT NULL)
+  AND id NOT IN (SELECT (j.args ->> 'update')::bigint
+                 FROM job_deaths d JOIN procrastinate_jobs j ON j.id = d.job_id
+                 WHERE j.args ? 'update' AND d.put_aside_at IS NOT NULL)
 """
 
 # Number of unhandled updates, and the age of the oldest in seconds.
@@ -423,11 +366,15 @@ class UpdateRepository(Repository):
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update``, or None if it is handled (or pruned)."""
-        return self._first(WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update)
+        return self._first(
+            WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update, put_aside=False
+        )
 
     def find_quarantined(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update`` if it is quarantined, else None."""
-        return self._first(WaitingUpdate, SELECT_QUARANTINED, NEWER_KINDS, update=update)
+        return self._first(
+            WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update, put_aside=True
+        )
 
     def find_newer(
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
@@ -476,9 +423,9 @@ class UpdateRepository(Repository):
         )
         return [(job, runs, update) for job, runs, update in rows]
 
-    def mark_handled(self, update: int, outcome: UpdateOutcome, *, job: int | None = None) -> None:
-        """Mark the update as handled, finish its ``job`` and empty its payload."""
-        self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome, job=job)
+    def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
+        """Mark the update as handled and empty its payload."""
+        self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome)
 
     def count_refusal(self, update: int) -> int:
         """Count one more refusal of the reply by Telegram and return the total."""

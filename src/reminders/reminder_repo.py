@@ -17,7 +17,7 @@ from src.base.zones import first_moment, local_time
 from src.memory.purge_repo import UNDO_SECONDS
 from src.pg import connection, locks
 from src.pg.client import Repository, Transaction
-from src.queue.job_repo import REMINDERS_QUEUE, UNIQUE_VIOLATION
+from src.queue.job_repo import CONTROL_QUEUE, REMINDER_PRIORITY, UNIQUE_VIOLATION
 from src.reading.recurrences import Recurrence, next_after
 from src.texts import Language, choose_language
 
@@ -152,7 +152,7 @@ WITH soon AS (
     ORDER BY r.due_at, r.id LIMIT %(limit)s
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
-        array_agg(ROW(%(queue)s, %(task)s, 0, lock, work, args, due_at)
+        array_agg(ROW(%(queue)s, %(task)s, %(priority)s, lock, work, args, due_at)
                   ::procrastinate_job_to_defer_v1 ORDER BY due_at)) AS ids
     FROM soon
 )
@@ -483,7 +483,13 @@ def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -
 def _defer(transaction: Transaction, now: datetime, number: int | None = None) -> int:
     """Make jobs for reminders due soon: for one, or for all; return their number."""
     row = transaction.fetch_one(
-        DEFER_SOON, until=now + AHEAD, id=number, limit=BATCH, queue=REMINDERS_QUEUE, task=REMIND
+        DEFER_SOON,
+        until=now + AHEAD,
+        id=number,
+        limit=BATCH,
+        queue=CONTROL_QUEUE,
+        task=REMIND,
+        priority=REMINDER_PRIORITY,
     )
     return int(row[0]) if row else 0
 

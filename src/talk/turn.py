@@ -613,7 +613,6 @@ class AgentService:
             _stored_answer(turn).id,
             parts=turn.parts,
             update=turn.incoming.update,
-            job=turn.incoming.origin.job if turn.incoming.origin else None,
             sent=list(turn.view.sent_ids),
             first_word_at=turn.first_word_at,
         )

@@ -383,7 +383,6 @@ def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrig
         ),
         update=stored.id,
         revision=stored.revision,
-        job=stored.job,
     )
 
 

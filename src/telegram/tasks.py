@@ -3,19 +3,19 @@
 import asyncio
 import logging
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal, cast
 
 from aiogram import Dispatcher, types
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
+from procrastinate.jobs import Job
 
 from src.base import errors
 from src.base.metrics import Metrics
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
-from src.queue import job_repo, woken_worker
+from src.queue import job_repo
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder
@@ -49,10 +49,10 @@ class UpdateTasks:
     def register(self, app: App) -> None:
         """Register the tasks under the names in the stored jobs."""
         for name, queue, work in (
-            ("handle_update", job_repo.TURNS_QUEUE, self.handle_update),
+            ("handle_update", job_repo.PEOPLE_QUEUE, self.handle_update),
             ("interrupt_turn", job_repo.CONTROL_QUEUE, self.interrupt_turn),
             ("apologise", job_repo.CONTROL_QUEUE, self.apologise),
-            (SHOW_ENDING, job_repo.COMMANDS_QUEUE, self.show_ending),
+            (SHOW_ENDING, job_repo.CONTROL_QUEUE, self.show_ending),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
 
@@ -65,8 +65,7 @@ class UpdateTasks:
         """Feed one stored update to the dispatcher, in an asyncio task of its own.
 
         A user's Stop cancels this job, but ends only the generation: the turn finishes with the
-        text so far. A shutdown also cancels the turn, which is retried later. The job is finished
-        in the transaction that marks the update as handled.
+        text so far. A shutdown also cancels the turn, which is retried later.
 
         Args:
             context: Context of the job.
@@ -74,7 +73,7 @@ class UpdateTasks:
             message_id: Telegram's id of the message, compared by ``interrupt_turn``.
         """
         control = TurnControl()
-        work = asyncio.ensure_future(self._handle_stored(context, update, control))
+        work = asyncio.ensure_future(self._handle_stored(context.job, update, control))
         while not work.done():
             try:
                 await asyncio.shield(work)
@@ -86,7 +85,7 @@ class UpdateTasks:
                     await asyncio.gather(work, return_exceptions=True)
                     raise
                 control.stop()
-        context.additional_context[woken_worker.FINISHED] = work.result()
+        work.result()
 
     async def interrupt_turn(
         self, context: JobContext, lock: str, before: int, draft_id: int | None = None
@@ -154,29 +153,24 @@ class UpdateTasks:
         except errors.ChatUnavailableError:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
-    async def _handle_stored(self, context: JobContext, update: int, control: TurnControl) -> bool:
-        """Return False if there was no update to handle."""
-        start, attempts = time.monotonic(), context.job.attempts
-        fetched = context.additional_context.get(woken_worker.FETCHED_UPDATE)
-        stored = WaitingUpdate.from_json(fetched) if fetched else None
-        stored = stored or await self._run(self._updates.find_waiting, update)
+    async def _handle_stored(self, job: Job, update: int, control: TurnControl) -> None:
+        start = time.monotonic()
+        stored = await self._run(self._updates.find_waiting, update)
         if stored is None:
-            return False
-        stored = replace(stored, job=context.job.id)
+            return  # its process died after it was handled, before the job was finished
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         try:
             outcome = await self.feed(stored, control)
         except Exception as error:
-            if await self._may_retry(error, stored, control, attempts):
-                log["attempt"] = attempts
+            if await self._may_retry(error, stored, control, job.attempts):
+                log["attempt"] = job.attempts
                 logger.warning("will try again", extra=log, exc_info=error)
                 raise
             outcome = await self._give_up(error, stored, control)
         if outcome != "done" or stored.kind != "message":
-            await self._run(self._updates.mark_handled, stored.id, outcome, job=stored.job)
+            await self._run(self._updates.mark_handled, stored.id, outcome)
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
-        return True
 
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
@@ -271,6 +265,7 @@ class UpdateTasks:
 # comes with an apology.
 
 PLAN = "plan_reminders"
+PLAN_PRIORITY = job_repo.REMINDER_PRIORITY + 1
 ReminderOutcome = Literal["on time", "late", "unreachable", "failed"]
 
 
@@ -285,10 +280,10 @@ class ReminderTasks:
 
     def register(self, app: App) -> None:
         """Register the tasks under the names in the stored jobs, and the planner's times."""
-        queue = job_repo.REMINDERS_QUEUE
+        queue = job_repo.CONTROL_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
         # Planning precedes all due reminders, so that none is late because of a late plan.
-        schedule("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
+        schedule("* * * * *", app, queue, PLAN, self.plan_now, priority=PLAN_PRIORITY)
 
     async def plan_now(self) -> None:
         """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""

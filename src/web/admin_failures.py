@@ -4,7 +4,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from src.pg.client import Record
 from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_site import PAGE, AdminSite, Fields, choice_of, int_of
 from src.web.admin_words import labels
@@ -78,16 +77,15 @@ LEFT JOIN LATERAL (SELECT reason, failed_at FROM failures
                    WHERE job_id = j.id OR update_id = u.id
                    ORDER BY failed_at DESC, id DESC LIMIT 1) AS f ON true
 LEFT JOIN LATERAL (SELECT max(at) AS at FROM procrastinate_events WHERE job_id = j.id) AS e ON true
-WHERE j.status = 'failed' OR d.id IS NOT NULL OR (j.status = 'todo' AND j.attempts > 0)
-ORDER BY d.id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
+WHERE j.status = 'failed' OR d.job_id IS NOT NULL OR (j.status = 'todo' AND j.attempts > 0)
+ORDER BY d.job_id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
 """
 
-# Retry a failed job; a quarantined one is retried by ``JobDeathRepository.retry``.
+# Retry a failed job.
 RETRY_FAILED = """
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM procrastinate_jobs
 WHERE id = %(id)s AND status = 'failed'
 """
-SELECT_DEATH = "SELECT id FROM job_deaths WHERE job_id = %(id)s AND put_aside_at IS NOT NULL"
 
 # Delete a failed or quarantined job, and the payload of its update.
 DROP_JOB = """
@@ -176,10 +174,8 @@ async def show_batch(site: AdminSite, request: Request) -> Response:
 async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
     """Give a job back to its queue."""
     job = request.path_params["job"]
-    deaths: list[Record] = await site.rows(SELECT_DEATH, id=job)
-    if deaths:
-        await site.run(site.core.dead_jobs.retry, deaths[0]["id"])
-    else:
+    is_quarantined = await site.run(site.core.dead_jobs.retry, job)
+    if not is_quarantined:
         await site.rows(RETRY_FAILED, id=job)
     await site.note(request, "retry job", str(job))
     return "/queue"

@@ -43,7 +43,7 @@ HOOK = {
 }
 ANSWER_SECONDS = 120.0
 TWICE = 0.05  # share of updates that go to two receivers
-PAUSE = DEAD_AFTER + 4.0  # seconds of a pause, long enough for others to take over
+PAUSE = DEAD_AFTER + 14.0  # seconds of a pause, long enough for others to take over
 
 
 class Balancer(Webhook):

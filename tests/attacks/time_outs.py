@@ -60,7 +60,11 @@ class Crowd:
 
 
 async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silence: float) -> Any:
-    """Drop all bytes for ``silence`` seconds; then only new connections work."""
+    """Drop all bytes for ``silence`` seconds; then only new connections work.
+
+    The kernel of a real host notices that nobody acknowledges its packets (``tcp_user_timeout``);
+    here the proxy acknowledges all of them, so it cuts the dead connections itself.
+    """
     bot = await world.start(DATABASE_URL=proxy.dsn)
     crowd = Crowd(world, people)
     talking = asyncio.ensure_future(crowd.talk())
@@ -68,6 +72,7 @@ async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silenc
     proxy.swallow()
     await asyncio.sleep(silence)
     proxy.fail_over()
+    proxy.reset()
     start = time.monotonic()
     await talking
     seconds = time.monotonic() - start

@@ -269,7 +269,9 @@ class World:
         waiting = "SELECT kind, chat_id, update_id FROM telegram_updates WHERE handled_at IS NULL"
         jobs = (
             "SELECT task_name, status::text, args::text FROM procrastinate_jobs "
-            "WHERE queue_name IN ('turns', 'beside', 'commands', 'control')"
+            "WHERE queue_name IN ('people', 'control') "
+            "AND task_name NOT IN ('remind', 'plan_reminders') "
+            "AND id NOT IN (SELECT job_id FROM job_deaths WHERE put_aside_at IS NOT NULL)"
         )
         await eventually(
             lambda: not self.query(waiting) and not self.query(jobs),

@@ -11,9 +11,8 @@ from an earlier kill, so the answer is sent again: a duplicate. It is unexcused 
 was sent longer than WINDOW before a kill. (At 30 answers per second, 100 kills caused 15
 duplicates, each first sent within 12 ms of a kill.)
 
-A message that was being handled at two kills is then handled alone. If a third kill hits it, it is
-quarantined like a message that kills its process, and the user gets an apology. Such a message is
-not lost; this is rare.
+A message that was being handled at three kills is put aside like one that kills its process, and
+the user gets an apology. Such a message is not lost; this is rare.
 """
 
 from __future__ import annotations
@@ -191,7 +190,8 @@ def left_over(world: World) -> int:
     [(updates, jobs, undelivered)] = world.query(
         "SELECT (SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL),"
         "(SELECT count(*) FROM procrastinate_jobs"
-        " WHERE queue_name IN ('turns', 'beside', 'commands', 'control')),"
+        " WHERE queue_name IN ('people', 'control') AND task_name <> 'plan_reminders'"
+        " AND id NOT IN (SELECT job_id FROM job_deaths WHERE put_aside_at IS NOT NULL)),"
         "(SELECT count(*) FROM messages WHERE role = 'assistant' AND delivered_at IS NULL)"
     )
     return int(updates + jobs + undelivered)

@@ -34,7 +34,7 @@ OF_USER = "JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_use
 # Defers the job that expires questions.
 EXPIRE = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
-    'housekeeping', 'expire_questions', 0, NULL, NULL, '{"timestamp": 0}', NULL
+    'background', 'expire_questions', 0, NULL, NULL, '{"timestamp": 0}', NULL
 )::procrastinate_job_to_defer_v1])
 """
 

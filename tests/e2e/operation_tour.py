@@ -86,16 +86,16 @@ INSERT INTO growth_days (day, people, messages, facts, bytes)
 SELECT current_date - n, 60 - n, 9000 - 210 * n - n % 4 * 40, 1400 - 37 * n - n % 5 * 9,
        48000000 - n * 300000 FROM generate_series(0, 20) n;
 INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts, args)
-VALUES ('memory', 'delete_unused_vectors', 'failed', 1, '{"timestamp": 1790000000}'),
-       ('housekeeping', 'prune', 'failed', 1, '{"timestamp": 1790000000}'),
-       ('turns', 'handle_update', 'failed', 6, '{}'),
-       ('turns', 'handle_update', 'failed', 2, '{}'),
-       ('turns', 'handle_update', 'failed', 1, '{}');
+VALUES ('background', 'delete_unused_vectors', 'failed', 1, '{"timestamp": 1790000000}'),
+       ('background', 'prune', 'failed', 1, '{"timestamp": 1790000000}'),
+       ('people', 'handle_update', 'failed', 6, '{}'),
+       ('people', 'handle_update', 'failed', 2, '{}'),
+       ('people', 'handle_update', 'failed', 1, '{}');
 INSERT INTO failures (failed_at, part, event, reason, job_id)
 SELECT now() - interval '2 hours', 'queue', 'job failed', 'defect (KeyError)', id
 FROM procrastinate_jobs WHERE task_name = 'prune' AND status = 'failed';
-INSERT INTO job_deaths (work, task, queue, job_id, deaths, put_aside_at)
-SELECT 'job ' || id, task_name, queue_name, id, 3, now() - interval '3 hours'
+INSERT INTO job_deaths (job_id, deaths, put_aside_at)
+SELECT id, 3, now() - interval '3 hours'
 FROM procrastinate_jobs WHERE task_name = 'handle_update' AND status = 'failed';
 INSERT INTO batch_jobs (provider, model, status, batch_id, requests, succeeded, failed)
 VALUES ('openai', 'gpt-5-nano', 'completed', 'batch-1', 40, 38, 2);

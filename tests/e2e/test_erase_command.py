@@ -155,7 +155,7 @@ async def digested(world: World) -> None:
     await world.settled()
     waiting = """
     SELECT 'job' FROM procrastinate_jobs
-    WHERE queue_name IN ('memory', 'digests') AND status IN ('todo', 'doing')
+    WHERE queue_name = 'background' AND status IN ('todo', 'doing')
     UNION ALL SELECT 'message' FROM unindexed_messages
     """
     await eventually(lambda: not world.query(waiting), lambda: world.query(waiting), 30)

@@ -10,7 +10,7 @@ import pytest
 from src.queue.dead_jobs import DEAD_AFTER
 from tests.attacks.many_hosts import open_hosts, run_hosts
 
-TAKEOVER = 15.0  # seconds that an answer may come later because its worker died
+TAKEOVER = 20.0  # seconds that an answer may come later because its worker died
 
 
 @pytest.mark.timeout(900)

@@ -39,14 +39,14 @@ DONE = (
 WANT = "UPDATE global_settings SET embedding_provider = 'openai', embedding_model = %s"
 # What the hour's clock does.
 DEFER_CLEANING = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('memory', 'delete_unused_vectors', 0, NULL,
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('background', 'delete_unused_vectors', 0, NULL,
     'delete_unused_vectors', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
 """
 
 
 # What the minute's clock does.
 DEFER_MISSED = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('memory', 'remember_missed', 0, NULL,
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('background', 'remember_missed', 0, NULL,
     'remember_missed', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
 """
 

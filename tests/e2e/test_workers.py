@@ -13,7 +13,7 @@ from tests.fakes.openai_server import Reply
 
 FIRST = 2**41 + 1
 HELD = (
-    "SELECT 1 FROM procrastinate_jobs WHERE status = 'doing' AND queue_name = 'turns'"
+    "SELECT 1 FROM procrastinate_jobs WHERE status = 'doing' AND queue_name = 'people'"
     " AND worker_id = ANY(%s)"
 )
 
@@ -30,7 +30,7 @@ class Hosts:
         """One more process; of each it is known which workers it has."""
         self.processes.append(await self.world.start(command, **settings))
         before = {number for numbers in self.workers for number in numbers}
-        count = len(before) + 7  # one for each kind of work
+        count = len(before) + 3
         await eventually(lambda: len(self.world.workers()) == count, "all workers")
         self.workers.append([n for n in self.world.workers() if n not in before])
 

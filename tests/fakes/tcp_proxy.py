@@ -51,6 +51,12 @@ class SwallowingProxy:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    def reset(self) -> None:
+        """Cut the connections that lost bytes, as the kernel does after ``tcp_user_timeout``."""
+        for end in list(self._lost):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def __enter__(self) -> SwallowingProxy:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -46,7 +46,7 @@ SEEN = {
     "SELECT name, recalls FROM entities e JOIN memory_entities ON entity_id = e.id"
     " JOIN memories f ON f.id = memory_id": [("Барсик", 3)],
     "SELECT provider, status FROM batch_jobs": [("openai", "intended")],
-    "SELECT work FROM job_deaths": [("prune",)],
+    "SELECT deaths FROM job_deaths": [],
     "SELECT count(*) FROM unindexed_messages": [(2,)],
     "SELECT history_step, history_messages FROM global_settings": [(7, 30)],
     "SELECT setting, new_value FROM global_settings_changes": [("history_step", "7")],

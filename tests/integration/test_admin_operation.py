@@ -222,7 +222,7 @@ async def test_a_failed_job_says_why_and_is_given_back_or_dropped(
     [(update,)] = rig.rows("SELECT id FROM telegram_updates WHERE update_id = 4")
     rig.client.execute(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts, args)"
-        " SELECT 'turns', 'handle_update', s::procrastinate_job_status, 6,"
+        " SELECT 'people', 'handle_update', s::procrastinate_job_status, 6,"
         "        jsonb_build_object('update', %(update)s::bigint)"
         " FROM unnest(ARRAY['failed', 'failed', 'failed', 'todo']) AS s",
         update=update,
@@ -233,10 +233,9 @@ async def test_a_failed_job_says_why_and_is_given_back_or_dropped(
         " VALUES (now(), 'queue', 'job failed', 'defect (KeyError)', %(job)s)", job=jobs[0],
     )  # fmt: skip
     rig.client.execute(
-        "INSERT INTO job_deaths (work, task, queue, job_id, update_id, deaths, put_aside_at)"
-        " VALUES ('job', 'handle_update', 'turns', %(job)s, %(update)s, 3, now())",
-        job=jobs[2], update=update,
-    )  # fmt: skip
+        "INSERT INTO job_deaths (job_id, deaths, put_aside_at) VALUES (%(job)s, 3, now())",
+        job=jobs[2],
+    )
     rig.client.execute(
         "UPDATE telegram_updates SET outcome = 'put aside',"
         " payload = '{\"message\": {\"text\": \"тайна\"}}' WHERE id = %(update)s", update=update,

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import psycopg2
 import pytest
 
 from src.base.errors import StorageUnavailableError
-from src.pg.locks import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.pg.locks import POLLER_LOCK, AdvisoryLock
 
 pytestmark = pytest.mark.own_database
 
-BOT = 7_777_777_777
+BOT, OTHER_KIND = 7_777_777_777, POLLER_LOCK + 1
 
-# Ends the sessions that hold, or wait for, an advisory lock of this database.
+# Ends the sessions that hold an advisory lock of this database.
 TERMINATE_HOLDERS = """
 SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM (
-    SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted = %s
+    SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ) AS holders
 """
 
-COUNT_LOCKS = """
-SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s
-AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
 
-
-def ask(dsn: str, sql: str, granted: bool) -> int:
+def terminate_holders(dsn: str) -> int:
     with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
-        cursor.execute(sql, (granted,))
+        cursor.execute(TERMINATE_HOLDERS)
         return int(cursor.fetchone()[0])
 
 
@@ -65,56 +59,21 @@ def test_an_exclusive_lock_has_one_holder(make: MakeLock) -> None:
     first, second = make(), make()
     assert first.try_exclusive() is True
     assert second.try_exclusive() is False
-    assert second.try_shared() is False
     first.release()
     first.release()
     eventually(second.try_exclusive)
 
 
-def test_a_shared_lock_has_many_holders_and_no_exclusive_one(make: MakeLock) -> None:
-    first, second, alone = make(), make(), make()
-    assert first.try_shared() is True
-    assert second.try_shared() is True
-    assert alone.try_exclusive() is False
-    first.release()
-    assert alone.try_exclusive() is False
-    second.release()
-    eventually(alone.try_exclusive)
-
-
 def test_locks_of_other_bots_and_kinds_are_other_locks(make: MakeLock) -> None:
-    for kind, name in ((POLLER_LOCK, BOT), (POLLER_LOCK, BOT + 1), (WORKER_LOCK, BOT)):
+    for kind, name in ((POLLER_LOCK, BOT), (POLLER_LOCK, BOT + 1), (OTHER_KIND, BOT)):
         assert make(kind, name).try_exclusive() is True
     assert make().try_exclusive() is False
 
 
 def test_a_bot_id_of_any_size_can_name_a_lock(make: MakeLock) -> None:
     for name in (0, 2**31 - 1, 2**52 - 1):
-        assert make(WORKER_LOCK, name).try_exclusive() is (name != 2**52 - 1)
-        assert make(WORKER_LOCK, name).try_exclusive() is False
-
-
-def test_an_exclusive_holder_becomes_one_of_many_without_a_gap(make: MakeLock) -> None:
-    first, second, third = make(), make(), make()
-    assert first.try_exclusive() is True
-    assert first.try_shared() is True
-    assert second.try_shared() is False
-    first.leave_exclusive()
-    assert second.try_shared() is True
-    assert third.try_exclusive() is False
-
-
-def test_taking_a_shared_lock_waits_for_the_exclusive_holder(make: MakeLock, dsn: str) -> None:
-    holder, waiter = make(), make()
-    assert holder.try_exclusive() is True
-    with ThreadPoolExecutor(1) as threads:
-        taking = threads.submit(waiter.take_shared)
-        while ask(dsn, COUNT_LOCKS, granted=False) == 0:
-            assert not taking.done()
-        holder.release()
-        taking.result(timeout=30)
-    assert make().try_shared() is True
-    assert make().try_exclusive() is False
+        assert make(OTHER_KIND, name).try_exclusive() is (name != 2**52 - 1)
+        assert make(OTHER_KIND, name).try_exclusive() is False
 
 
 def test_a_lock_is_connected_only_while_it_is_held(make: MakeLock) -> None:
@@ -129,7 +88,7 @@ def test_a_lock_is_connected_only_while_it_is_held(make: MakeLock) -> None:
 def test_a_lock_dies_with_its_connection_and_can_be_taken_again(make: MakeLock, dsn: str) -> None:
     lock, other = make(), make()
     assert lock.try_exclusive() is True
-    assert ask(dsn, TERMINATE_HOLDERS, granted=True) == 1
+    assert terminate_holders(dsn) == 1
     assert lock.is_connected() is False
     assert other.try_exclusive() is True
     assert lock.try_exclusive() is False
@@ -137,20 +96,6 @@ def test_a_lock_dies_with_its_connection_and_can_be_taken_again(make: MakeLock, 
     eventually(lock.try_exclusive)
     assert lock.is_connected() is True
     assert make().try_exclusive() is False
-
-
-def test_a_connection_that_dies_while_waiting_is_reported(make: MakeLock, dsn: str) -> None:
-    holder, waiter = make(), make()
-    assert holder.try_exclusive() is True
-    with ThreadPoolExecutor(1) as threads:
-        taking = threads.submit(waiter.take_shared)
-        while ask(dsn, TERMINATE_HOLDERS, granted=False) == 0:
-            assert not taking.done()
-        with pytest.raises(StorageUnavailableError):
-            taking.result(timeout=30)
-    assert waiter.is_connected() is False
-    assert holder.is_connected() is True
-    assert waiter.try_shared() is False
 
 
 def test_an_unreachable_server_is_reported(dsn: str) -> None:

@@ -1,33 +1,29 @@
-"""Deaths of jobs: counted, suspected, put aside, given back; on a real queue."""
+"""Jobs of dead workers: taken up, put aside after three deaths, retried; on a real queue."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from procrastinate import App
 
-from src.base.errors import PostponedError, StorageRejectedError
+from src.base.errors import StorageRejectedError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue import dead_jobs
-from src.queue.dead_jobs import (
-    MAX_SEQUENTIAL,
-    TRIAL_CONCURRENCY,
-    DeadJobs,
-    JobDeathRepository,
-    QuarantinedJob,
-    Recovery,
-)
+from src.queue.dead_jobs import MAX_DEATHS, DeadJobs, JobDeathRepository
+from src.queue.job_repo import JobRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
+from src.queue.workers import build_queue
+
+pytestmark = pytest.mark.own_database
 
 BOT, USER = 555, 2**41
 JOBS = "SELECT queue_name, task_name, status::text FROM procrastinate_jobs ORDER BY id"
+WAITING, RUNNING = [("people", "handle_update", "todo")], [("people", "handle_update", "doing")]
 
 
 class Queue:
@@ -41,18 +37,18 @@ class Queue:
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
         return self.client.fetch_all(sql, parameters)
 
-    def message(self, number: int, user: int = USER, **changes: Any) -> int:
+    def message(self, number: int, user: int = USER) -> int:
         """Store an update; returns its job."""
-        values = {"chat_id": user, "user_id": user, "message_id": number, **changes}
         payload = {"update_id": number, "message": {"text": "секрет"}}
-        self.updates.store(
-            BOT, [NewUpdate(number, values.pop("kind", "message"), payload, **values)]
+        update = NewUpdate(
+            number, "message", payload, chat_id=user, user_id=user, message_id=number
         )
+        self.updates.store(BOT, [update])
         return self.newest()
 
     def defer(self, task: str, lock: str | None, **arguments: Any) -> int:
         self.rows(
-            "SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('memory', %(task)s, 0, %(lock)s,"
+            "SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('background', %(task)s, 0, %(lock)s,"
             " %(lock)s, %(arguments)s::jsonb, NULL)::procrastinate_job_to_defer_v1])",
             task=task, lock=lock, arguments=json.dumps(arguments),
         )  # fmt: skip
@@ -61,29 +57,23 @@ class Queue:
     def newest(self) -> int:
         return int(self.rows("SELECT max(id) FROM procrastinate_jobs")[0][0])
 
-    def take(self, *jobs: int, worker: bool = True) -> None:
-        """A worker takes the jobs (and none any more when it has said good-bye)."""
-        [(number,)] = self.rows("SELECT worker_id FROM procrastinate_register_worker_v1()")
+    def take(self, job: int, silent: int = 60) -> int:
+        """A worker, silent for so many seconds, takes the job; returns the worker."""
+        [(worker,)] = self.rows("SELECT worker_id FROM procrastinate_register_worker_v1()")
         self.rows(
-            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker)s"
-            " WHERE id = ANY(%(jobs)s)",
-            worker=number, jobs=list(jobs),
+            "WITH late AS (UPDATE procrastinate_workers SET last_heartbeat ="
+            " now() - make_interval(secs => %(silent)s) WHERE id = %(worker)s)"
+            " UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker)s"
+            " WHERE id = %(job)s RETURNING id",
+            worker=worker, job=job, silent=silent,
         )  # fmt: skip
-        self.rows("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
-        if not worker:
-            self.rows("SELECT procrastinate_unregister_worker_v1(%(worker)s)", worker=number)
+        return int(worker)
 
-    def die(self, *jobs: int, times: int = 1) -> Recovery:
-        """The process dies so many times while the jobs run; another one recovers them."""
+    def die(self, job: int, times: int = 1) -> int | None:
+        """The process dies so many times while the job runs; returns its deaths."""
         for _ in range(times):
-            self.take(*jobs)
-            found = self.deaths.recover(dead_after=0)
-        return found
-
-    def put_aside_one(self, job: int) -> QuarantinedJob:
-        """The job dies twice beside others and once alone."""
-        [aside] = self.die(job, times=3).quarantined
-        return aside
+            deaths = self.deaths.rescue(job, self.take(job))
+        return deaths
 
     def counts(self) -> dict[int, int]:
         return dict(self.rows("SELECT job_id, deaths FROM job_deaths"))
@@ -100,214 +90,189 @@ def queue(client: PgClient) -> Queue:
     return Queue(client)
 
 
-def test_a_job_that_died_twice_leaves_for_the_quarantine_and_its_count_stays(queue: Queue) -> None:
+@pytest.fixture
+async def app(dsn: str) -> AsyncIterator[App]:
+    async with build_queue(dsn).open_async() as opened:
+        yield opened
+
+
+def test_a_job_whose_process_died_is_taken_up_at_once_and_its_deaths_are_counted(
+    queue: Queue,
+) -> None:
     job, other = queue.message(1), queue.message(2, USER + 1)
-    assert queue.die(job, other) == Recovery(jobs=2, deaths=2)
-    assert queue.jobs() == [("turns", "handle_update", "todo")] * 2
-    assert queue.deaths.count_suspects() == (0, 0)
-    assert queue.die(job) == Recovery(jobs=1, deaths=1, suspects=1)
-    assert [row[0] for row in queue.jobs()] == ["quarantine", "turns"]
-    assert queue.deaths.count_suspects() == (1, 2)
+    assert queue.die(job, MAX_DEATHS - 1) == MAX_DEATHS - 1
+    assert queue.die(other) == 1
+    assert queue.jobs() == 2 * WAITING
     assert queue.counts() == {job: 2, other: 1}
     assert queue.outcomes() == [None, None]
+    assert queue.deaths.list_all() == []
 
 
-@pytest.mark.parametrize("in_hand", [True, False])
-def test_an_orderly_end_proves_nothing_against_a_suspect(queue: Queue, in_hand: bool) -> None:
+def test_a_job_that_was_often_retried_is_no_killer(queue: Queue) -> None:
+    """Telegram was away for hours, and then somebody killed the process."""
     job = queue.message(1)
-    queue.die(job, times=2)
-    if in_hand:
-        queue.take(job, worker=False)
-    assert queue.deaths.recover(dead_after=0).deaths == 0
-    assert queue.counts() == {job: 2} and queue.jobs()[0][::2] == ("quarantine", "todo")
+    queue.rows("UPDATE procrastinate_jobs SET attempts = 500 RETURNING id")
+    assert queue.die(job) == 1
+    assert queue.jobs() == WAITING
 
 
-def test_a_death_of_others_proves_nothing_against_a_suspect_that_waits(queue: Queue) -> None:
-    job, other = queue.message(1), queue.message(2, USER + 1)
-    queue.die(job, times=2)
-    assert queue.die(other) == Recovery(jobs=1, deaths=1)
-    assert queue.counts() == {job: 2, other: 1}
-
-
-def test_jobs_of_a_worker_that_left_or_lost_its_database_have_not_died(queue: Queue) -> None:
+def test_two_processes_rescue_a_job_once(queue: Queue) -> None:
     job = queue.message(1)
-    queue.take(job, worker=False)
-    assert queue.deaths.recover(dead_after=30) == Recovery(jobs=1)
+    worker = queue.take(job)
+    assert queue.deaths.rescue(job, worker) == 1
+    assert queue.deaths.rescue(job, worker) is None
     queue.take(job)
-    assert queue.deaths.recover(dead_after=30, counts=False) == Recovery(jobs=1)
-    assert queue.jobs() == [("turns", "handle_update", "todo")] and queue.counts() == {}
+    assert queue.deaths.rescue(job, worker) is None, "another one runs it now"
+    assert queue.jobs() == RUNNING and queue.counts() == {job: 1}
 
 
-def test_a_living_worker_keeps_its_jobs(queue: Queue) -> None:
-    job = queue.message(1)
-    queue.take(job)
-    queue.rows("UPDATE procrastinate_workers SET last_heartbeat = now()")
-    assert queue.deaths.recover(dead_after=30) == Recovery()
-    assert queue.jobs()[0][2] == "doing"
-
-
-async def test_a_heartbeat_keeps_our_jobs_and_finds_those_of_the_dead(queue: Queue) -> None:
-    """One statement while nobody is dead; also after a while in which we stood still."""
-    ours, theirs = queue.message(1), queue.message(2, USER + 1)
-    queue.take(theirs)
-    queue.take(ours)
-    [[worker]] = queue.rows("SELECT max(id) FROM procrastinate_workers")
-    send_heartbeat = partial(DeadJobs(queue.client, Metrics()).send_heartbeat, [worker])
-    assert await send_heartbeat(dead_after=30) == Recovery(jobs=1, deaths=1)
-    assert queue.counts() == {theirs: 1}
-    assert queue.jobs() == [("turns", "handle_update", status) for status in ("doing", "todo")]
-    queue.client.statements = 0
-    assert await send_heartbeat(dead_after=30) == Recovery()
-    assert queue.client.statements == 1
-    queue.die(theirs)
-    assert (await send_heartbeat(dead_after=30)).suspects == 1
-
-
-@pytest.mark.parametrize("dead_after", [0, 30])
-def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
-    queue: Queue, dead_after: float
-) -> None:
-    """Its own next process says so, or another one that lives."""
+def test_a_job_with_three_deaths_is_put_aside_and_its_chat_goes_on(queue: Queue) -> None:
     job, later = queue.message(1), queue.message(2)
-    queue.die(job, times=2)
-    queue.take(job)
-    found = queue.deaths.recover(dead_after=dead_after)
-    [aside] = found.quarantined
-    assert (found.jobs, found.deaths, found.suspects) == (1, 1, 0)
-    assert (aside.job_id, aside.chat_id, aside.task, aside.deaths) == (
-        job, USER, "handle_update", 3,
-    )  # fmt: skip
+    assert queue.die(job, MAX_DEATHS) == MAX_DEATHS
+    [aside] = queue.deaths.list_all()
+    assert (aside.id, aside.chat_id, aside.task, aside.deaths) == (job, USER, "handle_update", 3)
     assert queue.jobs() == [
-        ("quarantine", "handle_update", "failed"),
-        ("turns", "handle_update", "todo"),
+        ("people", "handle_update", "failed"),
+        ("people", "handle_update", "todo"),
         ("control", "apologise", "todo"),
     ]
     assert queue.outcomes() == ["put aside", None]
     [(first,)] = queue.rows(
-        "SELECT task_name FROM procrastinate_fetch_job_v2(ARRAY['turns', 'control'], NULL)"
+        "SELECT task_name FROM procrastinate_fetch_job_v2(ARRAY['people', 'control'], NULL)"
     )
     assert first == "apologise", "before the chat goes on"
     assert queue.updates.requeue_orphaned(older_than=-1) == 0, "it is not tried again"
     assert later in [row[0] for row in queue.rows("SELECT id FROM procrastinate_jobs")]
-    assert queue.deaths.count_suspects() == (0, 0)
-    assert queue.deaths.list_all() == [aside] and queue.deaths.count() == 1
-
-
-def test_a_suspect_that_lived_alone_and_has_not_ended_goes_back_with_one_death(
-    queue: Queue,
-) -> None:
-    first, second, other = queue.message(1), queue.message(2), queue.message(3, USER + 1)
-    queue.die(second, other, times=2)
-    queue.rows("DELETE FROM job_deaths WHERE job_id = %(other)s", other=other)
-    assert queue.deaths.acquit() == 1
-    assert queue.jobs() == [("turns", "handle_update", "todo")] * 3, "none is left alone for ever"
-    assert queue.counts() == {second: 1} and queue.deaths.count_suspects() == (0, 0)
-    assert (queue.die(first).suspects, queue.die(second).suspects) == (0, 1)
+    assert queue.deaths.count() == 1
 
 
 def test_what_is_done_is_forgotten(queue: Queue) -> None:
     job = queue.message(1)
-    queue.die(job, times=2)
+    queue.die(job, 2)
     queue.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", job=job)
     assert queue.counts() == {}
 
 
 def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None:
     job = queue.message(1)
-    aside = queue.put_aside_one(job)
-    assert queue.deaths.retry(aside.id + 1) == 0
+    queue.die(job, MAX_DEATHS)
+    assert queue.deaths.retry(job + 1) == 0
     assert queue.updates.prune(hours=0) == 0, "what can be retried is kept"
-    assert queue.deaths.retry(aside.id) == 1
-    assert queue.jobs() == [("turns", "handle_update", "todo"), ("control", "apologise", "todo")]
+    assert queue.deaths.retry(job) == 1
+    assert queue.jobs() == [*WAITING, ("control", "apologise", "todo")]
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
     assert waiting is not None and waiting.payload["message"] == {"text": "секрет"}
     assert queue.updates.find_quarantined(update) is None
     assert queue.counts() == {}
-    queue.die(job, times=2)
-    assert queue.counts() == {job: 2}, "it is a suspect again"
+    assert queue.die(job) == 1
     assert queue.deaths.retry() == 0
 
 
 def test_erasing_a_user_erases_what_was_counted(queue: Queue) -> None:
-    queue.put_aside_one(queue.message(1))
+    queue.die(queue.message(1), MAX_DEATHS)
     ErasureRepository(queue.client).erase(USER)
     assert queue.deaths.list_all() == [] and queue.counts() == {}
-
-
-def test_a_suspect_of_an_erased_user_does_not_stay(queue: Queue) -> None:
-    job = queue.message(1)
-    queue.die(job, times=2)
-    ErasureRepository(queue.client).erase(USER)
-    assert queue.die(job).quarantined == []
-    assert queue.deaths.count_suspects() == (0, 0) and queue.deaths.list_all() == []
 
 
 # --- recurring work
 
 
-def test_work_is_counted_by_its_queueing_lock_whichever_job_does_it(queue: Queue) -> None:
+def test_a_job_that_waits_under_the_same_queueing_lock_gives_way(queue: Queue) -> None:
     first = queue.defer("index_messages", "index_messages")
-    queue.take(first)
+    worker = queue.take(first)
     second = queue.defer("index_messages", "index_messages")
-    assert queue.deaths.recover(dead_after=0).suspects == 0
-    assert queue.jobs() == [("memory", "index_messages", "todo")], "one does the work of both"
+    assert queue.deaths.rescue(first, worker) == 1
+    assert queue.jobs() == [("background", "index_messages", "todo")], "one does the work of both"
     assert queue.counts() == {first: 1} and second > first
-    assert queue.die(first).suspects == 1
-    assert queue.jobs() == [("quarantine", "index_messages", "todo")]
 
 
-def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_after_a_growing_pause(
-    queue: Queue,
-) -> None:
+def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_later(queue: Queue) -> None:
     job = queue.defer("prune", "prune", timestamp=1)
-    queue.die(job, times=2)
-    for hours in (1, 2, 4):
-        assert len(queue.die(job).quarantined) == 1
-        assert queue.jobs() == [("quarantine", "prune", "todo")]
+    queue.die(job, MAX_DEATHS - 1)
+    due = (
+        "SELECT round(extract(epoch FROM scheduled_at - now()) / 60)::int FROM procrastinate_jobs"
+    )
+    for deaths, minutes in ((3, 10), (4, 20), (5, 40)):
+        assert queue.die(job) == deaths
+        assert queue.rows(due) == [(minutes,)]
         with pytest.raises(StorageRejectedError):
             queue.defer("prune", "prune", timestamp=2)
-        assert queue.deaths.acquit() == 0
-        age = "UPDATE procrastinate_jobs SET scheduled_at = scheduled_at - %(age)s::interval"
-        queue.rows(age, age=f"{60 * hours - 1} minutes")
-        assert queue.deaths.count_suspects()[0] == 0
-        queue.rows(age, age="2 minutes")
-        assert queue.deaths.count_suspects()[0] == 1
+        assert [aside.id for aside in queue.deaths.list_all()] == [job]
     assert queue.deaths.retry() == 1
-    assert queue.jobs() == [("memory", "prune", "todo")] and queue.counts() == {}
+    assert queue.jobs() == [("background", "prune", "todo")] and queue.counts() == {}
+    assert queue.rows("SELECT scheduled_at FROM procrastinate_jobs") == [(None,)]
 
 
-def test_suspects_that_died_together_are_told_apart(queue: Queue) -> None:
-    jobs = [queue.message(number, USER + number) for number in range(3)]
-    assert queue.die(*jobs, times=3) == Recovery(jobs=3, deaths=3, suspects=3)
-    assert queue.deaths.count_suspects() == (3, 3) and queue.deaths.count() == 0
-    assert queue.deaths.acquit(jobs[0]) == 1
-    assert [row[0] for row in queue.jobs()] == ["turns", "quarantine", "quarantine"]
-    [aside] = queue.die(jobs[1]).quarantined
-    assert (aside.job_id, aside.deaths) == (jobs[1], 4)
+# --- finding them
 
 
-@pytest.mark.parametrize(("waiting", "times", "expected"), [
-    (0, 2, 0), (MAX_SEQUENTIAL, 2, 1), (MAX_SEQUENTIAL + 1, 2, TRIAL_CONCURRENCY),
-    (MAX_SEQUENTIAL + 1, 3, 1),
-])  # fmt: skip
-async def test_few_suspects_and_those_that_died_together_are_tried_one_by_one(
-    queue: Queue, waiting: int, times: int, expected: int
+async def test_a_living_worker_keeps_its_jobs(queue: Queue, app: App) -> None:
+    queue.take(queue.message(1), silent=5)
+    dead_jobs = DeadJobs(app, queue.client, Metrics())
+    for _ in range(3):
+        await dead_jobs.rescue()
+    assert queue.jobs() == RUNNING
+
+
+async def test_a_silent_worker_has_time_for_a_heartbeat_after_an_outage(
+    queue: Queue, app: App
 ) -> None:
-    queue.die(*[queue.message(number, USER + number) for number in range(waiting)], times=times)
-    assert await DeadJobs(queue.client, Metrics()).begin_trial() == expected
+    worker = queue.take(queue.message(1))
+    dead_jobs = DeadJobs(app, queue.client, Metrics())
+    await dead_jobs.rescue()
+    await app.job_manager.update_heartbeat(worker)
+    await dead_jobs.rescue()
+    assert queue.jobs() == RUNNING
+    queue.rows("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
+    await dead_jobs.rescue()
+    await dead_jobs.rescue()
+    assert queue.jobs() == WAITING
 
 
-async def test_a_suspect_that_outlives_its_trial_is_done_again_beside_the_others(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
+async def test_a_job_without_a_worker_is_taken_up_at_once(queue: Queue, app: App) -> None:
+    worker = queue.take(queue.message(1), silent=0)
+    await app.job_manager.unregister_worker(worker)
+    metrics = Metrics()
+    await DeadJobs(app, queue.client, metrics).rescue()
+    assert queue.jobs() == WAITING
+    assert "pomni_job_deaths_total 1.0" in metrics.render().decode()
+
+
+async def test_a_job_whose_end_was_not_stored_is_taken_up_and_one_that_began_again_is_not(
+    queue: Queue, app: App
 ) -> None:
-    monkeypatch.setattr(dead_jobs, "JOB_SECONDS", 0.01)
-    job = queue.message(1)
-    queue.die(job, times=2)
-    context: Any = SimpleNamespace(job=SimpleNamespace(id=job, attempts=3, queueing_lock=None))
-    jobs = DeadJobs(queue.client, Metrics())
-    assert await jobs.begin_trial() == 1
-    queue.take(job)
-    with pytest.raises(PostponedError):
-        await jobs.try_alone(partial(asyncio.sleep, 60), context, None)  # type: ignore[arg-type]
-    assert queue.jobs() == [("turns", "handle_update", "doing")] and queue.counts() == {job: 1}
+    lost, running = queue.message(1), queue.message(2, USER + 1)
+    dead_jobs = DeadJobs(app, queue.client, Metrics())
+
+    async def run(job: int, worker: int) -> None:
+        async def work() -> None:
+            if job == running:
+                await dead_jobs.rescue()
+                await dead_jobs.rescue()
+                assert queue.jobs()[1:] == RUNNING
+
+        context: Any = SimpleNamespace(job=SimpleNamespace(id=job))
+        await dead_jobs.note_end(work, context, SimpleNamespace(worker_id=worker))  # type: ignore[arg-type]
+
+    await run(lost, queue.take(lost, silent=0))
+    await dead_jobs.rescue()
+    assert queue.jobs()[:1] == RUNNING, "its end may be on its way"
+    worker = queue.take(running, silent=0)
+    await run(running, worker)
+    assert queue.jobs()[:1] == WAITING
+    await run(running, worker)
+
+
+def test_workers_are_dead_if_no_process_has_a_connection_of_the_queue(queue: Queue) -> None:
+    queue.take(queue.message(1), silent=0)
+    assert JobRepository(queue.client).delete_dead_workers() == 1
+    assert queue.rows("SELECT worker_id FROM procrastinate_jobs") == [(None,)]
+
+
+async def test_workers_may_live_while_a_process_has_a_connection_of_the_queue(
+    queue: Queue, app: App
+) -> None:
+    queue.take(queue.message(1))
+    assert await app.check_connection_async()
+    assert JobRepository(queue.client).delete_dead_workers() == 0

@@ -16,7 +16,7 @@ from src.base.owners import Owner
 from src.memory.search_index_repo import Scale
 from src.memory.tasks import MemoryTasks
 from src.queue.dead_jobs import JobDeathRepository
-from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, JobRepository
+from src.queue.job_repo import BACKGROUND_QUEUE, JobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
@@ -55,7 +55,7 @@ class Works:
         """Do every job that is due, and those that they lead to."""
         while self.rig.rows(DUE):
             await self.app.run_worker_async(
-                queues=[MEMORY_QUEUE, DIGEST_QUEUE],
+                queues=[BACKGROUND_QUEUE],
                 wait=False,
                 concurrency=3,
                 delete_jobs="successful",
@@ -77,14 +77,16 @@ class Works:
         raise AssertionError(f"there is no end to it: {self.jobs()}")
 
     async def defer(self, task: str, **arguments: Any) -> None:
-        await self.app.configure_task(task, queue=MEMORY_QUEUE).defer_async(**arguments)
+        await self.app.configure_task(task, queue=BACKGROUND_QUEUE).defer_async(**arguments)
 
     def jobs(self) -> list[tuple[str, str]]:
         return [(task, status) for task, status in self.rig.rows(JOBS)]
 
     def recover(self) -> int:
         """What the only worker does at its start; returns how many jobs it gave back."""
-        return JobDeathRepository(self.rig.client).recover(dead_after=0).jobs
+        deaths = JobDeathRepository(self.rig.client)
+        running = self.rig.rows("SELECT id, worker_id FROM procrastinate_jobs")
+        return sum(deaths.rescue(job, worker) is not None for job, worker in running)
 
     def unindexed(self) -> int:
         return self.count("unindexed_messages")
@@ -138,7 +140,7 @@ async def test_a_delivered_turn_asks_for_indexing_two_seconds_later(works: Works
         " extract(epoch FROM scheduled_at - delivered_at)"
         " FROM procrastinate_jobs, messages WHERE role = 'assistant'"
     )
-    assert (task, queue, lock) == ("index_messages", "memory", "index_messages")
+    assert (task, queue, lock) == ("index_messages", "background", "index_messages")
     assert float(seconds) == 2.0
     assert works.unindexed() == 2
 
@@ -314,7 +316,7 @@ async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: 
     working = asyncio.create_task(works.work())
     await gate.wait()
     await works.app.configure_task(
-        "embed_documents", queue=MEMORY_QUEUE, lock="embed_documents",
+        "embed_documents", queue=BACKGROUND_QUEUE, lock="embed_documents",
         queueing_lock="embed_documents",
     ).defer_async()  # fmt: skip
     second.set()
@@ -371,7 +373,7 @@ async def test_a_job_that_a_shutdown_interrupts_begins_again_though_another_wait
     conversation = works.rig.rows("SELECT id::text FROM conversations")[0][0]
     lock = f"digest_conversation:{conversation}"
     again = works.app.configure_task(
-        "digest_conversation", queue=DIGEST_QUEUE, lock=lock, queueing_lock=lock
+        "digest_conversation", queue=BACKGROUND_QUEUE, lock=lock, queueing_lock=lock
     )
     with suppress(AlreadyEnqueued):  # the shutdown was quicker
         await again.defer_async(conversation_id=conversation)

@@ -252,6 +252,45 @@ def test_topics_of_a_private_chat_become_one_owner_and_the_way_back_keeps_the_ro
         assert query(empty_dsn, f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
+def test_jobs_of_before_find_their_workers_and_what_was_put_aside_stays_so(
+    empty_dsn: str,
+) -> None:
+    migrate(empty_dsn, "0117")
+    queues = (
+        ("turns", "handle_update"), ("beside", "handle_update"), ("commands", "show_ending"),
+        ("control", "interrupt_turn"), ("reminders", "remind"), ("housekeeping", "prune"),
+        ("memory", "index_messages"), ("digests", "reembed"), ("quarantine", "handle_update"),
+        ("quarantine", "reembed"),
+    )  # fmt: skip
+    for queue, task in queues:
+        query(
+            empty_dsn,
+            "INSERT INTO procrastinate_jobs (queue_name, task_name) VALUES (%s, %s) RETURNING id",
+            queue,
+            task,
+        )
+    execute(
+        empty_dsn,
+        "INSERT INTO job_deaths (work, task, queue, job_id, deaths, put_aside_at)"
+        " SELECT 'job ' || id, task_name, queue_name, id, 3, now() FROM procrastinate_jobs"
+        " WHERE queue_name = 'quarantine'",
+        "INSERT INTO job_deaths (work, task, queue, job_id)"
+        " SELECT 'job ' || id, task_name, queue_name, id FROM procrastinate_jobs"
+        " WHERE queue_name = 'turns'",
+    )
+    migrate(empty_dsn)
+    now = "SELECT queue_name FROM procrastinate_jobs ORDER BY id"
+    assert [queue for (queue,) in query(empty_dsn, now)] == [
+        "people", "people", "control", "control", "control", "background", "background",
+        "background", "people", "background",
+    ]  # fmt: skip
+    deaths = "SELECT job_id, deaths, put_aside_at IS NOT NULL FROM job_deaths ORDER BY job_id"
+    assert query(empty_dsn, deaths) == [(9, 3, True), (10, 3, True)]
+    migrate(empty_dsn, "0117")
+    back = [queue for (queue,) in query(empty_dsn, now)]
+    assert set(back) <= {queue for queue, _ in queues}
+
+
 def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: str) -> None:
     build_old_database(empty_dsn)
     execute(empty_dsn, "ALTER TABLE batch_jobs DROP COLUMN dropped")  # its comment fails, at last
@@ -486,7 +525,7 @@ def test_fetching_a_job_stays_in_the_order_of_the_index_whatever_the_statistics(
     assert worker is not None
     connection = psycopg2.connect(dsn)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['turns'], %s)", worker)
+        cursor.execute("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['people'], %s)", worker)
         assert cursor.fetchone() is not None
         cursor.execute(
             "SELECT pg_stat_get_xact_tuples_fetched('procrastinate_jobs'::regclass)"

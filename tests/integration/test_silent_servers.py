@@ -1,8 +1,7 @@
-"""Servers that say nothing, on both pools and the locks."""
+"""Servers that say nothing: every call ends by itself, in the pool and the locks."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,17 +9,14 @@ from contextlib import closing
 
 import psycopg2
 import pytest
-from procrastinate.exceptions import ConnectorException
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
-from src.pg import async_connection as queue_connection
 from src.pg import connection as pg_connection
 from src.pg import locks as advisory_lock
 from src.pg.client import PgClient
 from src.pg.connection import Limits, connect
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
-from src.queue.workers import build_queue
-from tests.conftest import execute, query
+from tests.conftest import execute
 from tests.fakes.tcp_proxy import SwallowingProxy
 
 pytestmark = pytest.mark.own_database
@@ -31,7 +27,6 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds, so that a test need not wait for the true ones."""
     monkeypatch.setattr(pg_connection, "ORDINARY", Limits(statement=1.0, lock=0.5))
     monkeypatch.setitem(pg_connection.LIBPQ_OPTIONS, "connect_timeout", 2)
-    monkeypatch.setattr(queue_connection, "WAIT_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -139,58 +134,3 @@ def test_a_lock_whose_holder_is_cut_off_is_given_up_by_the_server(
         assert time.monotonic() < deadline
     other.release()
     holder.release()
-
-
-def test_waiting_for_a_lock_outlasts_the_time_out_of_a_statement(dsn: str) -> None:
-    holder, waiter = AdvisoryLock(dsn, POLLER_LOCK, 1), AdvisoryLock(dsn, POLLER_LOCK, 1)
-    assert holder.try_exclusive()
-    with ThreadPoolExecutor(1) as threads:
-        taking = threads.submit(waiter.take_shared)
-        time.sleep(1.2)  # longer than lock_timeout
-        assert not taking.done()
-        holder.release()
-        taking.result(timeout=30)
-    waiter.release()
-
-
-async def test_the_queue_s_statements_end_and_its_other_connections_with_them(
-    proxy: SwallowingProxy,
-) -> None:
-    app = build_queue(proxy.dsn)
-    async with app.open_async():
-        ask = app.connector.execute_query_one_async
-        await asyncio.gather(*(ask("SELECT pg_sleep(0.2)") for _ in range(6)))
-        proxy.swallow()
-        with pytest.raises(ConnectorException):
-            await ask("SELECT 1 AS one")
-        proxy.fail_over()
-        swallowed = proxy.swallowed
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    rows = await asyncio.gather(*(ask("SELECT 1 AS one") for _ in range(6)))
-                    break
-                except ConnectorException:
-                    continue
-        assert rows == [{"one": 1}] * 6
-        assert proxy.swallowed == swallowed, "no old connection was used again"
-        limits = "SELECT current_setting('statement_timeout') AS value"
-        assert await ask(limits) == {"value": "1s"}, "what ORDINARY says here"
-
-
-async def test_a_listener_may_wait_for_any_time(proxy: SwallowingProxy) -> None:
-    app = build_queue(proxy.dsn)
-    heard: list[str] = []
-
-    async def hear(*, channel: str, payload: str) -> None:
-        heard.append(payload)
-
-    async with app.open_async():
-        listening = asyncio.ensure_future(app.connector.listen_notify(hear, ["news"]))
-        await asyncio.sleep(2 * queue_connection.WAIT_SECONDS)
-        assert not listening.done()
-        while not heard:
-            query(proxy.dsn, "SELECT pg_notify('news', 'now')")
-            await asyncio.sleep(0.05)
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)

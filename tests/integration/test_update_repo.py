@@ -38,7 +38,7 @@ def stored(client: PgClient) -> list[int]:
     return [row[0] for row in rows]
 
 
-def job(client: PgClient, update_id: int, served_in: int = 0, queue: str = "turns") -> Row:
+def job(client: PgClient, update_id: int, served_in: int = 0, queue: str = "people") -> Row:
     (row_id,) = client.fetch_all(
         "SELECT id FROM telegram_updates WHERE update_id = %(u)s", {"u": update_id}
     )[0]
@@ -86,7 +86,7 @@ def test_an_update_that_comes_again_is_passed_over_without_a_job(
     assert updates.store(BOT, [message(1, interrupts=True)]) == 0
     assert client.fetch_all(JOBS) == before
     assert updates.store(BOT, [message(1), message(2), message(3)]) == 2
-    assert client.fetch_all(JOBS)[2:] == [job(client, 2, 2), job(client, 3, 3)]
+    assert client.fetch_all(JOBS)[2:] == [job(client, 2, 1), job(client, 3, 2)]
 
 
 def test_the_same_number_from_another_bot_is_another_update(
@@ -121,7 +121,7 @@ def test_an_interruption_gets_a_control_job_first_without_a_lock(
     row_id = job(client, 2)[5]["update"]
     args = {"lock": f"chat:{BOT}:{CHAT}:0", "before": row_id, "draft_id": 2**40}
     control = ("interrupt_turn", "control", 10, None, None, args, "todo", None)
-    assert jobs == [job(client, 1), control, job(client, 2, queue="commands")]
+    assert jobs == [job(client, 1), control, job(client, 2, 1, queue="control")]
 
 
 def test_an_interruption_without_a_chat_interrupts_nothing(

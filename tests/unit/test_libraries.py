@@ -30,10 +30,6 @@ EXTENSION_POINTS = {
 }
 # Rooms that are being rewritten.
 STILL_THERE = {
-    "src.queue.woken_worker.WokenWorker._fetch_and_process_jobs",
-    "src.queue.woken_worker.WokenWorker._periodic_deferrer",
-    "src.queue.woken_worker.WokenWorker._persist_job_status",
-    "src.queue.woken_worker.WokenWorker._process_job",
     "src.talk.main_graph: sys.modules",
 }
 

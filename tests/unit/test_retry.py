@@ -22,7 +22,7 @@ from tests.cases import for_each
 
 def job(attempts: int = 0) -> Job:
     return Job(
-        id=1, queue="turns", lock=None, queueing_lock=None, task_name="t", attempts=attempts
+        id=1, queue="people", lock=None, queueing_lock=None, task_name="t", attempts=attempts
     )
 
 

@@ -1,4 +1,4 @@
-"""Who is served next: round by round between people, in order within each chat."""
+"""Who is served next: first messages before second ones, in order within each chat."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Line:
         ids = dict(rows)
         self.names |= {ids[update.update_id]: name for name, update in named}
 
-    def serve(self, queue: str = "turns") -> str | None:
+    def serve(self, queue: str = "people") -> str | None:
         """A place is free: who gets it."""
         parameters = {"queue": queue, "worker": self.worker}
         row = self.client.fetch_one(FETCH, parameters)
@@ -66,7 +66,7 @@ class Line:
             {"job": self.running.pop(name)},
         )
 
-    def serve_all(self, queue: str = "turns") -> list[str]:
+    def serve_all(self, queue: str = "people") -> list[str]:
         """One place: everybody in turn."""
         served = []
         while (name := self.serve(queue)) is not None:
@@ -101,7 +101,7 @@ def line(client: PgClient) -> Line:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_people_are_served_round_by_round(line: Line, at_once: bool) -> None:
+def test_a_second_message_ranks_behind_the_first_one_of_others(line: Line, at_once: bool) -> None:
     arrivals = [
         *((f"a{n}", update(ANNA)) for n in range(1, 6)),
         *((f"b{n}", update(BORIS)) for n in range(1, 3)),
@@ -115,68 +115,31 @@ def test_people_are_served_round_by_round(line: Line, at_once: bool) -> None:
     assert line.serve_all() == ["a1", "b1", "v1", "a2", "b2", "a3", "a4", "a5"]
 
 
-def test_who_comes_later_waits_for_a_round_and_not_for_the_flood(line: Line) -> None:
-    line.write(*((f"a{n}", update(ANNA)) for n in range(100)))
+def test_who_comes_later_does_not_wait_for_a_flood(line: Line) -> None:
+    line.write(*((f"a{n}", update(ANNA, GROUP - n)) for n in range(100)))
     for number in range(50):
         name = line.serve()
         assert name == f"a{number}"
         line.end(name)
     line.write(*((f"b{n}", update(BORIS)) for n in range(3)))
-    assert line.serve_all()[:7] == ["a50", "a51", "b0", "a52", "b1", "a53", "b2"]
-
-
-def test_a_round_ends_although_new_people_keep_coming(line: Line) -> None:
-    line.write(*((f"a{n}", update(ANNA)) for n in range(20)))
-    served = []
-    for number in range(60):  # somebody new for each place that becomes free, twice
-        line.write((f"n{number}", update(10**9 + number)), (f"m{number}", update(10**10 + number)))
-        name = line.serve()
-        assert name is not None
-        served.append(name)
-        line.end(name)
-    own = [name for name in served if name.startswith("a")]
-    assert own == [f"a{n}" for n in range(len(own))] and len(own) >= 4, "nobody starves"
-
-
-def test_a_chat_has_one_running_turn_whatever_its_members_write(line: Line) -> None:
-    line.write(*((f"g{n}", update(ANNA + n, GROUP)) for n in range(5)))
-    assert line.serve() == "g0"
-    assert line.serve() is None and line.serve("beside") is None
-    line.end("g0")
-    assert line.serve_all() == ["g1", "g2", "g3", "g4"]
-
-
-def test_a_person_holds_one_place_of_the_turns_in_however_many_chats(line: Line) -> None:
-    line.write(*((f"g{n}", update(ANNA, GROUP - n)) for n in range(40)))
-    assert line.serve() == "g0"
-    assert line.serve() is None, "the others wait for the few places of the second chats"
-    for number in range(40, 50):
-        line.write((f"g{number}", update(ANNA, GROUP - number)))
-    line.write(("b", update(BORIS, GROUP)), ("v", update(VERA)))
-    assert (line.serve(), line.serve()) == ("v", None), "Boris' group is being answered"
-    line.end("g0")
-    assert line.serve() == "b"
-    for number in range(1, 50):
-        assert line.serve("beside") == f"g{number}"
-    line.write(("again", update(ANNA, GROUP - 5)))
-    assert line.queues()["again"] == "beside"
-
-
-def test_a_person_with_nothing_waiting_elsewhere_is_not_beside(line: Line) -> None:
-    line.write(
-        ("g", update(ANNA, GROUP)), ("own", update(ANNA)), ("mode", update(ANNA, kind="command"))
-    )
-    assert line.queues() == {"g": "turns", "own": "beside", "mode": "commands"}
-    line.serve(), line.serve("beside")
-    line.end("g"), line.end("own")
-    line.write(("next", update(ANNA)), ("after", update(ANNA)))
-    assert line.queues() == {"mode": "commands", "next": "turns", "after": "turns"}
+    assert line.serve_all()[:4] == ["b0", "b1", "b2", "a50"]
 
 
 def test_anonymous_admins_of_two_groups_are_two_people(line: Line) -> None:
     anonymous = 1087968824
     line.write(("one", update(anonymous, GROUP)), ("other", update(anonymous, GROUP - 1)))
-    assert line.queues() == {"one": "turns", "other": "turns"}
+    assert {priority for _, _, priority in line.client.fetch_all(PRIORITIES)} == {0}
+
+
+def test_what_calls_no_model_does_not_wait_for_turns(line: Line) -> None:
+    line.write(
+        ("question", update(ANNA)),
+        ("mode", update(BORIS, kind="command")),
+        ("button", update(VERA, kind="callback", at_once=True)),
+        ("new", update(VERA, kind="new")),
+    )
+    assert line.serve_all("control") == ["mode", "button", "new"]
+    assert line.serve_all() == ["question"]
 
 
 def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line) -> None:
@@ -184,56 +147,51 @@ def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line
     assert line.serve() == "question"
     line.write(
         ("mode", update(ANNA, kind="command")),
-        ("help", update(ANNA, kind="command", at_once=True)),
         ("button", update(ANNA, kind="callback", at_once=True)),
-        ("other", update(BORIS, kind="command")),
+        ("other", update(ANNA, kind="callback", at_once=True)),
     )
-    assert [line.serve("commands") for _ in range(3)] == ["other", "help", None]
-    line.end("help")
-    assert line.serve_all("commands") == ["button"]
+    assert [line.serve("control") for _ in range(2)] == ["button", None], "one at a time"
+    line.end("button")
+    assert [line.serve("control"), line.serve()] == ["other", None]
     line.end("question")
-    assert line.serve_all("commands") == ["mode"]
-
-
-def test_a_person_holds_one_place_with_what_needs_no_order(line: Line) -> None:
-    line.write(
-        *((f"h{n}", update(ANNA, GROUP - n, "command", at_once=True)) for n in range(40)),
-        ("b", update(BORIS, kind="command", at_once=True)),
-    )
-    assert [line.serve("commands") for _ in range(3)] == ["h0", "b", None]
+    assert line.serve_all("control") == ["mode"]
 
 
 def test_a_retried_turn_keeps_its_place_before_its_chat(line: Line) -> None:
     line.write(("a1", update(ANNA)), ("a2", update(ANNA)))
     assert line.serve() == "a1"
-    line.write(("mode", update(ANNA, kind="command")), ("a3", update(ANNA)))
+    line.write(("new", update(ANNA, kind="new")), ("a3", update(ANNA)))
     line.again("a1")
-    assert line.serve("commands") is None
-    assert line.serve() == "a1"
-    line.end("a1")
-    assert [line.serve(), line.serve("commands")] == ["a2", None]
-    line.end("a2")
-    assert (line.serve_all(), line.serve_all("commands"), line.serve_all()) == (
-        [],
-        ["mode"],
-        ["a3"],
-    )
+    assert line.serve("control") is None
+    assert line.serve_all() == ["a1", "a2"]
+    assert line.serve_all("control") == ["new"]
+    assert line.serve_all() == ["a3"]
+
+
+def test_a_member_without_pending_messages_does_not_overtake_others_in_a_group(
+    line: Line,
+) -> None:
+    line.write(("a1", update(ANNA)), ("a2", update(ANNA)), ("a3", update(ANNA, GROUP)))
+    line.write(("b1", update(BORIS, GROUP)), ("v1", update(VERA)))
+    assert line.serve_all() == ["a1", "v1", "a2", "a3", "b1"]
 
 
 def test_an_update_that_lost_its_job_comes_before_what_its_chat_wrote_later(line: Line) -> None:
-    line.write(("lost", update(ANNA)), ("lost too", update(ANNA)))
+    line.write(("lost", update(ANNA)), ("lost too", update(ANNA, kind="new")))
     line.client.execute("DELETE FROM procrastinate_jobs")
     line.client.execute("UPDATE telegram_updates SET received_at = now() - interval '1 hour'")
-    line.write(("later", update(ANNA)), ("mode", update(BORIS, kind="command")))
-    line.client.execute("DELETE FROM procrastinate_jobs WHERE queue_name = 'commands'")
-    line.client.execute(
-        "UPDATE telegram_updates SET received_at = now() - interval '1 hour'"
-        " WHERE kind = 'command'"
-    )
-    assert line.updates.requeue_orphaned(older_than=60) == 3
+    line.write(("later", update(ANNA)))
+    assert line.updates.requeue_orphaned(older_than=60) == 2
     line.write(("last", update(ANNA)))
     assert line.serve_all() == ["lost", "lost too", "later", "last"]
-    assert line.serve_all("commands") == ["mode"]
+
+
+def test_a_chat_has_one_running_turn_whatever_its_members_write(line: Line) -> None:
+    line.write(*((f"g{n}", update(ANNA + n, GROUP)) for n in range(5)))
+    assert line.serve() == "g0"
+    assert line.serve() is None
+    line.end("g0")
+    assert line.serve_all() == ["g1", "g2", "g3", "g4"]
 
 
 def test_what_lost_its_job_before_a_new_that_is_done_is_wiped(line: Line) -> None:
@@ -251,8 +209,7 @@ def test_what_lost_its_job_before_a_new_that_is_done_is_wiped(line: Line) -> Non
         "SELECT kind FROM telegram_updates WHERE outcome = 'wiped' ORDER BY id"
     )
     assert wiped == [("message",), ("media",)]
-    served = [line.serve_all(), line.serve_all("commands"), line.serve_all()]
-    assert served == [["of another"], ["taught"], ["after"]]
+    assert line.serve_all() == ["taught", "of another", "after"]
 
 
 class Walk:
@@ -267,7 +224,7 @@ class Walk:
     def write(self, step: int) -> None:
         """A batch, or nothing."""
         batch = []
-        kinds: list[UpdateKind] = ["message", "message", "command", "edit"]
+        kinds: list[UpdateKind] = ["message", "message", "command", "edit", "new"]
         for number in range(self.chance.choice([0, 1, 1, 7])):
             person = ANNA + self.chance.randrange(3)
             chat = self.chance.choice([person, GROUP, GROUP - 1])
@@ -279,14 +236,14 @@ class Walk:
 
     def serve(self) -> None:
         """A place opens in some queue, and what it takes ends, or fails and comes back."""
-        name = self.line.serve(self.chance.choice(["turns", "commands", "beside"]))
+        name = self.line.serve(self.chance.choice(["people", "control"]))
         if name is not None and self.chance.random() < 0.2:
             self.line.again(name)
         elif name is not None:
             self.line.end(name)
             self.served[name.partition("#")[0]].append(name)
 
-    def rounds(self) -> list[list[int]]:
+    def priorities(self) -> list[list[int]]:
         """The priorities of what waits, chat by chat, in the order of arrival."""
         rows: dict[str, list[int]] = defaultdict(list)
         for lock, _, priority in self.line.client.fetch_all(PRIORITIES):
@@ -301,9 +258,9 @@ def test_whatever_happens_each_chat_is_served_in_its_order(line: Line, seed: int
         walk.write(step)
         for _ in range(walk.chance.randrange(5)):
             walk.serve()
-        assert all(a >= b for chat in walk.rounds() for a, b in pairwise(chat))
+        assert all(a >= b for chat in walk.priorities() for a, b in pairwise(chat))
     for _ in range(10_000):
-        if not walk.rounds():
+        if not walk.priorities():
             break
         walk.serve()
     assert walk.served == walk.written
