@@ -208,14 +208,13 @@ class Console:
 
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)
-        caller, chosen = await self._load_caller()
+        caller, _ = await self._load_caller()
         incoming = turn_state.IncomingMessage(
             self._owner,
             text,
             caller.moment,
             caller.preferences,
             teaching=teaching,
-            has_reminders=chosen.has_reminders,
         )
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
         await self._core.agent.run_turn(turn)

@@ -164,7 +164,7 @@ class Core:
         self.commands = self._build_commands()
 
     def caller(
-        self, owner: Owner, chosen: UserSettings | update_repo.WaitingUpdate, *heard: str | None,
+        self, owner: Owner, chosen: UserSettings, *heard: str | None,
         member: int | None = None,
     ) -> Caller:  # fmt: skip
         """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
@@ -177,6 +177,7 @@ class Core:
             chosen.mode,
             chosen.answer_length,
             chosen.memory_on,
+            chosen.has_reminders,
         )
         return Caller(owner, preferences, datetime.now(UTC), member=member)
 

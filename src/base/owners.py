@@ -55,6 +55,7 @@ class Preferences:
         mode: The path through the graph.
         answer_length: The length of answers that the owner wants.
         memory_on: True if messages are remembered and recalled.
+        has_reminders: True if the owner may have pending reminders.
     """
 
     language: Language
@@ -63,6 +64,7 @@ class Preferences:
     mode: Mode = "assistant"
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
 
 
 class WithPreferences:

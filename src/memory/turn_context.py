@@ -106,7 +106,6 @@ class TurnContext(WithPreferences):
         fresh_from: Facts told by this message or a later one are shown below the history, so that
             the prompt above it stays cached; None if there are none.
         is_private: True if the user wants the message not to be remembered.
-        has_reminders: True if the owner may have pending reminders.
         key_facts: Key facts that were read with the message; None if none were read.
         speaker_id: In a group, the asker: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
@@ -124,7 +123,6 @@ class TurnContext(WithPreferences):
     is_all_shown: bool = False
     fresh_from: int | None = None
     is_private: bool = False
-    has_reminders: bool = True
     key_facts: Sequence[Memory] | None = None
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None

@@ -16,7 +16,8 @@ class UserSettings:
         mode: Mode of the graph.
         answer_length: Length of answers.
         memory_on: True if anything is remembered.
-        has_reminders: True if any reminder is pending.
+        has_reminders: True if any reminder is pending, also in another topic of the group.
+        is_inactive: True if nothing could be sent to the owner lately.
         is_blocked: True if an operator has blocked the owner.
     """
 
@@ -26,6 +27,7 @@ class UserSettings:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     has_reminders: bool = False
+    is_inactive: bool = False
     is_blocked: bool = False
 
 
@@ -33,8 +35,9 @@ class UserSettings:
 SELECT_SETTINGS = """
 SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
        coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
-       EXISTS (SELECT FROM reminders r WHERE r.owner_id = o.id AND r.is_waiting),
-       o.blocked_at IS NOT NULL
+       EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
+               WHERE w.telegram_user_id = o.telegram_user_id AND r.is_waiting),
+       s.inactive_since IS NOT NULL, o.blocked_at IS NOT NULL
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
 """

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
-from src.base.owners import AnswerLength, Mode, Owner
+from src.base.owners import Owner
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 
@@ -56,14 +56,13 @@ class NewUpdate:
 
 @dataclass(frozen=True)
 class WaitingUpdate:
-    """A stored update that is not handled yet, with settings of its owner.
+    """A stored update that is not handled yet.
 
     Attributes:
         home_id: The chat, or the supergroup that it became.
         revision: Number of erasures that have redacted it.
         newer: Kind of the next update of the chat that will be answered instead of it, if any.
         zone_asked: True if the user's previous update made the bot ask for the time zone.
-        has_reminders: True if the owner, or another topic of the group, has pending reminders.
         has_past: True if the owner has more in the search index than a usual prompt shows.
     """
 
@@ -78,17 +77,10 @@ class WaitingUpdate:
     media_group_id: str | None
     payload: dict[str, Any] = field(repr=False)
     received_at: datetime
-    language: str | None
-    time_zone: str | None
-    is_inactive: bool
-    mode: Mode = "assistant"
     home_id: int | None = None
     revision: int = 0
     newer: UpdateKind | None = None
-    answer_length: AnswerLength = "normal"
-    memory_on: bool = True
     zone_asked: bool = False
-    has_reminders: bool = False
     has_past: bool = True
 
     @property
@@ -190,32 +182,25 @@ WITH incoming AS (
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 """
 
-# An unhandled update, or one whose job is put aside, with its owner's settings and the kind of the next update of its chat: in a
-# flood, an answer is prepared for the last message only.
+# An unhandled update, or one whose job is put aside, with the kind of the next update of its chat:
+# in a flood, an answer is prepared for the last message only.
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
-       u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
-       s.inactive_since IS NOT NULL AS is_inactive, coalesce(s.mode, 'assistant') AS mode,
+       u.media_group_id, u.payload, u.received_at,
        coalesce(v.new_chat_id, u.chat_id) AS home_id, u.revision,
        (SELECT CASE WHEN n.kind = ANY(%(answered)s) THEN n.kind END FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
         ORDER BY n.id LIMIT 1) AS newer,
-       coalesce(s.answer_length, 'normal') AS answer_length,
-       coalesce(s.memory_on, true) AS memory_on,
        coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
         ORDER BY p.id DESC LIMIT 1), false) AS zone_asked,
-       EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
-               WHERE w.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND r.is_waiting)
-           AS has_reminders,
        coalesce((SELECT i.next_position > 30 FROM search_owners i WHERE i.owner_id = o.id), false)
            AS has_past
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0
-LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE u.id = %(update)s
   AND CASE WHEN %(put_aside)s THEN u.outcome = 'put aside' ELSE u.handled_at IS NULL END
 """
@@ -366,15 +351,15 @@ class UpdateRepository(Repository):
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update``, or None if it is handled (or pruned)."""
-        return self._first(
-            WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update, put_aside=False
-        )
+        return self._find(update, put_aside=False)
 
     def find_quarantined(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update`` if it is quarantined, else None."""
-        return self._first(
-            WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update, put_aside=True
-        )
+        return self._find(update, put_aside=True)
+
+    def _find(self, update: int, *, put_aside: bool) -> WaitingUpdate | None:
+        values = {**NEWER_KINDS, "update": update, "put_aside": put_aside}
+        return self._first(WaitingUpdate, SELECT_WAITING, values)
 
     def find_newer(
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING

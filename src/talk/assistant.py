@@ -175,7 +175,7 @@ def _useless_tools(state: ConversationState, context: TurnContext) -> frozenset[
     has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
     return useless_tools(
         memory_on=context.preferences.memory_on,
-        has_reminders=context.has_reminders,
+        has_reminders=context.preferences.has_reminders,
         has_files=has_files,
     )
 

@@ -328,7 +328,6 @@ def build_context(turn: Turn) -> TurnContext:
         is_all_shown=turn.is_all_shown,
         fresh_from=next(fresh_ids, None),
         is_private=incoming.is_private,
-        has_reminders=incoming.has_reminders,
         key_facts=turn.key_facts,
         speaker_id=incoming.speaker_id,
     )

@@ -189,7 +189,6 @@ class IncomingMessage(WithPreferences):
         teaching: Set if it is remembered as written; then it is answered for itself.
         enclosed: Text read out of its attachment.
         heard: Text heard in it, shown with the answer.
-        has_reminders: True if the owner may have pending reminders.
         has_past: True if the owner may have said more than a prompt shows.
         is_masked: True if a secret in it was masked.
         is_code: True if it is a door code announced by the message before it.
@@ -210,7 +209,6 @@ class IncomingMessage(WithPreferences):
     enclosed: EnclosedText | None = None
     heard: str = ""
     problem: str = ""
-    has_reminders: bool = True
     has_past: bool = True
     is_masked: bool = False
     is_code: bool = False

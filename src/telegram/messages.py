@@ -358,7 +358,6 @@ def _build_incoming(
         text=text,
         moment=message.date.astimezone(UTC),
         preferences=caller.preferences,
-        has_reminders=stored.has_reminders,
         has_past=stored.has_past,
         origin=_build_origin(message, stored),
         voice=read_voice(message),

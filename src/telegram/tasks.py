@@ -174,11 +174,13 @@ class UpdateTasks:
 
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
-        if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
-            await self._run(self._core.user_settings.mark_active, stored.chat_id)
+        user_settings = self._core.user_settings
+        chosen = await self._run(user_settings.get, stored.owner.telegram_user_id)
+        if chosen.is_inactive and stored.kind != "member" and stored.chat_id is not None:
+            await self._run(user_settings.mark_active, stored.chat_id)
         update = types.Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
         caller = self._core.caller(
-            stored.owner, stored, stored.sender_language, member=stored.user_id
+            stored.owner, chosen, stored.sender_language, member=stored.user_id
         )
         result = await self._dispatcher.feed_update(
             self._delivery.bot, update, context=Context(stored, caller, control)
@@ -236,7 +238,8 @@ class UpdateTasks:
         """
         if stored.chat_id is None:
             return "failed"
-        sentence = say(key, choose_language(stored.language, stored.sender_language))
+        chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)
+        sentence = say(key, choose_language(chosen.language, stored.sender_language))
         try:
             await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
         except errors.ChatUnavailableError:

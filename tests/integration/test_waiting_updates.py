@@ -8,7 +8,6 @@ from src.base.errors import StorageRejectedError
 from src.history.conversation_repo import ConversationRepository
 from src.history.turn_repo import TurnRepository
 from src.pg.client import PgClient
-from src.pg.user_settings_repo import UserSettingsRepository
 from src.queue.update_repo import NewUpdate, UpdateKind, UpdateRepository, WaitingUpdate
 
 BOT, CHAT, STRANGER = 555, 2**41, 2**41 + 1
@@ -54,18 +53,13 @@ def outcome(client: PgClient, row_id: int) -> str | None:
     return row[0]
 
 
-def test_a_waiting_update_brings_the_settings_of_its_owner(inbox: Inbox, client: PgClient) -> None:
+def test_a_waiting_update_is_found(inbox: Inbox) -> None:
     row_id = inbox.put("command", thread_id=4, message_id=9, media_group_id="album")
     found = inbox.get(row_id)
     assert (found.id, found.bot_id, found.update_id, found.kind) == (row_id, BOT, 1, "command")
     assert (found.chat_id, found.thread_id, found.user_id) == (CHAT, 4, CHAT)
     assert (found.message_id, found.media_group_id, found.payload) == (9, "album", {})
-    assert (found.language, found.time_zone, found.is_inactive) == (None, None, False)
     assert 0 <= found.age_days < 0.01
-    UserSettingsRepository(client).mark_inactive(CHAT)
-    client.execute("UPDATE user_settings SET language = 'uk', time_zone = 'Europe/Kyiv'")
-    found = inbox.get(row_id)
-    assert (found.language, found.time_zone, found.is_inactive) == ("uk", "Europe/Kyiv", True)
 
 
 def test_a_handled_update_no_longer_waits_and_keeps_its_first_outcome(
