@@ -59,7 +59,8 @@ TOKENS = (
     r"<[|｜](?:im_end|eo[tm]_id|endoftext|end|return|end▁of▁sentence)[|｜]>"
     r"|<\|(?:im_)?start\|>\w*|<end_of_turn>|<\|channel\|>final(?:<\|message\|>)?|>>>all\n"
     r"|<\|(?!\w*(?:tool|python|action|plugin|recipient|content|function|channel|think))\w{2,30}\|>"
-    r"|\{\"n\": ?\d{1,4}, ?\"id\": ?\"[a-z]{1,10}-\d{1,20}\"[^{}]{0,4000}\}\n?"
+    r"|\[?\{(?:\"?n\"?: ?\d{1,4}, ?)?\"?id\"?: ?\"(?:fact|msg|summary|reminder)-\d{1,20}\""
+    r"[^{}]{0,4000}\}\]?\n?"
 )
 WRAPPER = r"</?(?:final_)?(?:answer|response|output)>\n?"  # of the answer, after thoughts
 CODE = r"(?P<fence>```)|(?P<code>`[^`\n]{1,200}`)"

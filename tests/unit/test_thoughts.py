@@ -86,8 +86,13 @@ def test_words_that_begin_like_them_are_shown(text: str) -> None:
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_blocks_and_records_of_the_prompt_are_not_shown(size: int) -> None:
     record = '{"n": 1, "id": "fact-3", "kind": "user_fact", "text": "п\'ю чай"}'
-    for echoed in (f"<key_facts>\n{record}\n{record}\n</key_facts>", f"{record}\n{record}\n",
-                   f"<memories>{record}</memories>", f"<history_summary>\n{record}"):  # fmt: skip
+    for echoed in (
+        f"<key_facts>\n{record}\n{record}\n</key_facts>",
+        f"{record}\n{record}\n",
+        f"<memories>{record}</memories>",
+        '[{id: "fact-7", "text": "чай"}]',
+        f"<history_summary>\n{record}",
+    ):
         assert shown_of(f"Ви п'єте чай. {echoed}", size)[1].strip() == "Ви п'єте чай."
     for text in ('{"n": 1, "of": 2}', "the tag <memories> opens it", '`{"n": 1, "id": "fact-3"}`'):
         assert shown_of(text, size) == (text, text)
