@@ -389,4 +389,5 @@ def build_caller(
         metrics=metrics,
         cache=cache,
         may_think_first=settings.is_own_server(name),
+        may_take_form=settings.is_own_server(name) and settings.llm_calls != "tools",
     )

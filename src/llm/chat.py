@@ -116,6 +116,8 @@ class ModelCaller:
         cache: Makes the provider cache the start of prompts.
         may_think_first: True while its replies may begin with thoughts that no tag announces: on
             a server whose template writes the opening tag. Its first reply tells.
+        may_take_form: True if a model that was forced to call a tool, and did not, is asked for
+            the same by a schema: on a server of one's own.
         known_tools: Names of the tools that were ever declared; calls of them are never shown.
     """
 
@@ -127,6 +129,7 @@ class ModelCaller:
     metrics: Metrics | None = None
     cache: PromptCache = field(default_factory=PromptCache)
     may_think_first: bool = False
+    may_take_form: bool = False
     known_tools: frozenset[str] = frozenset()
 
     @property
@@ -292,13 +295,12 @@ class ModelCaller:
         """Make one call whose reply is an object: the model must call a tool with that schema.
 
         JSON from a server that ignores the tool is accepted as well; see ``read_form``. If the
-        reply does not fit, a server with OpenAI's API is asked once more, for a ``form``.
+        reply does not fit, it may be asked for once more, as a ``form``.
 
         Raises:
             ModelUnavailableError: A retry may succeed.
             ModelError: The request was refused, or the reply does not fit the schema.
         """
-        provider = providers.find_provider(self.name)
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
         matching = (call for call in message.tool_calls if call["name"] == schema.__name__)
@@ -307,7 +309,7 @@ class ModelCaller:
         try:
             return read_form(reply, schema, self.metrics)
         except errors.ModelError:
-            if provider is None or not provider.has_openai_client:
+            if not self.may_take_form:
                 raise
         return await self.form(messages, schema, purpose=purpose, on_usage=on_usage)
 

@@ -7,8 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
-from src.talk.forms import find_words
+from src.base.errors import ModelError
+from src.core import build_caller
+from src.llm.reply import ModelUsage
+from src.talk.forms import ToldForm, find_words
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import Agents, Person, Rig, fact, incoming, new_user, saved
@@ -262,3 +266,18 @@ async def test_what_it_leaves_unsaid_after_its_tools_is_said(rig: Rig) -> None:
     person.model.queue(saved(fact("i keep bees")), "")
     answer = await person.say("i keep bees")
     assert "i keep bees" in answer.text and answer.text != say("empty_answer", "en")
+
+
+@pytest.mark.parametrize("way", ["auto", "tools"])
+async def test_what_a_model_of_one_s_own_does_not_call_it_fills_in(rig: Rig, way: str) -> None:
+    settings = rig.core.settings.model_copy(update={"llm_calls": way})
+    caller, usage = build_caller(settings), list[ModelUsage]()
+    rig.model.queue("I cannot call that.", told("i keep bees"))
+    asked = caller.structured(
+        [HumanMessage("i keep bees")], ToldForm, purpose="extract", on_usage=usage.append
+    )
+    if way == "tools":
+        with pytest.raises(ModelError):
+            await asked
+    else:
+        assert (await asked).facts == ["i keep bees"] and len(usage) == 2

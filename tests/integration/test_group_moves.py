@@ -353,7 +353,8 @@ def test_settings_that_the_new_chat_has_not_chosen_come_along(client: PgClient) 
     settings.mark_inactive(NEW)
     client.execute("UPDATE user_settings SET language = 'en' WHERE language IS NULL")
     move(client)
-    assert settings.get(NEW) == UserSettings("en", "Europe/Kyiv", "strict")
+    expected = UserSettings("en", "Europe/Kyiv", "strict", is_inactive=True)
+    assert settings.get(NEW) == expected
     assert settings.get(OLD) == UserSettings()
     settings.change(-18, mode="strict")
     move(client, -18, -19)
@@ -365,12 +366,11 @@ def test_an_update_of_the_old_chat_that_waits_belongs_to_the_new_one(client: PgC
     rows: list[Any] = []
     for number, (chat, thread) in enumerate([(OLD, 0), (OLD, 3), (NEW, 0), (-177, 0)], start=1):
         updates.store(BOT, [NewUpdate(number, "message", {"n": 1}, chat, thread, 7, number)])
-    UserSettingsRepository(client).change(OLD, mode="strict")
     move(client)
     rows = client.fetch_all("SELECT id FROM telegram_updates ORDER BY id")
     found = [updates.find_waiting(row) for (row,) in rows]
-    assert [(one.chat_id, one.home_id, one.mode) for one in found if one] == [
-        (OLD, NEW, "strict"), (OLD, NEW, "strict"), (NEW, NEW, "strict"), (-177, -177, "assistant")
+    assert [(one.chat_id, one.home_id) for one in found if one] == [
+        (OLD, NEW), (OLD, NEW), (NEW, NEW), (-177, -177)
     ]  # fmt: skip
     locks = client.fetch_all("SELECT lock FROM procrastinate_jobs ORDER BY id")
     assert locks == [(f"chat:{BOT}:{place}",) for place in (f"{NEW}:0", f"{NEW}:3", f"{NEW}:0",

@@ -17,12 +17,11 @@ from src.history.conversation_repo import (
     get_conversation_repo,
     set_conversation_repo_factory,
 )
-from src.history.new_messages import LABEL_START
 from src.pg.client import PgClient
 from tests.integration.person import edit
 
 OWNER, BOT = 2**41, 555
-LABEL = f"{LABEL_START} 2025-06-01 10:30] "
+LABEL = "[Текущее время: 2025-06-01 10:30] "
 
 
 @pytest.fixture
