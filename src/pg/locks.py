@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from uuid import UUID
 
-from src.base.errors import StorageTimeoutError, StorageUnavailableError
+from src.base.errors import StorageUnavailableError
 from src.base.owners import Owner
 from src.pg.client import PreparedStatement, Transaction, translate_errors
 from src.pg.connection import PgConnection, connect
@@ -244,8 +244,6 @@ class AdvisoryLock:
                 with translate_errors(), self._connection.cursor() as cursor:
                     cursor.execute(sql, self._keys)
                     row = cursor.fetchone()
-            except StorageTimeoutError:
-                raise
             except StorageUnavailableError:
                 self.release()
                 raise
