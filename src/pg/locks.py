@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg2.extensions import connection as Connection
 
-from src.base.errors import StorageTimeoutError, StorageUnavailableError
+from src.base.errors import StorageUnavailableError
 from src.base.owners import Owner
 from src.pg.client import Transaction, translate_errors
 from src.pg.connection import connect, has_hung_up
@@ -246,8 +246,6 @@ class AdvisoryLock:
                 with translate_errors(), self._connection.cursor() as cursor:
                     cursor.execute(sql, self._keys)
                     row = cursor.fetchone()
-            except StorageTimeoutError:
-                raise
             except StorageUnavailableError:
                 self.release()
                 raise

@@ -8,7 +8,8 @@ presses buttons (of new and old messages, and forged ones), sends pictures, brok
 restarted repeatedly. Every user writes unique words, so the origin of all sent and stored text is
 known. It prints one JSON line; the exit status is 1 on a violation:
 
-lost: a message was neither answered nor deliberately dropped (by /new, /stop, or an edit of it);
+lost: a message was neither answered nor deliberately dropped (by /new, /stop, or an edit of it),
+    and its user has no apology for one at which the bot died three times;
 stale: after /new, a message from before it was answered;
 foreign: a chat or a conversation contains words of another user;
 together: two turns of one chat called the model at the same time.
@@ -52,6 +53,7 @@ SETTLE_SECONDS = 180  # without progress
 WORD = re.compile(r"w(\d+)n\d+")
 ECHO = "эхо:"
 NEWS = frozenset(say("new_done", language) for language in LANGUAGES)
+SORRY = frozenset(say("error_put_aside", language) for language in LANGUAGES)
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 9, "height": 9}]
 FORGED = ("fact:1:1:0", "forget:1", "undo:1", "drop:0:1", "source:1", "zone:7", "x", "erase:1")
 WEIGHTS = {
@@ -349,8 +351,10 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
             for later, text in echoes
             if later > index
         )
+    unanswered = sum(word not in said for word in person.open)
+    is_told = any(text in SORRY for text in texts)
     return {
-        "lost": sum(word not in said for word in person.open),
+        "lost": 0 if is_told else unanswered,
         "stale": stale,
         "foreign": sum(int(number) != person.number for number in WORD.findall(said)),
     }
