@@ -219,7 +219,7 @@ ORDER BY m.position DESC, m.id DESC LIMIT 1
 # The newest messages of a conversation, without forgotten ones.
 SELECT_LAST_MESSAGES = PreparedStatement("""
 SELECT id, role, content, position,
-       CASE WHEN asks = 'conflict'  -- which waits for days
+       CASE WHEN asks IN ('conflict', 'conflict_over')  -- which wait for days
               OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
        sender_id, stopped_at IS NULL AND failed_at IS NULL,
        provenance, speaker, origin, quoted, quoted_author_id, is_private

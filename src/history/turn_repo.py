@@ -127,6 +127,7 @@ class NewAnswer:
         changes: Changes of its turn.
         mode: Mode in which it was given.
         recall: What was recalled for it, as JSON; None if no model was asked.
+        question: Data of its question, as JSON.
     """
 
     conversation_id: UUID
@@ -141,6 +142,7 @@ class NewAnswer:
     changes: Changes = NO_CHANGES
     mode: Mode = "assistant"
     recall: Mapping[str, Any] | None = None
+    question: Sequence[Mapping[str, Any]] = ()
 
 
 # The answer to a message.
@@ -168,9 +170,10 @@ WHERE c.id = %(conversation_id)s
 INSERT_ANSWER = PreparedStatement(f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                          is_private, asks, changes, mode, recall, position)
+                          is_private, asks, question, changes, mode, recall, position)
     SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-           m.is_private OR %(is_private)s, %(asks)s, %(changes)s, %(mode)s, %(recall)s,
+           m.is_private OR %(is_private)s, %(asks)s, %(question)s, %(changes)s, %(mode)s,
+           %(recall)s,
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = %(conversation_id)s))
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -501,6 +504,7 @@ def _save_answer(
         INSERT_ANSWER, ids, content=text, asks=answer.asks, is_private=answer.is_private,
         changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_json(answer.usage),
         recall=None if answer.recall is None else json.dumps(answer.recall),
+        question=json.dumps(answer.question) if answer.question else None,
     )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)

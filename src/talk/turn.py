@@ -28,6 +28,7 @@ from src.llm.embeddings import QuietMoments
 from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
 from src.memory.memories import Memories, list_user_facts
 from src.memory.memory_repo import MemoryRepository, count_recalls
+from src.memory.question_repo import mark_disputed
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -316,7 +317,7 @@ class AgentService:
         self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
-        self._graph = graph_run.GraphRun(client, graph, questions, settings, metrics)
+        self._graph = graph_run.GraphRun(client, graph, settings, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
             self._intake.store,
@@ -501,16 +502,19 @@ class AgentService:
         return TurnResult(say("erase_done", incoming.language), ended="erased")
 
     async def _choose_fact(self, turn: Turn) -> TurnResult | None:
-        """Settle a question about facts by words, right after it; None for other messages."""
+        """Settle a question about facts by words, right after it; None for other messages.
+
+        A retried message finds the question that its first attempt has settled.
+        """
         incoming = turn.incoming
         resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
-        question = question_before(turn.history, "conflict")
+        question = question_before(turn.history, "conflict", "conflict_over")
         if resolution is None or question is None:
             return None
         settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
-        if settlement.kind in ("over", "gone"):
+        if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
-        return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
+        return TurnResult(settlement.said, changes=settlement.changes)
 
     async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
         incoming = turn.incoming
@@ -550,11 +554,7 @@ class AgentService:
         )
 
     async def _save(self, turn: Turn) -> None:
-        """Store the answer with its usage and sources; after an erasure store nothing.
-
-        It is stored before the question that it settles is closed: if the process dies in between,
-        only the note below the question is lost.
-        """
+        """Store the answer with its usage and sources; after an erasure store nothing."""
         result = turn.result
         if result is None:
             return
@@ -568,9 +568,12 @@ class AgentService:
             turn.conversation_id, turn.message_id, text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
             is_private, result.changes, turn.incoming.mode, result.recall,
+            [dispute.as_record() for dispute in result.disputes],
         )  # fmt: skip
         with self._metrics.stage("save"):
-            stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
+            stored = await self._client.run(
+                self._turns.save_answer, answer, count_recalls, mark_disputed
+            )
         self._metrics.turns.labels(result.ended).inc()
         full_text = result.text if stored.text == storable(text) else stored.text
         turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
@@ -582,8 +585,6 @@ class AgentService:
             )
         if result.changes.names_zone:
             await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
-        if result.settlement is not None:
-            await self._questions.close(turn.incoming.owner, result.settlement)
 
     async def _deliver(self, turn: Turn) -> UpdateOutcome | None:
         """Deliver the answer, except for the parts that have arrived already."""
@@ -677,11 +678,11 @@ def asks_for_place(turn: Turn) -> bool:
     return any(question in answer for question in questions)
 
 
-def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:
-    """Return the bot's answer right before the newest message, if it asks this question still."""
+def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMessage | None:
+    """Return the bot's answer right before the newest message, if it asks one of these."""
     for entry in reversed(history[:-1]):
         if entry["role"] == "user":
             return None
         if entry["role"] == "assistant":
-            return entry if entry.get("asks") == asks else None
+            return entry if entry.get("asks") in asks else None
     return None
