@@ -14,6 +14,14 @@ ALTER TABLE messages ADD COLUMN question jsonb;
 COMMENT ON COLUMN messages.question IS
     'On an answer with asks = conflict, until it is decided: [{"fact": the new fact, "message": '
     'id of the message that says it, "denies": ids of the known facts that it would replace}].';
+ALTER TABLE messages DROP CONSTRAINT messages_asks_check,
+    ADD CONSTRAINT messages_asks_check CHECK (
+    asks IN ('erase_all', 'conflict', 'conflict_over', 'forget_which', 'reminder_which',
+             'reminder_time', 'zone'));
+COMMENT ON COLUMN messages.asks IS
+    'What the bot asked with it, so that the next message can answer: erase_all (whether to erase '
+    'everything), conflict (which of two facts holds), conflict_over (that is decided), '
+    'forget_which, reminder_which (which of several is meant), reminder_time, zone (which one).';
 CREATE INDEX messages_with_question ON messages (conversation_id) WHERE question IS NOT NULL;
 UPDATE messages a
 SET asks = 'conflict_over', content = a.content || E'\\n\\n' || CASE q.language
@@ -33,6 +41,13 @@ DROP FUNCTION close_question();
 
 AS_BEFORE = """
 ALTER TABLE messages DROP COLUMN question;
+UPDATE messages SET asks = NULL WHERE asks NOT IN ('erase_all', 'conflict', 'conflict_over');
+ALTER TABLE messages DROP CONSTRAINT messages_asks_check,
+    ADD CONSTRAINT messages_asks_check CHECK (
+    asks IN ('erase_all', 'conflict', 'conflict_over'));
+COMMENT ON COLUMN messages.asks IS
+    'What the bot asked with it, so that a yes to it means that: erase_all (whether to erase '
+    'everything), conflict (which of two facts holds), conflict_over (that is decided).';
 CREATE TABLE open_questions (
     thread_id text PRIMARY KEY,
     message_id bigint NOT NULL UNIQUE REFERENCES messages ON DELETE CASCADE,

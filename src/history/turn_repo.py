@@ -15,8 +15,12 @@ from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.queue.update_repo import FINISH_JOB, UpdateOutcome
 
-# Questions of an answer: erase everything; which of two facts is right, open or closed.
-Asks = Literal["erase_all", "conflict", "conflict_over"]
+# Questions of an answer: erase everything; which of two facts is right, open or closed; which of
+# several things to forget; which reminder is meant, or when to remind; the user's time zone.
+Asks = Literal[
+    "erase_all", "conflict", "conflict_over", "forget_which", "reminder_which", "reminder_time",
+    "zone",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, format_result
 from src.reminders.rules import changes_reminder, read_change
+from src.reminders.tools import question_of
 from src.talk.turn_state import Conflict, ConversationState
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -490,7 +491,7 @@ async def set_reminder(
     """Set, move or cancel a reminder by rules; ask if the message cannot be read.
 
     Reads: ``history``.
-    Updates: ``answer``, ``references``.
+    Updates: ``answer``, ``references``, ``asks``.
     Side effects: reminders are stored or changed.
     """
     context = runtime.context
@@ -507,4 +508,5 @@ async def set_reminder(
         )
     if outcome.reminder is not None and outcome.done != "cancelled":
         context.on_change(Changes(reminders=(outcome.reminder.id,)))
-    return {"answer": format_result(outcome, caller), "references": []}
+    answer = format_result(outcome, caller)
+    return {"answer": answer, "references": [], "asks": question_of(outcome)}

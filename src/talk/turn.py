@@ -22,7 +22,7 @@ from src.history.conversation_repo import (
     HistoryMessage,
     StoredMessage,
 )
-from src.history.new_messages import add_time_label, last_answer, new_messages
+from src.history.new_messages import add_time_label, last_question, new_messages
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
@@ -50,7 +50,7 @@ from src.talk.turn_state import (
     stoppable_delivery,
 )
 from src.talk.zones import ZoneService
-from src.texts import LANGUAGES, say
+from src.texts import say
 from src.texts.plain_text import flat, is_visible, plain
 
 LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
@@ -438,7 +438,8 @@ class AgentService:
             return None
         own_zone = incoming.time_zone if incoming.has_zone else ""
         told = zone_phrases.told_zone(incoming.text, own_zone)
-        if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
+        is_asked = last_question(turn.history) == "zone"
+        if told is None and is_asked and len(incoming.text.split()) <= NAME_WORDS:
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
             told = reply if reply and reply.zones else None
@@ -452,6 +453,7 @@ class AgentService:
         else:
             key = "zone_which" if told.zones else "zone_unknown"
             turn.lead, turn.offers = say(key, incoming.language), told.zones
+            turn.asks = "zone"
         return None if told.rest else TurnResult("")
 
     async def _named_zone_before(self, turn: Turn) -> bool:
@@ -550,7 +552,12 @@ class AgentService:
         if result.ended == "answered":
             changes = await self._add_zones(turn, result)
         turn.result = replace(
-            result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
+            result,
+            text=text,
+            sources=sources,
+            changes=changes,
+            is_wordless=is_wordless,
+            asks=result.asks or turn.asks,
         )
 
     async def _save(self, turn: Turn) -> None:
@@ -669,13 +676,6 @@ def reads_as_choice(text: str) -> Resolution | None:
     """Return the decision between two facts that a whole message is; None for anything else."""
     flat = plain(text).strip(' .!…«»"')
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
-
-
-def asks_for_place(turn: Turn) -> bool:
-    """Return True if the bot's last answer asks for a time zone, or found no such place."""
-    answer = last_answer(turn.history)
-    questions = [say(key, one) for key in ("zone_which", "zone_unknown") for one in LANGUAGES]
-    return any(question in answer for question in questions)
 
 
 def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMessage | None:

@@ -432,6 +432,7 @@ class Turn:
         key_facts: Facts for the prompt, best first; None: not read yet.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
         lead: Text before the answer: that the message has set the zone.
+        asks: Question of that text.
         offers: Zones that the message may mean.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
@@ -456,6 +457,7 @@ class Turn:
     key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
     lead: str = ""
+    asks: Asks | None = None
     offers: tuple[str, ...] = ()
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
