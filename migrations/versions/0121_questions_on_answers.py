@@ -23,6 +23,11 @@ COMMENT ON COLUMN messages.asks IS
     'everything), conflict (which of two facts holds), conflict_over (that is decided), '
     'forget_which, reminder_which (which of several is meant), reminder_time, zone (which one).';
 CREATE INDEX messages_with_question ON messages (conversation_id) WHERE question IS NOT NULL;
+ALTER TABLE telegram_updates ADD COLUMN asked jsonb;
+COMMENT ON COLUMN telegram_updates.asked IS
+    'What the reply to it asks, so that a reply in words answers that: {"asks": zone (which one) '
+    'or correction (how is the fact memory_id right), "message_id": that of the question}.';
+CREATE INDEX telegram_updates_asked ON telegram_updates (bot_id, chat_id) WHERE asked IS NOT NULL;
 UPDATE messages a
 SET asks = 'conflict_over', content = a.content || E'\\n\\n' || CASE q.language
     WHEN 'ru' THEN 'Этот вопрос закрыт: бот обновился, и всё осталось как было. '
@@ -40,6 +45,7 @@ DROP FUNCTION close_question();
 """
 
 AS_BEFORE = """
+ALTER TABLE telegram_updates DROP COLUMN asked;
 ALTER TABLE messages DROP COLUMN question;
 UPDATE messages SET asks = NULL WHERE asks NOT IN ('erase_all', 'conflict', 'conflict_over');
 ALTER TABLE messages DROP CONSTRAINT messages_asks_check,
