@@ -148,8 +148,7 @@ class Core:
             transcriber=endpoints.build_transcriber(settings),
             vision=build_vision(settings, self.metrics),
         )
-        checkpoints = questions.CheckpointStore(client.dsn, main_graph.checkpoint_serde())
-        self.questions = questions.QuestionService(client, self.memory.memories, checkpoints)
+        self.questions = questions.QuestionService(client, self.memory.memories)
         self.zones = ZoneService(self.user_settings, self.reminders, client)
         self.agent = turn.AgentService(
             client,
@@ -184,7 +183,6 @@ class Core:
     async def close(self) -> None:
         """Close the connections that were opened since."""
         await self.servers.close()
-        await self.questions.aclose()
         await self.memory.close()
 
     async def warm_up(self) -> None:

@@ -15,7 +15,6 @@ _OF_CHAT = _OWN.replace("%(thread)s", "0")
 _CONVERSATIONS = f"conversation_id IN (SELECT id FROM conversations WHERE {_OWN})"
 _MEMORIES = f"memory_id IN (SELECT id FROM memories WHERE {_OWN})"
 _MESSAGES = f"message_id IN (SELECT id FROM messages WHERE {_CONVERSATIONS})"
-_QUESTIONS = f"thread_id IN (SELECT q.thread_id FROM open_questions q WHERE {_MESSAGES})"
 ROWS_OF_OWNER = {
     "owners": _OWNERS,
     "conversations": _OWN,
@@ -38,11 +37,6 @@ ROWS_OF_OWNER = {
     "search_postings": _OWN,
     "document_embeddings": _OWN,
     "embedding_failures": f"document_id IN (SELECT id FROM search_documents WHERE {_OWN})",
-    "open_questions": _MESSAGES,
-    "question_facts": _MESSAGES,
-    "checkpoints": _QUESTIONS,
-    "checkpoint_blobs": _QUESTIONS,
-    "checkpoint_writes": _QUESTIONS,
     "telegram_updates": "chat_id = %(owner)s AND thread_id = %(thread)s",
     "job_deaths": (
         "job_id IN (SELECT j.id FROM procrastinate_jobs j"
@@ -55,10 +49,6 @@ ROWS_OF_OWNER = {
     "daily_messages": _OF_CHAT,
     "user_settings": _OF_CHAT,
 }
-# Tables that only a turn with a question fills.
-OF_QUESTIONS = frozenset(
-    {"open_questions", "question_facts", "checkpoints", "checkpoint_blobs", "checkpoint_writes"}
-)
 # Tables that the topics of a group share.
 OF_ALL_TOPICS = frozenset({"daily_messages", "user_settings"})
 # Tables without data of an owner.
@@ -76,7 +66,6 @@ NOBODYS = frozenset(
         "model_prices",
         "model_usage_days",
         "growth_days",
-        "checkpoint_migrations",
     }
 )
 
@@ -101,33 +90,17 @@ SELECT gen_random_uuid(), job.id, c.id, 1, 2 FROM job, conversations c
 WHERE c.telegram_user_id = %s AND c.thread_id = %s RETURNING id
 """
 
-# An open question about a message; by default the newest.
+# An open question, on the answer to a message (by default the newest), about the newest fact.
 QUESTION = """
-INSERT INTO open_questions (thread_id, message_id, language)
-SELECT c.id || ':' || max(m.id), max(m.id), 'ru'
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
-  AND m.id = coalesce(%s, m.id)
-GROUP BY c.id RETURNING thread_id
-"""
-# The checkpoint of the graph that waits for the answer to an open question.
-PAUSE = """
-WITH asked AS (
-    INSERT INTO question_facts (thread_id, message_id, memory_id)
-    SELECT q.thread_id, q.message_id, f.id
-    FROM open_questions q, memories f WHERE q.thread_id = %s AND f.owner_id = add_owner(%s, %s)
-    ORDER BY f.id DESC LIMIT 1 RETURNING thread_id, memory_id
-), point AS (
-    INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint)
-    SELECT thread_id, '1', '{}' FROM asked
-), blob AS (
-    INSERT INTO checkpoint_blobs (thread_id, channel, version, type, blob)
-    SELECT asked.thread_id, 'conflicts', '1', 'msgpack', convert_to(f.text, 'UTF8')
-    FROM asked JOIN memories f ON f.id = asked.memory_id
-)
-INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, idx, channel, blob)
-SELECT asked.thread_id, '1', '1', 0, '__interrupt__', convert_to(f.text, 'UTF8')
-FROM asked JOIN memories f ON f.id = asked.memory_id RETURNING thread_id
+UPDATE messages a SET asks = 'conflict', question = jsonb_build_array(jsonb_build_object(
+    'fact', jsonb_build_object('text', f.text), 'message', m.id,
+    'denies', jsonb_build_array(f.id)))
+FROM messages m JOIN conversations c ON c.id = m.conversation_id, memories f
+WHERE a.reply_to_id = m.id AND a.role = 'assistant'
+  AND c.telegram_user_id = %s AND c.thread_id = %s AND f.owner_id = c.owner_id
+  AND m.id = coalesce(%s, (SELECT max(reply_to_id) FROM messages
+                           WHERE conversation_id = c.id AND role = 'assistant'))
+  AND f.id = (SELECT max(id) FROM memories WHERE owner_id = c.owner_id) RETURNING a.id
 """
 
 # A failure of the model during a turn of an owner.
@@ -198,8 +171,7 @@ def send_batch(dsn: str, owner: Owner) -> None:
 
 def open_question(dsn: str, owner: Owner, message: int | None = None) -> None:
     """Record an open question about a message (by default the newest) and the newest fact."""
-    [(thread,)] = query(dsn, QUESTION, owner.telegram_user_id, owner.thread_id, message)
-    assert query(dsn, PAUSE, thread, owner.telegram_user_id, owner.thread_id)
+    assert query(dsn, QUESTION, owner.telegram_user_id, owner.thread_id, message)
 
 
 def fail_embedding(dsn: str, owner: Owner) -> None:
@@ -281,8 +253,7 @@ BEGIN
     FOR entry IN
         SELECT oid::regclass::text AS name, pg_relation_size(oid) AS size FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-          AND relname NOT IN ('alembic_version', 'embedding_models', 'embedding_means',
-                              'checkpoint_migrations')
+          AND relname NOT IN ('alembic_version', 'embedding_models', 'embedding_means')
     LOOP
         IF entry.size > 100000 THEN
             grown := grown || entry.name;

@@ -18,7 +18,7 @@ Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
 MAX_PARTING = 200  # unread messages that outlive /new: as many as extraction reads at once
 MAX_HOLDS = 5  # attempts to lock a conversation while others delete it
-ASKED_MINUTES = 10  # during which the bot's question accepts an answer
+ASKED_MINUTES = 10  # during which a yes confirms that everything is to be erased
 
 
 class HistoryMessage(TypedDict):
@@ -212,7 +212,7 @@ ORDER BY m.position DESC, m.id DESC LIMIT 1
 # The newest messages of a conversation, without forgotten ones.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
-       CASE WHEN asks = 'conflict'  -- which waits for days
+       CASE WHEN asks <> 'erase_all'  -- which must not be confirmed by a late yes
               OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
        sender_id, stopped_at IS NULL AND failed_at IS NULL,
        provenance, speaker, origin, quoted, quoted_author_id, is_private

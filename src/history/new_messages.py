@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 import regex
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
@@ -91,6 +91,7 @@ class LabelFilter:
 OWN_WORDS = "own_words"
 FILE_NAMES = "file_names"
 LANGUAGE = "language"
+ASKS = "asks"
 
 
 class TypedWords(TypedDict):
@@ -127,10 +128,21 @@ def language_of(messages: Sequence[BaseMessage]) -> str | None:
     return _last_user_message(messages).additional_kwargs.get(LANGUAGE)
 
 
+def answer_message(entry: HistoryMessage) -> AIMessage:
+    """Return an answer as the model reads it, with what it asks, which no provider is sent."""
+    return AIMessage(entry["content"], additional_kwargs={ASKS: entry.get("asks")})
+
+
 def last_answer(history: Sequence[HistoryMessage]) -> str:
     """Return the bot's last answer, or an empty string."""
     answers = (message for message in reversed(history) if message["role"] == "assistant")
     return next((text_of(message) for message in answers), "")
+
+
+def last_question(history: Sequence[HistoryMessage]) -> str | None:
+    """Return what the bot's last answer asks (see ``turn_repo.Asks``), if it asks anything."""
+    answers = (message for message in reversed(history) if message["role"] == "assistant")
+    return next((message.get("asks") for message in answers), None)
 
 
 def own_words_of(messages: Sequence[BaseMessage]) -> list[TypedWords]:

@@ -15,8 +15,12 @@ from src.pg.client import Repository, Transaction, storable
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.queue.update_repo import UpdateOutcome
 
-# Questions of an answer: erase everything; which of two facts is right, open or closed.
-Asks = Literal["erase_all", "conflict", "conflict_over"]
+# Questions of an answer: erase everything; which of two facts is right, open or closed; which of
+# several things to forget; which reminder is meant, or when to remind; the user's time zone.
+Asks = Literal[
+    "erase_all", "conflict", "conflict_over", "forget_which", "reminder_which", "reminder_time",
+    "zone",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ class NewAnswer:
         changes: Changes of its turn.
         mode: Mode in which it was given.
         recall: What was recalled for it, as JSON; None if no model was asked.
+        question: Data of its question, as JSON.
     """
 
     conversation_id: UUID
@@ -141,6 +146,7 @@ class NewAnswer:
     changes: Changes = NO_CHANGES
     mode: Mode = "assistant"
     recall: Mapping[str, Any] | None = None
+    question: Sequence[Mapping[str, Any]] = ()
 
 
 # The answer to a message.
@@ -168,9 +174,10 @@ WHERE c.id = %(conversation_id)s
 INSERT_ANSWER = f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                          is_private, asks, changes, mode, recall, position)
+                          is_private, asks, question, changes, mode, recall, position)
     SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-           m.is_private OR %(is_private)s, %(asks)s, %(changes)s, %(mode)s, %(recall)s,
+           m.is_private OR %(is_private)s, %(asks)s, %(question)s, %(changes)s, %(mode)s,
+           %(recall)s,
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = %(conversation_id)s))
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -496,6 +503,7 @@ def _save_answer(
         INSERT_ANSWER, ids, content=text, asks=answer.asks, is_private=answer.is_private,
         changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_json(answer.usage),
         recall=None if answer.recall is None else json.dumps(answer.recall),
+        question=json.dumps(answer.question) if answer.question else None,
     )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)

@@ -11,7 +11,7 @@ from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.forget_matching import Candidate
 from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
 from src.memory.purge_repo import UNDO_SECONDS
-from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.question_repo import CLEAR_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.pg.client import OwnerSteps, storable
@@ -402,7 +402,7 @@ class ForgettingRepository(OwnerSteps):
         reset_vectors(self._transaction, self._owner, ids)
         self._run(
             *CLEAR_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
-            DELETE_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
+            CLEAR_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
         )  # fmt: skip
 
     def undo(self, memory_id: int | None = None, asker: int | None = None) -> UndoResult | None:
@@ -487,7 +487,7 @@ class ForgettingRepository(OwnerSteps):
             self._run(SET_HIDDEN, DELETE_DOCUMENTS, hidden=True, request=None, ids=hidden)
         if shown := [change.message_id for change in changes if change.before is None]:
             self._run(SET_HIDDEN, hidden=False, request=None, ids=shown)
-        self._run(DELETE_SUMMARIES, DELETE_REJECTED, DELETE_QUESTIONS, ids=ids)
+        self._run(DELETE_SUMMARIES, DELETE_REJECTED, CLEAR_QUESTIONS, ids=ids)
 
     def _withdraw(self, memory_id: int, reason: str) -> list[str]:
         """Retire a fact, restore those that it replaced, and return their texts.

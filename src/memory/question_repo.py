@@ -1,95 +1,71 @@
-"""Open questions to the user about contradicting facts, and their end.
+"""Questions to the user about contradicting facts: data on the row of the answer that asks.
 
-The checkpoint of the paused graph references its question (migration 0105), and the question its
-messages and facts, so it is deleted with any of them.
+``messages.question`` holds the new facts until the user decides. It is cleared when one of their
+messages is edited, hidden or forgotten.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, cast
-from uuid import UUID
+from typing import Any
 
-from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
-from src.history import conversation_repo, turn_repo
+from src.base.zones import local_time
+from src.history import turn_repo
+from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
+from src.memory.writer import SourceText
 from src.pg.client import Repository, Transaction, storable
-from src.pg.locks import lock_history
 from src.queue.job_repo import CONTROL_QUEUE
+from src.reading.facts import Fact
 
-# Questions about these messages; also a step of edits and of forgetting.
-DELETE_QUESTIONS = """
-DELETE FROM open_questions q USING messages m, conversations c
-WHERE m.id = q.message_id AND c.id = m.conversation_id AND c.owner_id = %(owner)s
-  AND (m.id = ANY(%(ids)s)
-       OR q.thread_id IN (SELECT thread_id FROM question_facts WHERE message_id = ANY(%(ids)s)))
-"""
-
-# A question, asked in the answer to a message of the owner.
-INSERT_QUESTION = """
-INSERT INTO open_questions (thread_id, message_id, language)
-SELECT %(thread)s, m.id, %(language)s
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(message_id)s AND NOT m.is_forgotten AND c.owner_id = %(owner)s
-"""
-
-# The messages of a question and the facts that they deny, all of the owner.
-INSERT_FACTS = """
-INSERT INTO question_facts (thread_id, message_id, memory_id)
-SELECT %(thread)s, m.id, f.id
-FROM unnest(%(messages)s::bigint[], %(memories)s::bigint[]) AS pair (message_id, memory_id)
-JOIN messages m ON m.id = pair.message_id
-JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(owner)s
-JOIN memories f ON f.id = pair.memory_id AND f.owner_id = %(owner)s
-ON CONFLICT DO NOTHING
+# Drop the open questions of and about these messages; also a step of edits and of forgetting.
+CLEAR_QUESTIONS = """
+UPDATE messages a SET question = NULL FROM conversations c
+WHERE c.id = a.conversation_id AND c.owner_id = %(owner)s AND a.question IS NOT NULL
+  AND (a.id = ANY(%(ids)s) OR a.reply_to_id = ANY(%(ids)s)
+       OR EXISTS (SELECT 1 FROM jsonb_array_elements(a.question) AS disputed
+                  WHERE (disputed ->> 'message')::bigint = ANY(%(ids)s)))
 """
 
 # Keep the background from extracting disputed facts from these messages.
 MARK_DISPUTED = """
-UPDATE messages m SET is_disputed = true FROM conversations c
-WHERE m.id = ANY(%(messages)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
+UPDATE messages SET is_disputed = true
+WHERE id = ANY(%(ids)s) AND conversation_id = %(conversation_id)s
 """
 
-# An answer that asks, its question if that is still open, and the message that it answers.
+# An answer that asks, or has asked, and the sender of the message that it answers.
 SELECT_QUESTION = """
-SELECT a.id, a.content, m.id, m.conversation_id, message_text(m.content), m.said_at,
-       m.sender_id, q.thread_id, coalesce(q.language, ''),
-       coalesce(q.asked_at < now() - make_interval(days => %(days)s), false),
-       EXISTS (SELECT 1 FROM question_facts k JOIN memories f ON f.id = k.memory_id
-               WHERE k.thread_id = q.thread_id AND f.retired_at IS NOT NULL),
-       a.asks = 'conflict_over', a.changes
+SELECT a.id, a.content, m.sender_id, a.asks = 'conflict_over',
+       a.created_at < now() - make_interval(days => %(days)s), a.changes,
+       coalesce(a.question, '[]')
 FROM messages a
 JOIN messages m ON m.id = a.reply_to_id
 JOIN conversations c ON c.id = m.conversation_id
-LEFT JOIN open_questions q ON q.message_id = m.id
 WHERE a.id = %(answer_id)s AND a.role = 'assistant'
   AND a.asks IN ('conflict', 'conflict_over') AND NOT a.is_forgotten AND NOT m.is_forgotten
   AND c.owner_id = %(owner)s
 """
 
-# The messages that deny known facts, in their current text.
-SELECT_DENYING = """
-SELECT m.id, m.role, m.content, m.position, m.sender_id
+# Messages of the user, in their current text.
+SELECT_SAID = """
+SELECT m.id, message_text(m.content), m.said_at
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id IN (SELECT message_id FROM question_facts WHERE thread_id = %(thread)s)
-  AND c.owner_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
-ORDER BY m.position, m.id LIMIT 100
+WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
+ORDER BY m.id LIMIT 100
 """
 
 # Append the ending to the question, and queue the answer for the index.
 UPDATE_ANSWER = """
 WITH changed AS (
     UPDATE messages a
-    SET content = a.content || %(ending)s, asks = 'conflict_over', changes = %(changes)s
-    FROM open_questions q, conversations c
-    WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
+    SET content = a.content || %(ending)s, asks = 'conflict_over', changes = %(changes)s,
+        question = NULL
+    FROM conversations c
+    WHERE a.id = %(answer_id)s AND a.asks = 'conflict'
       AND c.id = a.conversation_id AND c.owner_id = %(owner)s
     RETURNING a.conversation_id, a.id
-), waiting AS (
-    INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
 )
-SELECT id FROM changed
+INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
 """
 
 # Queue a job that edits the question's message in Telegram.
@@ -97,7 +73,8 @@ DEFER_ENDING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
     ROW(%(queue)s, %(task)s, 0, NULL, NULL, jsonb_build_object('answer', a.id), NULL)
     ::procrastinate_job_to_defer_v1])
-FROM messages a WHERE a.id = %(answer_id)s AND cardinality(a.sent_message_ids) > 0
+FROM messages a JOIN conversations c ON c.id = a.conversation_id AND c.owner_id = %(owner)s
+WHERE a.id = %(answer_id)s AND cardinality(a.sent_message_ids) > 0
 """
 
 # A closed question, and the Telegram messages that show it.
@@ -108,37 +85,39 @@ WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
   AND cardinality(a.sent_message_ids) > 0
 """
 
-# Keep both facts: the nightly job treats them like a merge that an operator undid.
+# Keep facts apart: the nightly job treats them like a merge that an operator undid.
 KEEP_APART = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
-SELECT DISTINCT 'contradiction', k.memory_id, f.id, '{"by": "user"}'::jsonb, now()
-FROM question_facts k
-JOIN memory_sources s ON s.message_id = k.message_id
-JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.id <> k.memory_id
-     AND f.owner_id = %(owner)s
-WHERE k.thread_id = %(thread)s
-"""
-
-# A closed question, with its checkpoint.
-DELETE_QUESTION = """
-DELETE FROM open_questions q USING messages m, conversations c
-WHERE q.thread_id = %(thread)s AND m.id = q.message_id AND c.id = m.conversation_id
-  AND c.owner_id = %(owner)s
-"""
-
-# Questions that were not answered in time.
-SELECT_EXPIRED = """
-SELECT c.telegram_user_id, c.thread_id, q.thread_id, a.id, q.language
-FROM open_questions q
-JOIN messages m ON m.id = q.message_id JOIN conversations c ON c.id = m.conversation_id
-LEFT JOIN messages a ON a.reply_to_id = m.id AND a.role = 'assistant' AND a.asks = 'conflict'
-     AND NOT a.is_forgotten AND NOT m.is_forgotten
-WHERE q.asked_at < now() - make_interval(days => %(days)s)
-ORDER BY q.asked_at, q.thread_id LIMIT %(limit)s
+SELECT 'contradiction', known.id, new.id, '{"by": "user"}'::jsonb, now()
+FROM memories known JOIN memories new ON new.owner_id = known.owner_id AND new.id <> known.id
+WHERE known.id = ANY(%(known)s) AND new.id = %(new)s AND known.owner_id = %(owner)s
 """
 
 SHOW_ENDING = "show_question_ending"  # the name of the task
-EXPIRE_DAYS = 7  # the lifetime of a question, and of the texts in its checkpoint
+EXPIRE_DAYS = 7  # after which a question accepts no answer
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """New fact that denies important known ones.
+
+    Attributes:
+        fact: The new fact.
+        said: The message that says it.
+        denied: The known facts, which it would replace.
+    """
+
+    fact: Fact
+    said: SourceText
+    denied: Sequence[Memory]
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what ``messages.question`` stores of it."""
+        return {
+            "fact": self.fact.model_dump(mode="json"),
+            "message": self.said.message_id,
+            "denies": [memory.id for memory in self.denied],
+        }
 
 
 @dataclass(frozen=True)
@@ -148,32 +127,20 @@ class ConflictQuestion:
     Attributes:
         answer_id: The id of the answer.
         text: The text of the answer; with the ending after the question is over.
-        message_id: The message that it answers.
-        conversation_id: The conversation of both.
-        told: The text of that message.
-        said_at: The time of that message (aware).
-        sender_id: The sender of that message.
-        thread: The LangGraph thread of the paused run; None when it was deleted.
-        language: The language of the question.
-        is_expired: True if it is older than EXPIRE_DAYS.
-        is_stale: True if one of its facts was retired.
+        sender_id: The sender of the message that it answers.
         is_over: True if it was decided or closed; ``text`` has the ending.
+        is_expired: True if it is older than EXPIRE_DAYS.
         changes: The changes of its turn, and those of the decision.
+        disputes: What it asks about; empty if a message or a known fact is gone or has changed.
     """
 
     answer_id: int
     text: str
-    message_id: int
-    conversation_id: UUID
-    told: str
-    said_at: datetime
     sender_id: int | None
-    thread: str | None
-    language: str
-    is_expired: bool
-    is_stale: bool
     is_over: bool
+    is_expired: bool
     changes: turn_repo.Changes
+    disputes: Sequence[Dispute]
 
 
 @dataclass(frozen=True)
@@ -191,121 +158,91 @@ class EndedQuestion:
     sent_message_ids: Sequence[int]
 
 
-@dataclass(frozen=True)
-class ExpiredQuestion:
-    """A question that was not answered in time.
-
-    Attributes:
-        owner: The owner of the question.
-        thread: The LangGraph thread of the paused run.
-        answer_id: The answer that asks, if it exists and is visible.
-        language: The language of the question.
-    """
-
-    owner: Owner
-    thread: str
-    answer_id: int | None
-    language: str
+def mark_disputed(transaction: Transaction, answer: turn_repo.NewAnswer) -> None:
+    """Mark the messages that an answer asks about; a step of storing the answer."""
+    ids = [record["message"] for record in answer.question]
+    if ids:
+        transaction.execute(MARK_DISPUTED, ids=ids, conversation_id=answer.conversation_id)
 
 
 class QuestionRepository(Repository):
-    """Opens and closes questions; every method blocks (see ``PgClient.run``)."""
+    """Reads and closes questions; every method blocks (see ``PgClient.run``)."""
 
-    def open(
-        self,
-        owner: Owner,
-        thread: str,
-        message_id: int,
-        *,
-        language: str,
-        pairs: Collection[tuple[int, int]],
-    ) -> None:
-        """Store a question before its run pauses; it replaces one about the same message.
+    def find(self, owner: Owner, answer_id: int, *, time_zone: str) -> ConflictQuestion | None:
+        """Return the question of an answer; None if the answer is gone, or asks nothing.
 
-        Args:
-            owner: The owner of the turn.
-            thread: The LangGraph thread of the paused run.
-            message_id: The message whose answer asks.
-            language: The language of the question and of its ending.
-            pairs: Ids of a message and of a known fact that it denies.
-
-        Raises:
-            ConversationGoneError: The message was deleted.
+        ``time_zone`` is the owner's: the times of the messages are in it.
         """
-        parameters = {
-            **owner.columns(), "thread": thread, "message_id": message_id, "language": language,
-            "ids": [message_id], "messages": [message for message, _ in pairs],
-            "memories": [memory for _, memory in pairs],
-        }  # fmt: skip
-
-        def work(transaction: Transaction) -> None:
-            lock_history(transaction, *owner)
-            transaction.execute(DELETE_QUESTIONS, parameters)
-            if not transaction.execute(INSERT_QUESTION, parameters):
-                raise ConversationGoneError("the message to ask about was deleted")
-            transaction.execute(INSERT_FACTS, parameters)
-            transaction.execute(MARK_DISPUTED, parameters)
-
-        self._client.in_transaction(work)
-
-    def find(self, owner: Owner, answer_id: int) -> ConflictQuestion | None:
-        """Return the question of an answer; None if the answer is gone, or asks nothing."""
-        return self._first(
-            lambda *row: ConflictQuestion(*[*row[:-1], turn_repo.Changes.from_row(row[-1])]),
-            SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS,
+        row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS)
+        if row is None:
+            return None
+        id_, text, sender_id, is_over, is_expired, changes, records = row
+        disputes = self._read(owner, records, time_zone)
+        return ConflictQuestion(
+            id_, text, sender_id, is_over, is_expired,
+            turn_repo.Changes.from_row(changes), disputes,
         )  # fmt: skip
 
-    def list_denying(self, owner: Owner, thread: str) -> list[conversation_repo.HistoryMessage]:
-        """List the messages that deny known facts, oldest first."""
-        rows = self._client.fetch_records(SELECT_DENYING, owner, thread=thread)
-        return cast("list[conversation_repo.HistoryMessage]", rows)
+    def _read(
+        self, owner: Owner, records: Sequence[dict[str, Any]], time_zone: str
+    ) -> list[Dispute]:
+        """Return the disputes of a question, none if one of them cannot be decided any more."""
+        messages = [record["message"] for record in records]
+        rows = self._client.fetch_all(SELECT_SAID, owner, ids=messages)
+        said = {
+            id_: SourceText(id_, text, local_time(said_at, time_zone))
+            for id_, text, said_at in rows
+        }
+        denied = {number for record in records for number in record["denies"]}
+        known = self._list_current(owner, denied)
+        if len(said) < len(set(messages)) or len(known) < len(denied):
+            return []
+        return [
+            Dispute(
+                Fact.model_validate(record["fact"]),
+                said[record["message"]],
+                [known[number] for number in record["denies"]],
+            )
+            for record in records
+        ]
+
+    def _list_current(self, owner: Owner, ids: Collection[int]) -> dict[int, Memory]:
+        query = FactQuery(ids=sorted(ids))
+        facts = MemoryRepository(self._client).list_facts(owner, query)
+        return {fact.id: fact for fact in facts}
 
     def close(
         self,
         owner: Owner,
-        thread: str,
+        answer_id: int,
         ending: str,
         *,
-        changes: turn_repo.Changes = turn_repo.NO_CHANGES,
-        keeps_both: bool = False,
-        is_shown: bool = False,
+        changes: turn_repo.Changes,
+        is_shown: bool,
     ) -> None:
-        """Delete a question with its checkpoints, and append the ending to its answer, once.
+        """Append the ending to an open question and drop its data; part of a transaction.
 
         Args:
             owner: The owner of the question.
-            thread: The LangGraph thread of the paused run.
+            answer_id: The answer that asks.
             ending: The text to append.
             changes: Changes that can be undone, for a later press of a button.
-            keeps_both: Keep both facts, also in the nightly consolidation.
             is_shown: True if the caller shows the ending; else the job SHOW_ENDING does.
         """
-        parameters: dict[str, Any] = {
-            **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}"),
-            "changes": changes.as_row(), "queue": CONTROL_QUEUE, "task": SHOW_ENDING,
-        }  # fmt: skip
+        self._client.execute(
+            UPDATE_ANSWER, owner, answer_id=answer_id, ending=storable(f"\n\n{ending}"),
+            changes=changes.as_row(),
+        )  # fmt: skip
+        self._client.execute(DELETE_DOCUMENTS, owner, ids=[answer_id])
+        if not is_shown:
+            self._client.execute(
+                DEFER_ENDING, owner, answer_id=answer_id, queue=CONTROL_QUEUE, task=SHOW_ENDING
+            )
 
-        def work(transaction: Transaction) -> None:
-            lock_history(transaction, *owner)
-            changed = transaction.fetch_one(UPDATE_ANSWER, parameters)
-            if changed is not None:
-                indexed = {**parameters, "answer_id": changed[0], "ids": [changed[0]]}
-                transaction.execute(DELETE_DOCUMENTS, indexed)
-                if not is_shown:
-                    transaction.execute(DEFER_ENDING, indexed)
-            if keeps_both:
-                transaction.execute(KEEP_APART, parameters)
-            transaction.execute(DELETE_QUESTION, parameters)
-
-        self._client.in_transaction(work)
+    def keep_apart(self, owner: Owner, memory_id: int, known: Sequence[int]) -> None:
+        """Keep a new fact beside known ones also in the nightly consolidation."""
+        self._client.execute(KEEP_APART, owner, new=memory_id, known=list(known))
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
         """Return a closed question for the job that shows it; None without a Telegram message."""
         return self._first(EndedQuestion, SELECT_ENDING, answer_id=answer_id)
-
-    def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
-        """List questions older than EXPIRE_DAYS, oldest first."""
-        return self._all(
-            lambda user, thread, *row: ExpiredQuestion(Owner(user, thread), *row),
-            SELECT_EXPIRED, days=EXPIRE_DAYS, limit=limit,
-        )  # fmt: skip

@@ -115,8 +115,8 @@ class MemoryScreens:
             return _gone_reply(caller, back)
         if caller.asker is not None and fact.speaker_id not in (None, caller.asker):
             return Reply.note(say("memory_not_yours", caller.language))
-        text = correction_prompt(fact, caller.language)
-        return Reply(text, corrects=memory_id)
+        text = say("memory_correct", caller.language, text=shortened(fact.text, MAX_TEXT))
+        return Reply(f"{PENCIL} {text}", corrects=memory_id)
 
     async def _find_living(self, caller: Caller, memory_id: int) -> Memory | None:
         fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)
@@ -131,19 +131,6 @@ class MemoryScreens:
 def _gone_reply(caller: Caller, back: Sequence[int]) -> Reply:
     text = say("memory_gone", caller.language)
     return Reply(text, ((_back_button(caller.language, back),),), is_screen=True)
-
-
-def correction_prompt(fact: Memory, language: Language) -> str:
-    """Return the request for a correction, which ends with the fact's id as a tag."""
-    text = say("memory_correct", language, text=shortened(fact.text, MAX_TEXT))
-    return f"{PENCIL} {text}\n#{fact_uid(fact.id).replace('-', '_')}"
-
-
-def corrected_by(prompt: str) -> int | None:
-    """Return the fact id of a ``correction_prompt``; None for any other text."""
-    tag = prompt.rpartition("\n#fact_")[2]
-    is_ours = prompt.startswith(PENCIL) and tag.isascii() and tag.isdigit() and len(tag) <= 18
-    return int(tag) if is_ours else None
 
 
 def kind_title(kind: str, language: Language) -> str:

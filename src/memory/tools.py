@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
-from src.history.turn_repo import NO_CHANGES, Changes
+from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
@@ -261,7 +261,8 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
     if found.ask or found.nearest:
         result["note"] = SEVERAL_FIT if found.ask else NONE_FITS
     changes = Changes(forgetting=found.number)
-    return result, Finding(changes=changes, facts_changed=bool(found.texts))
+    asks: Asks | None = "forget_which" if found.ask else None
+    return result, Finding(changes=changes, facts_changed=bool(found.texts), asks=asks)
 
 
 async def forget_everything(runtime: Runtime, _: NoArguments) -> ToolResult:

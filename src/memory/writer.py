@@ -138,14 +138,42 @@ class MemoryWriter:
         Raises:
             StorageError: The database is away; nothing is stored.
         """
+        memory = await self.prepare(
+            owner, fact, said, origin=origin, contradicts=contradicts,
+            spares_important=spares_important,
+        )  # fmt: skip
+        if isinstance(memory, Outcome):
+            return memory
+        outcome = await self._write(owner, memory)
+        if outcome.reason == OTHERS_WORDS:
+            return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
+        return outcome
+
+    async def prepare(
+        self,
+        owner: Owner,
+        fact: Fact,
+        said: SourceText,
+        *,
+        origin: Origin,
+        contradicts: Collection[int] = (),
+        spares_important: bool = False,
+    ) -> NewMemory | Outcome:
+        """Return a fact ready for ``store``, or the outcome if the gate refuses it.
+
+        The arguments are those of ``remember``.
+        """
         resolved, reason = _resolve(fact, said)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
         new = await self._build_row(resolved, said, origin, contradicts)
-        outcome = await self._write(owner, replace(new, spares_important=spares_important))
-        if outcome.reason == OTHERS_WORDS:
-            return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
-        return outcome
+        return replace(new, spares_important=spares_important)
+
+    def store(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
+        """Store a prepared fact within a transaction that has run ``lock_facts``."""
+        stored = StoredFacts(transaction, owner)
+        found = self._compare_stored(stored, memory)
+        return found if isinstance(found, Outcome) else self._store(stored, found)
 
     async def keep_private(
         self,
@@ -181,9 +209,7 @@ class MemoryWriter:
     async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
-            stored = StoredFacts(transaction, owner)
-            found = self._compare_stored(stored, memory)
-            return found if isinstance(found, Outcome) else self._store(stored, found)
+            return self.store(transaction, owner, memory)
 
         return await self._client.run(self._client.in_transaction, work)
 

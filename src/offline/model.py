@@ -31,7 +31,7 @@ from src.reading.gate import holds_secret
 from src.reading.sentences import FOLD, is_question, sentences
 from src.reading.words import content, shared
 from src.reminders import rules as reminders
-from src.texts import LANGUAGES, Language, choose_language, detect_language, say
+from src.texts import Language, choose_language, detect_language, say
 
 SAVE, SEARCH = "save_user_fact", "search_memory"
 SEARCHED = 20  # results per search
@@ -292,14 +292,16 @@ class OfflineTurn:
 
         The user names it, gives its place ("второе"), or wants all of them.
         """
-        last_reply = str(self._earlier[-1].text) if self._earlier else ""
-        questions = tuple(say("forget_which", language) for language in LANGUAGES)
-        if is_question(self.text) or not last_reply.startswith(questions):
+        if is_question(self.text) or not self._earlier:
+            return None
+        last_reply = self._earlier[-1]
+        if last_reply.additional_kwargs.get(history.ASKS) != "forget_which":
             return None
         if requests.ALL_OF_THEM.fullmatch(self.text):
             orders = [requests.forget_request(_text_of(one)) for one in self._past]
             return next((replace(one, everything=True) for one in reversed(orders) if one), None)
-        return requests.ForgetRequest(requests.pick_option(self.text, OPTION.findall(last_reply)))
+        options = OPTION.findall(str(last_reply.text))
+        return requests.ForgetRequest(requests.pick_option(self.text, options))
 
     def _search_calls(self) -> list[Call]:
         """Return the search for the question, and one for the newest messages if needed.

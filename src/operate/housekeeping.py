@@ -1,4 +1,4 @@
-"""Periodic tasks: recovery of lost jobs, expiry of questions and messages, pruning."""
+"""Periodic tasks: recovery of lost jobs, expiry of messages, pruning."""
 
 import logging
 from functools import partial
@@ -36,7 +36,6 @@ class Housekeeping:
         schedule("17 * * * *", app, BACKGROUND_QUEUE, "prune", partial(self.prune, app))
         schedule("* * * * *", app, BACKGROUND_QUEUE, "purge_forgotten", self.purge_forgotten)
         schedule("37 * * * *", app, BACKGROUND_QUEUE, "delete_aged", self.delete_aged)
-        schedule("47 * * * *", app, BACKGROUND_QUEUE, "expire_questions", self.expire_questions)
 
     async def recover_jobs(self) -> None:
         """Queue updates whose job is lost."""
@@ -67,11 +66,6 @@ class Housekeeping:
         facts = await run(MemoryRepository(client).count_all)
         await run(records.count_growth, zone=zone, facts=facts)
         logger.info("pruned", extra={"updates": pruned})
-
-    async def expire_questions(self) -> None:
-        """Close questions that were not answered for a week."""
-        if expired := await self._core.questions.expire(self._core.settings.timezone):
-            logger.info("closed questions without an answer", extra={"questions": expired})
 
     async def delete_aged(self) -> None:
         """Delete messages older than the operator's retention period."""

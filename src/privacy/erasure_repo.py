@@ -180,6 +180,15 @@ WHERE %(user)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
   AND a.conversation_id = m.conversation_id AND a.role = 'assistant' AND a.position > m.position
 """
 
+# Open questions to others about what the person said.
+CLEAR_QUESTIONS = """
+UPDATE messages a SET question = NULL
+WHERE a.conversation_id = ANY(%(rooms)s::uuid[]) AND a.question IS NOT NULL AND EXISTS (
+    SELECT 1 FROM jsonb_array_elements(a.question) AS disputed
+    JOIN messages m ON m.id = (disputed ->> 'message')::bigint
+    WHERE %(user)s IN (m.sender_id, m.author_id))
+"""
+
 # Results of tools in these conversations.
 DELETE_TOOL_RESULTS = "DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])"
 
@@ -251,8 +260,7 @@ DELETE_OWN = (
 TABLES = """
 messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
 conversation_summaries, tool_results, search_documents, search_postings, document_embeddings,
-parting_messages, forgettings, consolidations, checkpoints, checkpoint_blobs, checkpoint_writes,
-procrastinate_jobs
+parting_messages, forgettings, consolidations, procrastinate_jobs
 """
 VACUUM, ANALYZE = "VACUUM " + TABLES, "ANALYZE " + TABLES
 # ANALYZE leaves the statistics of an empty table as they were.
@@ -342,6 +350,7 @@ class _Erasure:
             DELETE_ANSWERS_TO_OTHERS,
             DELETE_ANSWERS_IN_THEIR_WORDS,
             DELETE_ANSWERS_BEFORE_EDITS,
+            CLEAR_QUESTIONS,
             DELETE_TOOL_RESULTS,
             *DELETE_LEFTOVERS,
             purge_repo.DELETE_FACTS_TOLD_IN_GROUPS,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
 from src.base.owners import Owner
@@ -25,6 +25,18 @@ ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("media", "teach")
 TEXT_FIELDS = ("text", "caption")  # of Telegram's messages
 # Parameters of the statements that look for newer updates of a chat.
 NEWER_KINDS = {"answered": list(SUPERSEDING), "kinds": [*SUPERSEDING, *ANSWERED_SEPARATELY]}
+
+
+class Question(TypedDict, total=False):
+    """What the reply to a command or button asks, beside its sentence.
+
+    Attributes:
+        asks: ``zone``: for the user's time zone; ``correction``: how a fact is right.
+        memory_id: That fact.
+    """
+
+    asks: Literal["zone", "correction"]
+    memory_id: int
 
 
 @dataclass(frozen=True)
@@ -231,6 +243,19 @@ UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload =
 WHERE id = %(update)s AND handled_at IS NULL
 """
 
+# Store the question that the reply to an update asks.
+UPDATE_ASKED = "UPDATE telegram_updates SET asked = %(asked)s WHERE id = %(update)s"
+
+# Questions of the bot, by the Telegram messages that show them.
+SELECT_ASKED = """
+SELECT chat_id, (asked ->> 'message_id')::bigint, asked - 'message_id'
+FROM telegram_updates
+WHERE bot_id = %(bot_id)s AND asked IS NOT NULL
+  AND (chat_id, (asked ->> 'message_id')::bigint) IN (
+      SELECT * FROM unnest(%(chats)s::bigint[], %(messages)s::bigint[]))
+ORDER BY id LIMIT 1000
+"""
+
 # Payload of an unhandled update, locked for a rewrite: a secret that is redacted in a message must
 # be redacted here, too.
 SELECT_PAYLOAD = """
@@ -411,6 +436,21 @@ class UpdateRepository(Repository):
     def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
         """Mark the update as handled and empty its payload."""
         self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome)
+
+    def set_asked(self, update: int, message_id: int, asked: Question) -> None:
+        """Store that the reply to an update asks something, in this Telegram message."""
+        question = json.dumps({**asked, "message_id": message_id})
+        self._client.execute(UPDATE_ASKED, update=update, asked=question)
+
+    def find_asked(
+        self, bot_id: int, messages: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], Question]:
+        """Return the questions among Telegram messages, each given by its chat and number."""
+        rows = self._client.fetch_all(
+            SELECT_ASKED, bot_id=bot_id, chats=[chat for chat, _ in messages],
+            messages=[number for _, number in messages],
+        )  # fmt: skip
+        return {(chat, number): question for chat, number, question in rows}
 
     def count_refusal(self, update: int) -> int:
         """Count one more refusal of the reply by Telegram and return the total."""

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
 from src.base import zone_names, zones
-from src.history.new_messages import strip_time_label
+from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
@@ -18,7 +18,7 @@ from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, Remi
 from src.reading.requests import ALL_OF_THEM, ASKING, pick_option
 from src.reading.sentences import is_question
 from src.reading.words import shared
-from src.texts import LANGUAGES, Language, say
+from src.texts import Language, say
 from src.texts.morphology import parts_of_speech, words
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
@@ -388,7 +388,7 @@ def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
     lines = [str(m.text).partition("\n")[0] for m in _talk(messages) if isinstance(m, AIMessage)]
     about = (line.partition(": ")[2] for line in lines if line.startswith(CLOCK))
     is_reason = any(shared(note, one) for one in about)
-    return not is_reason and not _answer_before(messages).startswith(CLOCK)
+    return not is_reason and not str(_answer_before(messages).text).startswith(CLOCK)
 
 
 def _asks_for_list(text: str) -> bool:
@@ -443,7 +443,7 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
 
 def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
     order = _complete_picked(text, messages) or read_change(text) or _cancels_alone(text)
-    if order is None and _answer_before(messages).startswith(CLOCK):
+    if order is None and str(_answer_before(messages).text).startswith(CLOCK):
         return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
     return order
 
@@ -453,12 +453,11 @@ def _complete_picked(
 ) -> CancelOrder | ReminderOrder | None:
     """Return the previous order, for the reminder that the user picks from the bot's list."""
     list_before = _answer_before(messages)
-    questions = tuple(say("reminder_which", language) for language in LANGUAGES)
-    if is_question(text) or not list_before.startswith(questions):
+    if is_question(text) or list_before.additional_kwargs.get(ASKS) != "reminder_which":
         return None
     before = strip_time_label(str(_talk(messages)[-3].text))
     order = read_change(before) or _cancels_alone(before) or _change_in_passing(before)
-    options = OPTION.findall(list_before)
+    options = OPTION.findall(str(list_before.text))
     about = pick_option(text, options)
     if isinstance(order, CancelOrder) and ALL_OF_THEM.fullmatch(text):
         return CancelOrder(id=ALL)
@@ -470,14 +469,19 @@ def _complete_picked(
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:
     """Return the request whose time the bot has just asked for, or an empty string."""
-    asked = any(_answer_before(messages) == say("reminder_no_time", one) for one in LANGUAGES)
-    return strip_time_label(str(_talk(messages)[-3].text)) if asked else ""
+    if _answer_before(messages).additional_kwargs.get(ASKS) != "reminder_time":
+        return ""
+    return strip_time_label(str(_talk(messages)[-3].text))
 
 
-def _answer_before(messages: Sequence[BaseMessage]) -> str:
-    """Return the bot's answer right before the newest message, if a message precedes it."""
+def _answer_before(messages: Sequence[BaseMessage]) -> BaseMessage:
+    """Return the bot's answer right before the newest message, or an empty one.
+
+    A message precedes the answer.
+    """
     talk = _talk(messages)
-    return str(talk[-2].text) if len(talk) > 2 and isinstance(talk[-2], AIMessage) else ""
+    is_answer = len(talk) > 2 and isinstance(talk[-2], AIMessage)
+    return talk[-2] if is_answer else AIMessage("")
 
 
 def _talk(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -36,7 +36,15 @@ async def set_reminder(
         caller, order, said_before=said_before, message_id=context.message_id
     )
     ids = () if asked.reminder is None else (asked.reminder.id,)
-    return _shorten(payload(asked, caller)), Finding(changes=turn_repo.Changes(reminders=ids))
+    changes = turn_repo.Changes(reminders=ids)
+    return _shorten(payload(asked, caller)), Finding(changes=changes, asks=question_of(asked))
+
+
+def question_of(result: ReminderResult) -> turn_repo.Asks | None:
+    """Return what the answer asks about a reminder, if that is missing in the request."""
+    if result.refusal == "no_time":
+        return "reminder_time"
+    return "reminder_which" if result.refusal == "which" else None
 
 
 def called_in(context: TurnContext) -> Caller:
@@ -67,10 +75,10 @@ async def list_reminders(reminders: ReminderService, runtime: Runtime, _: NoArgu
 
 async def cancel_reminder(
     reminders: ReminderService, runtime: Runtime, order: CancelOrder
-) -> Payload:
+) -> tuple[Payload, Finding]:
     """Cancel the reminder that is meant, or say which may be."""
     caller, history = called_in(runtime.context), runtime.state.get("history") or ()
     asked = await reminders.apply_order(
         caller, order, said_before=new_messages.last_answer(history)
     )
-    return _shorten(payload(asked, caller))
+    return _shorten(payload(asked, caller)), Finding(asks=question_of(asked))

@@ -379,8 +379,7 @@ class CommandService:
             choice: Index of the decision in ``RESOLUTIONS``.
         """
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
-        settlement = await self.questions.settle(caller, answer_id, resolution)
-        await self.questions.close(caller.owner, settlement, is_shown=True)
+        settlement = await self.questions.settle(caller, answer_id, resolution, is_shown=True)
         if settlement.kind == "not_theirs":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
         # A second press, or a retry after a crash, shows the outcome once more.

@@ -9,7 +9,7 @@ from src.history.conversation_repo import NearbyMessage, TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory import cutting, turn_context
 from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
-from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.question_repo import CLEAR_QUESTIONS
 from src.pg.client import OwnerSteps, PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reading.gate import holds_secret, read_announced_secret, redact, refers_back
@@ -128,7 +128,7 @@ class EditRepository(OwnerSteps):
     def set_text(self, edited: EditedMessage, origin: TelegramOrigin, text: str) -> None:
         """Replace its text; delete the summaries, refusals, tool results and questions of it."""
         self._run(UPDATE_TEXT, **origin.columns(), id=edited.id, content=storable(text))
-        derived = (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS)
+        derived = (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, CLEAR_QUESTIONS)
         self._run(*derived, id=edited.id, ids=[edited.id])
 
     def requeue_for_extraction(self, edited: EditedMessage) -> None:

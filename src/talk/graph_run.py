@@ -19,8 +19,8 @@ from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.talk import strict
 from src.talk.main_graph import Graph
-from src.talk.questions import QuestionService
 from src.talk.recall_record import recall_record
 from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
 from src.texts import Language, say
@@ -212,7 +212,6 @@ class GraphRun:
 
     _client: PgClient
     _graph: Graph
-    _questions: QuestionService
     _settings: GlobalSettingsRepository
     _metrics: metrics.Metrics
 
@@ -263,7 +262,7 @@ class GraphRun:
         if turn.incoming.preferences.mode == "strict":  # verified as a whole before it is shown
             references.feed(text)
         references.flush()
-        return await self._finish(progress, context, text)
+        return _finish(progress, context, text)
 
     async def preview(self, turn: Turn) -> list[AnyMessage]:
         """Return the prompt of a turn; no model is called."""
@@ -286,24 +285,6 @@ class GraphRun:
             async with aclosing(cast("Any", steps)) as states:
                 async for state in states:
                     progress.state = state
-
-    async def _finish(self, progress: Progress, context: TurnContext, text: str) -> TurnResult:
-        """Build the result of a finished run; a question to the user is worded here."""
-        state = progress.state
-        last = next(reversed(state.get("messages", ())), None)
-        is_filtered = isinstance(last, AIMessage) and reply.ending_of(last) == "filter"
-        result = progress.result(
-            text,
-            tools=tuple(state.get("tools_used", ())),
-            intent=state.get("intent"),
-            is_filtered=is_filtered,
-        )
-        if result.asks == "erase_all":
-            result = replace(result, text=say("erase_ask", context.language))
-        if not state.get("disputed_facts"):
-            return result
-        question = await self._questions.ask(context, state)
-        return replace(result, text=f"{result.text}\n\n{question}".strip(), asks="conflict")
 
     async def _save_usage(self, turn: Turn, usage: Sequence[reply.ModelUsage]) -> None:
         """Record the model calls of a failed turn; a failure here must not hide its error."""
@@ -331,6 +312,27 @@ def build_context(turn: Turn) -> TurnContext:
         key_facts=turn.key_facts,
         speaker_id=incoming.speaker_id,
     )
+
+
+def _finish(progress: Progress, context: TurnContext, text: str) -> TurnResult:
+    """Build the result of a finished run; a question to the user is worded here."""
+    state = progress.state
+    last = next(reversed(state.get("messages", ())), None)
+    is_filtered = isinstance(last, AIMessage) and reply.ending_of(last) == "filter"
+    result = progress.result(
+        text,
+        tools=tuple(state.get("tools_used", ())),
+        intent=state.get("intent"),
+        is_filtered=is_filtered,
+    )
+    if result.asks == "erase_all":
+        result = replace(result, text=say("erase_ask", context.language))
+    disputes = state.get("disputes", [])
+    if not disputes:
+        return result
+    question = strict.question_text(disputes, context.language)
+    text = f"{result.text}\n\n{question}".strip()
+    return replace(result, text=text, asks="conflict", disputes=disputes)
 
 
 def _initial_state(turn: Turn) -> ConversationState:

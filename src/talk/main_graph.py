@@ -10,23 +10,17 @@ strict: START → retrieve_context
                         → forget: forget_knowledge → END
                         → remind: set_reminder → END
 
-New facts that ``weigh_conflicts`` sets aside, because they deny something important, go through a
-graph of their own, the only one with a checkpointer: a turn without a question writes no
-checkpoint.
-
-question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → generate_confirmation → END
+New facts that ``weigh_conflicts`` sets aside, because they deny something important, are part of
+the answer's row until the user decides (``questions.py``).
 """
 
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Literal, get_args, get_type_hints
 
 from langchain_core.tools import BaseTool
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -34,14 +28,10 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from src.llm import chat, tokens
-from src.memory import prompts, writer
+from src.memory import prompts
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
-from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
-from src.reading.facts import Fact
-from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
 from src.talk import assistant, prompt, strict
 from src.talk.forms import FormFilling
@@ -53,19 +43,10 @@ Builder = StateGraph[ConversationState, TurnContext, ConversationState, Conversa
 Node = Callable[..., Awaitable[ConversationState]]
 Route = Callable[[ConversationState], str]
 
-STATE_TYPES = (Fact, Hit, Memory, writer.Outcome, Voice)  # of the state, beside LangChain's own
-# Modules of these types in earlier versions, named by the checkpoints of old questions.
-FORMER_MODULES = {
-    "src.facts.fact": Fact,
-    "src.memory.retriever": Hit,
-    "src.storage.memory_rows": Memory,
-    "src.gate.voices": Voice,
-}
 SUMMARIZE_FROM = 0.6  # share of the model's context
 
 
-# Nodes are named like their functions; the storing nodes are in both graphs.
-STORING_NODES = (strict.auto_resolve, strict.store_knowledge, strict.generate_confirmation)
+# Nodes are named like their functions.
 NODES = (
     prompt.init_state,
     prompt.check_facts,
@@ -81,17 +62,13 @@ NODES = (
     strict.extract_facts,
     strict.check_conflicts,
     strict.weigh_conflicts,
-    *STORING_NODES,
+    strict.auto_resolve,
+    strict.store_knowledge,
+    strict.generate_confirmation,
     strict.react_loop,
     strict.generate_answer,
     strict.forget_knowledge,
     strict.set_reminder,
-)
-QUESTION_NODES = (strict.confirm_conflicts, *STORING_NODES)
-STORING_EDGES = (
-    ("auto_resolve", "store_knowledge"),
-    ("store_knowledge", "generate_confirmation"),
-    ("generate_confirmation", END),
 )
 EDGES = (
     ("init_state", "check_facts"),
@@ -102,7 +79,9 @@ EDGES = (
     ("retrieve_context", "classify_intent"),
     ("extract_facts", "check_conflicts"),
     ("check_conflicts", "weigh_conflicts"),
-    *STORING_EDGES,
+    ("auto_resolve", "store_knowledge"),
+    ("store_knowledge", "generate_confirmation"),
+    ("generate_confirmation", END),
     ("react_loop", "generate_answer"),
     ("generate_answer", END),
     ("forget_knowledge", END),
@@ -165,41 +144,8 @@ def build_graph(
     """
     offer = assistant.ToolOffer(models.caller, tools, lent_tools)
     parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
-    builder = _build(NODES, EDGES, parts)
-    tool_node = ToolNode(
-        tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
-    )
-    builder.add_node("tools", tool_node)
-    builder.add_conditional_edges(START, route_start)
-    return builder.compile()
-
-
-def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[str]) -> Graph:
-    """Build the graph that asks the user and finishes a teaching, perhaps days later.
-
-    Args:
-        memories: The memory.
-        checkpointer: Stores the paused run; made with ``serde=checkpoint_serde()``.
-
-    Returns:
-        A graph to ``ainvoke`` with ``{"extracted_facts": [...], "conflicts": [...]}``. It pauses
-        at once with the ``RESOLUTIONS``. It is resumed with one of them, and with the messages
-        that told the facts as ``history``: they are not part of the checkpoint, which holds no
-        words but those in question.
-    """
-    builder = _build(QUESTION_NODES, STORING_EDGES, {"memories": memories})
-    builder.add_edge(START, "confirm_conflicts")
-    return builder.compile(checkpointer=checkpointer)
-
-
-def _build(
-    nodes: Iterable[Callable[..., Any]],
-    edges: Iterable[tuple[str, str]],
-    parts: Mapping[str, Any],
-) -> Builder:
-    """Build a graph of these nodes and edges; bind each node to the ``parts`` it names."""
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
-    for node in nodes:
+    for node in NODES:
         names = signature(node).parameters.keys() & parts.keys()
         bound = partial(node, **{name: parts[name] for name in names})
         if route := ROUTES.get(node.__name__):
@@ -207,9 +153,14 @@ def _build(
             builder.add_node(node.__name__, _with_route(bound, route), destinations=destinations)
         else:
             builder.add_node(node.__name__, bound)
-    for start, end in edges:
+    for start, end in EDGES:
         builder.add_edge(start, end)
-    return builder
+    tool_node = ToolNode(
+        tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
+    )
+    builder.add_node("tools", tool_node)
+    builder.add_conditional_edges(START, route_start)
+    return builder.compile()
 
 
 def _with_route(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
@@ -224,17 +175,6 @@ def _with_route(node: Node, route: Route) -> Callable[..., Awaitable[Command[str
         return Command(update=update, goto=route({**state, **update}))
 
     return run
-
-
-def checkpoint_serde() -> JsonPlusSerializer:
-    """Return a serializer that admits the types of the state, and no others.
-
-    It imports a type by the name of its module, so ``FORMER_MODULES`` are made importable.
-    """
-    for name, type_ in FORMER_MODULES.items():
-        sys.modules.setdefault(name, sys.modules[type_.__module__])
-    former = [(name, type_.__name__) for name, type_ in FORMER_MODULES.items()]
-    return JsonPlusSerializer(allowed_msgpack_modules=[*STATE_TYPES, *former])
 
 
 async def route_start(
@@ -285,14 +225,9 @@ def route_conflicts(
     state: ConversationState,
 ) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
     """Route conflicts to their resolution before anything is stored; end if all is disputed."""
-    if state["disputed_facts"] and not state["extracted_facts"]:
+    if state["disputes"] and not state["extracted_facts"]:
         return "__end__"
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
-
-
-def route_resolution(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
-    """Route to the replacement of important facts only if the user chose it."""
-    return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
 
 
 # The route after a node, called with the state updated by the node. Its return annotation lists
@@ -305,5 +240,4 @@ ROUTES: Mapping[str, Route] = {
     "update_state_after_tool": route_after_tool,
     "classify_intent": route_intent,
     "weigh_conflicts": route_conflicts,
-    "confirm_conflicts": route_resolution,
 }

@@ -12,7 +12,14 @@ from langgraph.runtime import Runtime
 
 from src.base import errors, zones
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import file_names, new_messages, own_words, rendered, user_message
+from src.history.new_messages import (
+    answer_message,
+    file_names,
+    new_messages,
+    own_words,
+    rendered,
+    user_message,
+)
 from src.llm.tokens import TokenCounter
 from src.memory import prompts, retriever
 from src.memory.citations import fit_memories, memory_record, within_budget
@@ -159,7 +166,7 @@ def _render_history(
             messages.append(message)
             note = ""
         elif role == "assistant":
-            messages += [AIMessage(entry["content"]) for entry in entries]
+            messages += map(answer_message, entries)
         elif role == "system" and system_in_history:
             messages += [SystemMessage(entry["content"]) for entry in entries]
         elif role == "system":

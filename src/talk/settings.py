@@ -148,7 +148,8 @@ class SettingsScreens:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
         kind = SETTING_KINDS[index] if index < len(SETTING_KINDS) else ""
         if kind == "zone":
-            return Reply(f"{zones.CLOCK} {say('zone_ask', caller.language)}", asks=True)
+            text = f"{zones.CLOCK} {say('zone_ask', caller.language)}"
+            return Reply(text, asks_zone=True)
         stored = await self.get(caller.owner)
         if not kind:
             return self._settings_reply(stored, caller)
@@ -186,8 +187,8 @@ class SettingsScreens:
         if place == zones.NOT_MINE:
             await self._zones.doubt(caller.owner)
         elif place != zones.IN_ANSWER:
-            return Reply(text, asks=True)
-        return Reply(text, (zones.city_row(caller.language),))
+            return Reply(text, asks_zone=True)
+        return Reply(text, (zones.city_row(caller.language),), asks_zone=True)
 
     async def find_zone(self, caller: Caller, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
@@ -201,12 +202,13 @@ class SettingsScreens:
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
         if zone is not None and zone.startswith("Etc/"):
             text = f"{zones.CLOCK} {say('zone_sea', caller.language)}"
-            return Reply(text, zones.which_rows([zone], caller))
+            return Reply(text, zones.which_rows([zone], caller), asks_zone=True)
         return await self._set_zone_or_ask(caller, zone)
 
     async def _set_zone_or_ask(self, caller: Caller, zone: str | None) -> Reply:
         if zone is None:
-            return Reply(f"{zones.CLOCK} {say('zone_unknown', caller.language)}", asks=True)
+            text = f"{zones.CLOCK} {say('zone_unknown', caller.language)}"
+            return Reply(text, asks_zone=True)
         back = Button(say("settings_back", caller.language), Action("settings"))
         return Reply(await self._zones.set(caller, zone), ((back,),))
 
@@ -238,11 +240,6 @@ def _build_choice(kind: str, stored: UserSettings, caller: Caller) -> Choice:
         value = choose_language(value, language)
     labels = tuple(_value_label(kind, one, language) for one in values)
     return Choice(title, "remembering" if kind == "memory" else kind, labels, values.index(value))
-
-
-def is_zone_question(prompt: str) -> bool:
-    """Return True if a text of the bot asks for a time zone, so that the reply may name one."""
-    return prompt.startswith(zones.CLOCK)
 
 
 def may_name_place(text: str) -> bool:

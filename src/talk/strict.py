@@ -6,11 +6,9 @@ Solving uses facts and the user's own words, nothing that a model wrote.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from langgraph.runtime import Runtime
-from langgraph.types import interrupt
 
 from src.base import errors, owners
 from src.history.conversation_repo import HistoryMessage
@@ -20,6 +18,7 @@ from src.llm.chat import ModelCaller
 from src.memory import prompts, search_index_repo
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
+from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.tools import describe_saved, find_source_message, outcome_record
@@ -29,7 +28,8 @@ from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, format_result
 from src.reminders.rules import changes_reminder, read_change
-from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState
+from src.reminders.tools import question_of
+from src.talk.turn_state import Conflict, ConversationState
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 
@@ -46,16 +46,17 @@ def confirmation_text(outcomes: Sequence[Outcome], language: Language) -> str:
     return "\n".join(lines) or say("taught_nothing", language)
 
 
-def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language: Language) -> str:
+def question_text(disputes: Sequence[Dispute], language: Language) -> str:
     """Return the question which facts are right, with each pair in a line."""
     lines = [
         say(
-            "conflict_pinned" if conflict.get("pinned") else "conflict_important",
+            "conflict_pinned" if known.pinned else "conflict_important",
             language,
-            old=shortened(conflict["text"], MAX_TEXT),
-            new=shortened(facts[conflict["new"]].text, MAX_TEXT),
+            old=shortened(known.text, MAX_TEXT),
+            new=shortened(dispute.fact.text, MAX_TEXT),
         )
-        for conflict in conflicts
+        for dispute in disputes
+        for known in dispute.denied
     ]
     return "\n".join([*lines, say("conflict_ask", language)])
 
@@ -280,54 +281,26 @@ async def weigh_conflicts(
     like those found by the model. The other facts go on without them.
 
     Reads: ``extracted_facts``, ``conflicts``, ``history``.
-    Updates: ``extracted_facts``, ``conflicts``, ``disputed_facts``, ``disputes``.
+    Updates: ``extracted_facts``, ``conflicts``, ``disputes``.
     Side effects: one transaction per fact, which writes nothing.
     """
     context = runtime.context
     new = new_messages(state["history"])
     undisputed: list[Fact] = []
     conflicts: list[Conflict] = []
-    disputed: list[Fact] = []
-    disputes: list[Conflict] = []
+    disputes: list[Dispute] = []
     for number, fact in enumerate(state["extracted_facts"]):
         denials = _select(state["conflicts"], number)
         said = find_source_message(new, fact, context)
         rivals = await memories.writer.find_important_rivals(
             context.owner, fact, said, contradicts={c["memory_id"] for c in denials}
         )
-        if not rivals:
+        if rivals:
+            disputes.append(Dispute(fact, said, rivals))
+        else:
             conflicts += [{**conflict, "new": len(undisputed)} for conflict in denials]
             undisputed.append(fact)
-            continue
-        disputes += [
-            {
-                "new": len(disputed), "memory_id": rival.id, "text": rival.text,
-                "pinned": rival.pinned, "said_in": said.message_id,
-            }
-            for rival in rivals
-        ]  # fmt: skip
-        disputed.append(fact)
-    return {
-        "extracted_facts": undisputed,
-        "conflicts": conflicts,
-        "disputed_facts": disputed,
-        "disputes": disputes,
-    }
-
-
-async def confirm_conflicts(
-    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state)
-) -> ConversationState:
-    """Pause for the user's decision; the process that has it resumes the run.
-
-    On resuming LangGraph runs the node once more from its beginning, so it does nothing else.
-
-    Reads: nothing.
-    Updates: ``resolution``.
-    Side effects: the run is interrupted; its state goes into the checkpoint.
-    """
-    resolution = interrupt(RESOLUTIONS)
-    return {"resolution": resolution if resolution in RESOLUTIONS else "old"}
+    return {"extracted_facts": undisputed, "conflicts": conflicts, "disputes": disputes}
 
 
 async def store_knowledge(
@@ -335,25 +308,19 @@ async def store_knowledge(
 ) -> ConversationState:
     """Store each fact with its source, the episode ``teach_msg-<id>``.
 
-    Important facts are replaced only if the user decided so: ``accepted_conflicts`` names them.
-    If they keep the known fact, nothing is stored; if they keep both, both are.
+    Important facts are not replaced: ``QuestionService`` does that once the user decides so.
 
-    Reads: ``extracted_facts``, ``conflicts``, ``accepted_conflicts``, ``resolution``, ``history``.
+    Reads: ``extracted_facts``, ``accepted_conflicts``, ``history``.
     Updates: ``outcomes``.
     Side effects: one transaction per fact, reported to the turn's ``on_change``.
     """
     context = runtime.context
     outcomes: list[Outcome] = []
     new = new_messages(state["history"])
-    resolution = state.get("resolution")
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_source_message(new, fact, context)
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
-            continue
-        denied = tuple(conflict["text"] for conflict in _select(state["conflicts"], number))
-        if resolution == "old":
-            outcomes.append(Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied))
             continue
         accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
@@ -361,8 +328,6 @@ async def store_knowledge(
             spares_important=True,
         )  # fmt: skip
         context.on_change(changes_of([outcome]))
-        if resolution == "both" and outcome.kind in ("new", "same"):
-            outcome = replace(outcome, kind="beside", replaced=denied)
         outcomes.append(outcome)
     return {"outcomes": outcomes}
 
@@ -526,7 +491,7 @@ async def set_reminder(
     """Set, move or cancel a reminder by rules; ask if the message cannot be read.
 
     Reads: ``history``.
-    Updates: ``answer``, ``references``.
+    Updates: ``answer``, ``references``, ``asks``.
     Side effects: reminders are stored or changed.
     """
     context = runtime.context
@@ -542,4 +507,5 @@ async def set_reminder(
         )
     if outcome.reminder is not None and outcome.done != "cancelled":
         context.on_change(Changes(reminders=(outcome.reminder.id,)))
-    return {"answer": format_result(outcome, caller), "references": []}
+    answer = format_result(outcome, caller)
+    return {"answer": answer, "references": [], "asks": question_of(outcome)}

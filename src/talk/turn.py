@@ -22,11 +22,12 @@ from src.history.conversation_repo import (
     HistoryMessage,
     StoredMessage,
 )
-from src.history.new_messages import add_time_label, last_answer, new_messages
+from src.history.new_messages import add_time_label, last_question, new_messages
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
 from src.memory.memories import Memories, list_user_facts
 from src.memory.memory_repo import MemoryRepository, count_recalls
+from src.memory.question_repo import mark_disputed
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -48,7 +49,7 @@ from src.talk.turn_state import (
     stoppable_delivery,
 )
 from src.talk.zones import ZoneService
-from src.texts import LANGUAGES, say
+from src.texts import say
 from src.texts.plain_text import flat, is_visible, plain
 
 LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
@@ -310,7 +311,7 @@ class AgentService:
         self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
-        self._graph = graph_run.GraphRun(client, graph, questions, settings, metrics)
+        self._graph = graph_run.GraphRun(client, graph, settings, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
             self._intake.store,
@@ -431,7 +432,8 @@ class AgentService:
             return None
         own_zone = incoming.time_zone if incoming.preferences.has_zone else ""
         told = zone_phrases.told_zone(incoming.text, own_zone)
-        if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
+        is_asked = last_question(turn.history) == "zone"
+        if told is None and is_asked and len(incoming.text.split()) <= NAME_WORDS:
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
             told = reply if reply and reply.zones else None
@@ -446,6 +448,7 @@ class AgentService:
         else:
             key = "zone_which" if told.zones else "zone_unknown"
             turn.lead, turn.offers = say(key, incoming.language), told.zones
+            turn.asks = "zone"
         return None if told.rest else TurnResult("")
 
     async def _named_zone_before(self, turn: Turn) -> bool:
@@ -496,16 +499,19 @@ class AgentService:
         return TurnResult(say("erase_done", incoming.language), ended="erased")
 
     async def _choose_fact(self, turn: Turn) -> TurnResult | None:
-        """Settle a question about facts by words, right after it; None for other messages."""
+        """Settle a question about facts by words, right after it; None for other messages.
+
+        A retried message finds the question that its first attempt has settled.
+        """
         incoming = turn.incoming
         resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
-        question = question_before(turn.history, "conflict")
+        question = question_before(turn.history, "conflict", "conflict_over")
         if resolution is None or question is None:
             return None
         settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
-        if settlement.kind in ("over", "gone"):
+        if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
-        return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
+        return TurnResult(settlement.said, changes=settlement.changes)
 
     async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
         incoming = turn.incoming
@@ -541,15 +547,16 @@ class AgentService:
         if result.ended == "answered":
             changes = await self._add_zones(turn, result)
         turn.result = replace(
-            result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
+            result,
+            text=text,
+            sources=sources,
+            changes=changes,
+            is_wordless=is_wordless,
+            asks=result.asks or turn.asks,
         )
 
     async def _save(self, turn: Turn) -> None:
-        """Store the answer with its usage and sources; after an erasure store nothing.
-
-        It is stored before the question that it settles is closed: if the process dies in between,
-        only the note below the question is lost.
-        """
+        """Store the answer with its usage and sources; after an erasure store nothing."""
         result = turn.result
         if result is None:
             return
@@ -563,9 +570,12 @@ class AgentService:
             turn.conversation_id, turn.message_id, text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
             is_private, result.changes, turn.incoming.preferences.mode, result.recall,
+            [dispute.as_record() for dispute in result.disputes],
         )  # fmt: skip
         with self._metrics.stage("save"):
-            stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
+            stored = await self._client.run(
+                self._turns.save_answer, answer, count_recalls, mark_disputed
+            )
         self._metrics.turns.labels(result.ended).inc()
         full_text = result.text if stored.text == storable(text) else stored.text
         turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
@@ -577,8 +587,6 @@ class AgentService:
             )
         if result.changes.names_zone:
             await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
-        if result.settlement is not None:
-            await self._questions.close(turn.incoming.owner, result.settlement)
 
     async def _deliver(self, turn: Turn) -> UpdateOutcome | None:
         """Deliver the answer, except for the parts that have arrived already."""
@@ -664,18 +672,11 @@ def reads_as_choice(text: str) -> Resolution | None:
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
 
 
-def asks_for_place(turn: Turn) -> bool:
-    """Return True if the bot's last answer asks for a time zone, or found no such place."""
-    answer = last_answer(turn.history)
-    questions = [say(key, one) for key in ("zone_which", "zone_unknown") for one in LANGUAGES]
-    return any(question in answer for question in questions)
-
-
-def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:
-    """Return the bot's answer right before the newest message, if it asks this question still."""
+def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMessage | None:
+    """Return the bot's answer right before the newest message, if it asks one of these."""
     for entry in reversed(history[:-1]):
         if entry["role"] == "user":
             return None
         if entry["role"] == "assistant":
-            return entry if entry.get("asks") == asks else None
+            return entry if entry.get("asks") in asks else None
     return None

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -20,7 +20,15 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import EnclosedText
-from src.memory import digest_repo, memory_repo, prompts, retrieval_repo, turn_context, writer
+from src.memory import (
+    digest_repo,
+    memory_repo,
+    prompts,
+    question_repo,
+    retrieval_repo,
+    turn_context,
+    writer,
+)
 from src.pg.client import storable
 from src.queue.update_repo import UpdateKind
 from src.reading import facts, plain_facts, voices
@@ -354,28 +362,6 @@ class AnswerView:
 
 
 @dataclass(frozen=True)
-class Settlement:
-    """Outcome of a decision about a question.
-
-    Attributes:
-        kind: ``settled``: this decision closes it; ``over``: it was closed before; ``gone``: it
-            does not exist any more; ``not_theirs``: another member has to decide.
-        said: Sentence about the outcome.
-        shown: Text that replaces the question.
-        changes: Changes in the memory.
-        thread: Thread that ``close`` ends; None: nothing to close.
-        keeps_both: True if both facts are kept.
-    """
-
-    kind: Literal["settled", "over", "gone", "not_theirs"]
-    said: str
-    shown: str
-    changes: Changes = NO_CHANGES
-    thread: str | None = None
-    keeps_both: bool = False
-
-
-@dataclass(frozen=True)
 class TurnResult:
     """Result of a turn before it is stored.
 
@@ -386,10 +372,10 @@ class TurnResult:
         sources: Sources of the references, once they are verified.
         changes: Changes in the memory.
         asks: Question of the text, if an answer to it is expected.
+        disputes: New facts that it asks about.
         usage: The model calls.
         tools: Names of the tools that ran, in order.
         intent: In strict mode, the message's intent.
-        settlement: Question that it settles, closed once the answer is stored.
         ended: How the turn ended.
         is_filtered: True if the provider's filter cut the answer.
         is_wordless: True if the model said nothing, so that the text is our own sentence.
@@ -401,10 +387,10 @@ class TurnResult:
     sources: tuple[AnswerSource, ...] = ()
     changes: Changes = NO_CHANGES
     asks: Asks | None = None
+    disputes: Sequence[question_repo.Dispute] = ()
     usage: tuple[ModelUsage, ...] = ()
     tools: tuple[str, ...] = ()
     intent: prompts.Intent | None = None
-    settlement: Settlement | None = None
     ended: Literal["answered", "stopped", "over ceiling", "erased"] = "answered"
     is_filtered: bool = False
     is_wordless: bool = False
@@ -432,6 +418,7 @@ class Turn:
         key_facts: Facts for the prompt, best first; None: not read yet.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
         lead: Text before the answer: that the message has set the zone.
+        asks: Question of that text.
         offers: Zones that the message may mean.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
@@ -456,6 +443,7 @@ class Turn:
     key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
     lead: str = ""
+    asks: Asks | None = None
     offers: tuple[str, ...] = ()
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
@@ -478,16 +466,11 @@ RESOLUTIONS: tuple[Resolution, ...] = ("replace", "both", "old")  # in the order
 
 
 class Conflict(TypedDict):
-    """New fact, by its index in ``extracted_facts``, and the known one that it denies.
-
-    For questions also: whether the known one is pinned, and the message with the new one.
-    """
+    """New fact, by its index in ``extracted_facts``, and the known one that it denies."""
 
     new: int
     memory_id: int
     text: str
-    pinned: NotRequired[bool]
-    said_in: NotRequired[int]
 
 
 class ConversationState(TypedDict, total=False):
@@ -543,11 +526,8 @@ class ConversationState(TypedDict, total=False):
             ``react_loop``.
         references: Strict mode: uids that the answer cites, verified. Owned by
             ``generate_answer``.
-        disputed_facts: Strict mode: new facts that would replace important ones, so that the user
-            is asked first. Owned by ``weigh_conflicts``, read by the service.
-        disputes: Strict mode: conflicts of ``disputed_facts``, by their indexes there. Owned by
-            ``weigh_conflicts``, read by the service.
-        resolution: Strict mode: the user's decision. Owned by ``confirm_conflicts``.
+        disputes: Strict mode: new facts that would replace important ones, so that the user is
+            asked first. Owned by ``weigh_conflicts``, read by the service.
         by_form: True if the model is given forms instead of tools. Owned by ``init_state``.
         is_answered: True if the calls that run were added to an answer, which they complete.
             Owned by ``assistant`` and ``answer_by_form``.
@@ -581,9 +561,7 @@ class ConversationState(TypedDict, total=False):
     extracted_facts: list[facts.Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
-    disputed_facts: list[facts.Fact]
-    disputes: list[Conflict]
-    resolution: Resolution | None
+    disputes: list[question_repo.Dispute]
     outcomes: list[writer.Outcome]
     retrieved_context: list[retrieval_repo.Hit]
     references: list[str]

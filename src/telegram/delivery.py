@@ -231,19 +231,24 @@ class Delivery:
         *,
         keyboard: Keyboard | None = None,
         edit: int | None = None,
-    ) -> None:
+    ) -> int | None:
         """Send one of the bot's own texts unformatted, with ``keyboard`` under the last part.
 
         With ``edit``, that message shows the first part instead and carries the keyboard. Raises
         as ``send_answer``.
+
+        Returns:
+            The number of the last message that was sent; None if an edit was enough.
         """
         parts = rendering.split_text(text)
         keyboard_index = -1 if edit is None else 0
         parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
         if edit is not None:
             await self._edit_or_send(address, edit, parts.pop(0))
+        last = None
         for part in parts:
-            await self._send_part(address, part)
+            last = await self._send_part(address, part)
+        return last
 
     async def _send_file(self, address: Address, file: ReplyFile) -> None:
         document = OpenFile(file)
@@ -255,22 +260,28 @@ class Delivery:
 
     async def show_reply(
         self, address: Address, reply: Reply, *, replacing: int | None = None
-    ) -> None:
+    ) -> int | None:
         """Send a reply with its files, or replace the message ``replacing`` with it.
 
         If Telegram refuses the edit, the reply is sent. Raises as ``send_answer``.
+
+        Returns:
+            The number of the message with the end of its text, unless that replaced another.
         """
         with contextlib.ExitStack() as files:
             for file in reply.files:
                 files.enter_context(file.content)
-            if reply.asks or reply.corrects is not None:
+            if reply.awaits_words:
                 force_reply = types.ForceReply(selective=True)
-                await self.send_text(address, reply.text, keyboard=force_reply)
+                sent = await self.send_text(address, reply.text, keyboard=force_reply)
             else:
                 keyboard = build_keyboard(reply.rows)
-                await self.send_text(address, reply.hinted, keyboard=keyboard, edit=replacing)
+                sent = await self.send_text(
+                    address, reply.hinted, keyboard=keyboard, edit=replacing
+                )
             for file in reply.files:
                 await self._send_file(address, file)
+        return sent
 
     async def try_to_change(self, chat_id: int, message_id: int, text: str | None) -> None:
         """Change a message to ``text`` without buttons; None keeps its text.

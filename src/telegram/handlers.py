@@ -11,14 +11,14 @@ from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
-from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.queue.update_repo import Question, UpdateOutcome, WaitingUpdate
 from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
-from src.talk.settings import is_zone_question, may_name_place
+from src.talk.settings import may_name_place
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Context
 from src.telegram.messages import TurnHandler
-from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity, find_replied_to
+from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity, asked_by_bot
 from src.texts import say
 from src.texts.reply import Action, Reply
 
@@ -95,8 +95,8 @@ class Handlers:
         reply = await self._core.commands.run(command.name, caller)
         if kind == "new":  # a job extracts facts from the deleted messages
             await self._run(JobRepository(self._core.client).defer_indexing)
-        await self._reply(caller, reply)
-        return "asked for zone" if is_zone_question(reply.text) else "done"
+        await self._reply(context.stored, caller, reply)
+        return "asked for zone" if reply.asks_zone else "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
@@ -105,8 +105,8 @@ class Handlers:
             reply = await settings.find_zone_at(caller, location.latitude, location.longitude)
         else:
             reply = await settings.find_zone(caller, message.text or "")
-        await self._reply(caller, reply)
-        return "asked for zone" if is_zone_question(reply.text) else "explained"
+        await self._reply(context.stored, caller, reply)
+        return "asked for zone" if reply.asks_zone else "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, context: Context
@@ -118,7 +118,7 @@ class Handlers:
         reply = await self._core.commands.offer_to_forget(context.caller, reaction.message_id)
         if reply is None:
             return "ignored"
-        await self._reply(context.caller, reply)
+        await self._reply(context.stored, context.caller, reply)
         return "done"
 
     async def press_button(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
@@ -143,10 +143,10 @@ class Handlers:
             reply = replace(reply, rows=(*reply.rows, *delivery.remaining_rows(query, reply.rows)))
         if not reply.is_note:
             screen = query.message.message_id if query.message and reply.is_screen else None
-            await self._reply(caller, reply, replacing=screen)
-        if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
+            await self._reply(context.stored, caller, reply, replacing=screen)
+        if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
             await delivery.remove_button(query)
-        return "asked for zone" if is_zone_question(reply.text) else "done"
+        return "asked for zone" if reply.asks_zone else "done"
 
     async def _show_source(
         self, query: types.CallbackQuery, context: Context, number: int
@@ -218,8 +218,19 @@ class Handlers:
             await self._delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
         return "done"
 
-    async def _reply(self, caller: Caller, reply: Reply, *, replacing: int | None = None) -> None:
-        await self._delivery.show_reply(Address(*caller.owner), reply, replacing=replacing)
+    async def _reply(
+        self, stored: WaitingUpdate, caller: Caller, reply: Reply, *, replacing: int | None = None
+    ) -> None:
+        address = Address(*caller.owner)
+        sent = await self._delivery.show_reply(address, reply, replacing=replacing)
+        if sent is None:
+            return
+        set_asked = self._core.updates.set_asked
+        if reply.asks_zone:
+            await self._run(set_asked, stored.id, sent, {"asks": "zone"})
+        elif reply.corrects is not None:
+            question: Question = {"asks": "correction", "memory_id": reply.corrects}
+            await self._run(set_asked, stored.id, sent, question)
 
     async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.
@@ -275,9 +286,8 @@ async def answers_zone_question(message: types.Message, context: Context) -> boo
     """
     if context.stored.zone_asked and message.reply_to_message is None:
         return message.location is not None or may_name_place(message.text or "")
-    asked = find_replied_to(message, context.stored.bot_id)
     has_place = message.text is not None or message.location is not None
-    return asked is not None and has_place and is_zone_question(asked.text or "")
+    return has_place and asked_by_bot(context.stored).get("asks") == "zone"
 
 
 async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:

@@ -21,7 +21,6 @@ from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
-from src.memory.screens import corrected_by
 from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
@@ -32,7 +31,7 @@ from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Context, fetch_file, forward_author, read_content, read_voice
 from src.telegram.rendering import MAX_UTF16, Part, keep_words
-from src.telegram.updates import BotIdentity, find_replied_to
+from src.telegram.updates import BotIdentity, asked_by_bot
 from src.texts import say
 
 logger = logging.getLogger(__name__)
@@ -353,6 +352,9 @@ def _build_incoming(
     message: types.Message, text: str, context: Context, teaching: Teaching | None = None
 ) -> IncomingMessage:
     stored, caller = context.stored, context.caller
+    asked = asked_by_bot(stored)
+    if asked.get("asks") == "correction":
+        teaching = teaching or Teaching(asked["memory_id"])
     return IncomingMessage(
         owner=caller.owner,
         text=text,
@@ -362,7 +364,7 @@ def _build_incoming(
         origin=_build_origin(message, stored),
         voice=read_voice(message),
         newer=stored.newer,
-        teaching=teaching or _find_correction(message, stored),
+        teaching=teaching,
     )
 
 
@@ -383,12 +385,6 @@ def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrig
         update=stored.id,
         revision=stored.revision,
     )
-
-
-def _find_correction(message: types.Message, stored: WaitingUpdate) -> Teaching | None:
-    asked = find_replied_to(message, stored.bot_id)
-    corrects = corrected_by(asked.text or "") if asked else None
-    return None if corrects is None else Teaching(corrects)
 
 
 def without_address(text: str, identity: BotIdentity) -> str:

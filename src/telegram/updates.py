@@ -8,16 +8,14 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from aiogram import types
 from pydantic import ValidationError
 
-from src.memory.screens import corrected_by
 from src.pg.client import storable
-from src.queue.update_repo import NewUpdate, UpdateKind
+from src.queue.update_repo import NewUpdate, Question, UpdateKind, WaitingUpdate
 from src.talk.command_service import COMMANDS, Command, parse_command
-from src.talk.settings import is_zone_question
 
 Json = dict[str, Any]
 Fields = dict[str, Any]  # of a NewUpdate
@@ -26,6 +24,7 @@ MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
 MAX_UPDATE_ID = 2**62
 GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
 DISLIKE = "👎"
+ASKED = "pomni_asked"  # key of a payload, which no update of Telegram has: see ``with_question``
 MAX_DEPTH = 60  # nesting of an update; a genuine one has a fraction of it
 MEDIA_FIELDS = (
     "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
@@ -105,6 +104,29 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
     return None
 
 
+def replied_message(update: NewUpdate, bot: BotIdentity) -> tuple[int, int] | None:
+    """Return chat and number of the bot's message to which an update replies, if any."""
+    answered = update.payload.get("message", {}).get("reply_to_message") or {}
+    is_ours = (answered.get("from") or {}).get("id") == bot.id
+    number = answered.get("message_id")
+    if not is_ours or update.chat_id is None or type(number) is not int or abs(number) > MAX_ID:
+        return None
+    return update.chat_id, number
+
+
+def with_question(update: NewUpdate, question: Question) -> NewUpdate:
+    """Return the answer to a question of the bot's, with the question in its payload."""
+    kind = update.kind
+    if kind == "message":
+        kind = "teach" if question["asks"] == "correction" else "command"
+    return replace(update, kind=kind, payload={**update.payload, ASKED: question})
+
+
+def asked_by_bot(stored: WaitingUpdate) -> Question:
+    """Return the question that an update answers, empty if none."""
+    return cast("Question", stored.payload.get(ASKED, {}))
+
+
 def update_id_of(raw: Any) -> int | None:
     """Return Telegram's number of an update, or None without a valid one."""
     number = raw.get("update_id") if isinstance(raw, dict) else None
@@ -149,8 +171,7 @@ def _is_read_only(text: str) -> bool:
 
 def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
     if message.text:
-        kind = _text_kind(message, message.text, bot)
-        return _reply_kind(message, bot) or kind if kind == "message" else kind
+        return _text_kind(message, message.text, bot)
     if not any(getattr(message, field) for field in MEDIA_FIELDS):
         return None
     is_named = bool(message.caption) and bot.is_addressed(message.caption or "")
@@ -158,15 +179,6 @@ def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None
         return None
     # Without a caption it may turn out not to need an answer; parts of an album are one message.
     return "message" if message.caption or message.media_group_id else "media"
-
-
-def _reply_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
-    asked = find_replied_to(message, bot.id)
-    if asked is None or asked.text is None:
-        return None
-    if is_zone_question(asked.text):
-        return "command"
-    return "teach" if corrected_by(asked.text) is not None else None
 
 
 def _read_migration(message: types.Message) -> Fields | None:

@@ -87,8 +87,8 @@ class Reply:
         is_note: True if it is only shown as a pop-up to the user who pressed the button: a
             refusal, or that nothing is left to do. The chat stays as it is.
         popup: Text of the pop-up, if not the first line of the text.
-        corrects: Fact that the user's answer will correct; the front end asks for an answer.
-        asks: True if it asks for an answer in words.
+        corrects: Fact that the user's answer in words will correct.
+        asks_zone: True if it asks for the user's time zone, by its buttons or in words.
         files: Files to send with it; the sender closes them.
     """
 
@@ -97,12 +97,17 @@ class Reply:
     hint: str = ""
     is_screen: bool = False
     corrects: int | None = None
-    asks: bool = False
+    asks_zone: bool = False
     files: tuple[ReplyFile, ...] = ()
     keeps_button: bool = False
     keeps_others: bool = False
     is_note: bool = False
     popup: str = ""
+
+    @property
+    def awaits_words(self) -> bool:
+        """True if it can only be answered in words; the front end asks for them."""
+        return self.corrects is not None or (self.asks_zone and not self.rows)
 
     @property
     def hinted(self) -> str:

@@ -91,7 +91,8 @@ def reply_view(reply: Reply) -> Json:
         for button in row
         if button.action.name in PRESSED
     ]
-    return {"text": reply.text, "buttons": buttons, "done": not reply.asks and bool(reply.rows)}
+    is_done = bool(reply.rows) and not reply.awaits_words
+    return {"text": reply.text, "buttons": buttons, "done": is_done}
 
 
 def _moment_view(moment: datetime, caller: Caller) -> Json:

@@ -31,12 +31,6 @@ KYIV, LVIV = (
 BROTHER = "Мій брат живе в Одесі"
 HOUSE = "Будинок із червоним дахом."
 OF_USER = "JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %s"
-# Defers the job that expires questions.
-EXPIRE = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
-    'background', 'expire_questions', 0, NULL, NULL, '{"timestamp": 0}', NULL
-)::procrastinate_job_to_defer_v1])
-"""
 
 
 class Script:
@@ -282,7 +276,7 @@ def check_replaced(one: Someone, question: SentMessage) -> None:
 
 def check_closed(one: Someone) -> None:
     """Check that no question of the user is open."""
-    waits = f"SELECT 1 FROM open_questions q JOIN messages m ON m.id = q.message_id {OF_USER}"
+    waits = f"SELECT 1 FROM messages m {OF_USER} AND m.question IS NOT NULL"
     assert one.count(waits) == 0
 
 
@@ -336,18 +330,17 @@ async def between_a_question_and_an_answer_in_words(one: Someone) -> Life:
     check_closed(one)
 
 
-async def before_a_question_that_nobody_answers_is_over(one: Someone) -> Life:
+async def before_a_press_that_comes_a_week_late(one: Someone) -> Life:
     question = await ask(one)
     yield ALIVE
     one.world.query(
-        "UPDATE open_questions q SET asked_at = now() - interval '8 days' FROM messages m "
-        f"{OF_USER} AND m.id = q.message_id",
+        "UPDATE messages m SET created_at = m.created_at - interval '8 days' FROM conversations c "
+        "WHERE c.id = m.conversation_id AND c.telegram_user_id = %s",
         one.id,
     )
-    one.world.query(EXPIRE)
-    over = say("conflict_expired", "uk")
-    await one.telegram.wait_for(lambda: question.text.endswith(over))
-    assert question.reply_markup is None and one.facts == [KYIV["text"]]
+    await one.press(question, data_of(question, "conflict_replace"))
+    assert question.text.endswith(say("conflict_expired", "uk"))
+    assert one.facts == [KYIV["text"]]
     assert len(one.sent) == 3, "it disturbs nobody with a message of its own"
     check_closed(one)
 

@@ -29,7 +29,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.reading.facts import Fact
 from src.texts.morphology import terms
 from tests.integration.person import edit
-from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
+from tests.tables import ROWS_OF_OWNER, rows_of
 
 ME, OTHER, GROUP, BOT = 2**40 + 7, 2**40 + 8, -(2**40), 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -184,7 +184,6 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
         "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures", "failures",
         "batch_requests", "daily_messages", "consolidations", "reminders", "unindexed_messages",
-        *OF_QUESTIONS,
     }  # fmt: skip
     origin = TelegramOrigin(BOT, ME, 2, ME)
     question = repo.append_message(mine, "user", "a cat again", origin=origin)

@@ -29,7 +29,7 @@ from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reminders.reminder_repo import NewReminder, ReminderRepository
-from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
+from tests.tables import ROWS_OF_OWNER, rows_of
 
 OLD, NEW, BOT = -17, -1_000_000_000_017, 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -180,7 +180,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert filled == ROWS_OF_OWNER.keys() - {
         "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
         "job_deaths", "batch_requests", "daily_messages", "consolidations", "failures",
-        "unindexed_messages", *OF_QUESTIONS,
+        "unindexed_messages",
     }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip

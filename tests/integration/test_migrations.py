@@ -291,6 +291,30 @@ def test_jobs_of_before_find_their_workers_and_what_was_put_aside_stays_so(
     assert set(back) <= {queue for queue, _ in queues}
 
 
+# A question that waited for an answer, and its fact.
+ASKED = """
+INSERT INTO conversations (owner_id, telegram_user_id, thread_id) VALUES (add_owner(5, 0), 5, 0);
+INSERT INTO messages (conversation_id, role, content, position, sender_id)
+SELECT id, 'user', 'Я живу в Томске', 1, 5 FROM conversations;
+INSERT INTO messages (conversation_id, role, content, position, reply_to_id, asks)
+SELECT conversation_id, 'assistant', 'Что верно?', 2, id, 'conflict' FROM messages;
+INSERT INTO open_questions (thread_id, message_id, language)
+SELECT 'one', id, 'ru' FROM messages WHERE role = 'user';
+INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint) VALUES ('one', '1', '{}')
+"""
+
+
+def test_a_question_of_before_ends_with_a_sentence(empty_dsn: str) -> None:
+    migrate(empty_dsn, "0119")
+    execute(empty_dsn, ASKED)
+    migrate(empty_dsn, "0121")
+    [(asks, content)] = query(
+        empty_dsn, "SELECT asks, content FROM messages WHERE role = 'assistant'"
+    )
+    assert asks == "conflict_over"
+    assert content.startswith("Что верно?\n\nЭтот вопрос закрыт") and "{" not in content
+
+
 def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: str) -> None:
     build_old_database(empty_dsn)
     execute(empty_dsn, "ALTER TABLE batch_jobs DROP COLUMN dropped")  # its comment fails, at last

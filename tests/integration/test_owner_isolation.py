@@ -34,7 +34,7 @@ from src.history.timeline_repo import (
     ToolResult,
     ToolResultRepository,
 )
-from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
+from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
@@ -48,7 +48,7 @@ from src.memory.memory_repo import (
     Source,
     StoredFacts,
 )
-from src.memory.question_repo import QuestionRepository
+from src.memory.question_repo import QuestionRepository, mark_disputed
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.memory.search_index_repo import (
@@ -311,8 +311,9 @@ class Stage:
             )
         )
         return NewAnswer(
-            self.me.conversation, self.me.asked[1], "So", (), (USAGE,), sources=sources
-        )
+            self.me.conversation, self.me.asked[1], "So", (), (USAGE,), sources=sources,
+            question=[{"message": message} for message in whose.asked],
+        )  # fmt: skip
 
     def documents(self, whose: Filled) -> list[NewDocument]:
         """Somebody's messages for the index."""
@@ -337,7 +338,7 @@ class Stage:
 
 def save_answer(s: Stage) -> list[Any]:
     """With their sources; then as the answer to their messages."""
-    saved = s.do.turns.save_answer(s.rude_answer(s.them))
+    saved = s.do.turns.save_answer(s.rude_answer(s.them), mark_disputed)
     found = s.do.turns.find_answer(s.me.conversation, s.me.asked[1])
     for asked in s.them.asked:
         refused(
@@ -355,21 +356,6 @@ def similar(s: Stage) -> Any:
         contradicts=[*s.them.facts, *s.me.facts],
     )  # fmt: skip
     return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs, ended=["lives_in"]))
-
-
-def thread_of(who: Filled) -> str:
-    """The name of the run that waits for somebody's answer."""
-    return f"{who.conversation}:{who.asked[0]}"
-
-
-def open_questions(s: Stage) -> list[Any]:
-    """About my message and theirs; then of theirs."""
-    pairs = [(who.asked[1], who.facts[1]) for who in (s.me, s.them)]
-    ask = partial(s.do.questions.open, s.me.owner, f"new {s.me.word}", language="ru", pairs=pairs)
-    ask(s.me.asked[1])
-    refused(lambda: ask(s.them.asked[1]))
-    held = "SELECT memory_id FROM question_facts WHERE thread_id = %(thread)s"
-    return s.do.ids(held, thread=f"new {s.me.word}")
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -721,15 +707,16 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.me.owner, origin_of(s, who), SAID + timedelta(minutes=5)
         ).text
     ),
-    "QuestionRepository.open": open_questions,
     "QuestionRepository.find": lambda s: s.both(
-        lambda who: s.do.questions.find(s.me.owner, who.answer)
-    ),
-    "QuestionRepository.list_denying": lambda s: s.both(
-        lambda who: s.do.questions.list_denying(s.me.owner, thread_of(who))
+        lambda who: s.do.questions.find(s.me.owner, who.answer, time_zone="UTC")
     ),
     "QuestionRepository.close": lambda s: s.both(
-        lambda who: s.do.questions.close(s.me.owner, thread_of(who), "So", keeps_both=True)
+        lambda who: s.do.questions.close(
+            s.me.owner, who.answer, "So", changes=NO_CHANGES, is_shown=False
+        )
+    ),
+    "QuestionRepository.keep_apart": lambda s: s.both(
+        lambda who: s.do.questions.keep_apart(s.me.owner, s.me.facts[0], [who.facts[1]])
     ),
     "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
         s.me.conversation, 1000
@@ -759,7 +746,6 @@ FOR_EVERYBODY = {
     "ExtractionRepository.find_pace": "how long ago anybody wrote, and how slow the server is",
     "ExtractionRepository.list_with_parting": "conversations of whoever left something unread",
     "MemoryRepository.count_all": "how many facts there are, for the growth of the whole bot",
-    "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
     "QuestionRepository.find_ended": "for a job, which names an answer",
     "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
     "ReminderRepository.find_due": "for such a job, which names a reminder",

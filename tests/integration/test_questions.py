@@ -6,28 +6,24 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from src.base.errors import ConversationGoneError, StorageUnavailableError
+from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
+from src.memory.memory_repo import NewMemory
 from src.memory.purge_repo import PurgeRepository
-from src.memory.turn_context import TurnContext
 from src.memory.writer import Outcome
 from src.memory.writer import SourceText as Source
-from src.pg.client import PgClient
+from src.pg.client import PgClient, Transaction
 from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
 from src.talk.edits import take_edit
-from src.talk.graph_run import Progress, build_context
-from src.talk.main_graph import checkpoint_serde
-from src.talk.questions import CheckpointStore, QuestionService
-from src.talk.turn_state import RESOLUTIONS, ConversationState, Resolution, Turn
+from src.talk.turn_state import RESOLUTIONS, Resolution
 from src.texts import Language, say
 from src.texts.reply import Reply as SourceText
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -35,13 +31,11 @@ from tests.integration.person import (
     Agents,
     Json,
     Person,
-    Rig,
     asked,
     denied,
     fact,
     forms,
     incoming,
-    new_user,
     open_person,
     taught,
 )
@@ -123,30 +117,26 @@ def ending(answer: StoredAnswer, reply: SourceText) -> str:
     return told
 
 
-OF_PERSON = (
-    "(SELECT q.thread_id FROM open_questions q JOIN messages m ON m.id = q.message_id"
-    " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s)"
-)
-
-
-def held(person: Person) -> dict[str, int]:
-    """How many rows of the person's wait for an answer."""
-    tables = ("open_questions", "checkpoints", "checkpoint_blobs", "checkpoint_writes")
-    count = "SELECT count(*) FROM {table} WHERE thread_id IN " + OF_PERSON
-    return {table: person.rows(count.replace("{table}", table))[0][0] for table in tables}
+def open_answers(person: Person) -> list[int]:
+    """The ids of the person's answers that hold the data of a question."""
+    sql = """
+    SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+    WHERE c.telegram_user_id = %(user)s AND m.question IS NOT NULL ORDER BY m.id
+    """
+    return [id_ for (id_,) in person.rows(sql)]
 
 
 def is_over(person: Person) -> bool:
-    """Whether nothing waits; without its question there can be no checkpoint."""
-    return set(held(person).values()) == {0}
+    """Whether nothing waits."""
+    return open_answers(person) == []
 
 
 def wait(person: Person, days: int) -> None:
     """So many days pass."""
-    sql = (
-        "UPDATE open_questions SET asked_at = asked_at - make_interval(days => %(days)s)"
-        f" WHERE thread_id IN {OF_PERSON}"
-    )
+    sql = """
+    UPDATE messages m SET created_at = m.created_at - make_interval(days => %(days)s)
+    FROM conversations c WHERE c.id = m.conversation_id AND c.telegram_user_id = %(user)s
+    """
     person.client.execute(sql, {"days": days, "user": person.user})
 
 
@@ -159,9 +149,7 @@ async def test_what_denies_a_pinned_fact_is_asked_about_and_not_stored(person: P
     assert answer.text == f"{told}\n{say('conflict_ask', 'ru')}"
     assert answer.asks == "conflict" and answer.changes.saved == ()
     assert person.facts() == [OMSK["text"]]
-    assert held(person) == {
-        "open_questions": 1, "checkpoints": 1, "checkpoint_blobs": 2, "checkpoint_writes": 1
-    }  # fmt: skip
+    assert open_answers(person) == [answer.id]
 
 
 @pytest.mark.parametrize(("importance", "asks"), [(7, False), (8, True), (10, True)])
@@ -196,7 +184,7 @@ async def test_the_rest_of_the_message_is_stored_at_once(person: Person) -> None
     assert first == say("taught_new", "ru", text=CAT["text"]) and TOMSK["text"] in question
     assert person.facts() == [OMSK["text"], CAT["text"]] and len(answer.changes.saved) == 1
     wait(person, 8)
-    assert await person.core.questions.expire("Europe/Moscow") == 1
+    await press(person, answer, "replace")
     assert person.facts() == [OMSK["text"], CAT["text"]] and is_over(person)
 
 
@@ -207,21 +195,6 @@ async def test_in_assistant_mode_nothing_is_asked(person: Person) -> None:
     save = Reply(tool_calls=[("save_user_fact", TOMSK)])
     answer = await person.say(TOMSK["text"], save, "Запомнил")
     assert answer.asks is None and person.facts() == [TOMSK["text"]] and is_over(person)
-
-
-@pytest.mark.own_database
-async def test_only_a_turn_that_asks_connects_to_the_checkpoints(rig: Rig) -> None:
-    person = Person(rig, new_user(), mode="strict")
-    connected = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE application_name = 'pomni questions' AND datname = current_database()
-    """
-    await person.remember(OMSK)
-    await teach(person, TOMSK)
-    assert person.facts() == [TOMSK["text"]] and person.rows(connected) == [(0,)]
-    pin(person)
-    await teach(person, PERM)
-    assert person.rows(connected) == [(1,)]
 
 
 async def test_the_rules_without_a_model_ask_as_well(shared: PgClient) -> None:
@@ -310,7 +283,7 @@ async def test_a_decision_in_words_right_after_the_question_counts(
     calls = len(person.requests)
     if facts is None:
         said = await chat(person, words)
-        assert len(person.requests) > calls and held(person)["open_questions"] == 1
+        assert len(person.requests) > calls and open_answers(person) == [answer.id]
         return
     said = await person.say(words)
     assert len(person.requests) == calls and len(person.facts()) == facts and is_over(person)
@@ -329,10 +302,10 @@ async def test_another_message_is_no_answer_and_leaves_the_question_open(person:
 
 
 async def test_the_words_of_others_decide_nothing(person: Person) -> None:
-    await ask(person)
+    answer = await ask(person)
     forwarded = replace(incoming("x").voice, provenance="forwarded", origin="Боря")
     await chat(person, "замени", voice=forwarded)
-    assert person.facts() == [OMSK["text"]] and held(person)["open_questions"] == 1
+    assert person.facts() == [OMSK["text"]] and open_answers(person) == [answer.id]
 
 
 async def test_both_stay_apart_also_at_night(person: Person) -> None:
@@ -380,69 +353,52 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("choice", RESOLUTIONS)
-async def test_a_crash_before_the_question_is_closed_repeats_nothing(
+async def test_a_crash_before_the_outcome_is_shown_repeats_nothing(
     person: Person, choice: Resolution
 ) -> None:
     answer = await ask(person)
-    first = await person.core.questions.settle(
-        person.rig.called(person.user, "ru"), answer.id, choice
-    )
+    settle, caller = person.core.questions.settle, person.rig.called(person.user, "ru")
+    first = await settle(caller, answer.id, choice, is_shown=True)
     before = person.written()
     other: Resolution = "old" if choice == "replace" else "replace"
-    second = await person.core.questions.settle(
-        person.rig.called(person.user, "ru"), answer.id, other
-    )
-    assert second == first, "the first decision stays"
-    assert person.written() == before
-    await person.core.questions.close(person.owner, second)
-    assert is_over(person)
+    second = await settle(caller, answer.id, other, is_shown=True)
+    assert (second.kind, second.shown) == ("over", first.shown), "the first decision stays"
+    assert second.changes == first.changes
+    assert person.written() == before and is_over(person)
 
 
-@pytest.mark.parametrize("is_stored", [False, True])
-async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
-    person: Person, is_stored: bool, monkeypatch: pytest.MonkeyPatch
+async def test_a_decision_is_stored_as_a_whole_or_not_at_all(
+    person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = await ask(person)
     writer = person.core.memory.memories.writer
-    remember = writer.remember
-    decided = []
+    store = writer.store
 
-    async def dies(owner: Owner, candidate: Fact, *rest: Any, **more: Any) -> Outcome:
-        # A process that is killed writes nothing more: the decision has to be there by now.
-        points = "SELECT checkpoint -> 'channel_values' ->> 'resolution' FROM checkpoints"
-        decided.extend(person.rows(f"{points} WHERE thread_id IN {OF_PERSON}"))
-        if is_stored:
-            await remember(owner, candidate, *rest, **more)
+    def dies(transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
+        store(transaction, owner, memory)
         raise Broken
 
     with monkeypatch.context() as broken:
-        broken.setattr(writer, "remember", dies)
+        broken.setattr(writer, "store", dies)
         with pytest.raises(Broken):
             await press(person, answer, "replace")
-    assert ("replace",) in decided and held(person)["open_questions"] == 1
-    await press(person, answer, "old")
-    assert person.facts() == [TOMSK["text"]], "the first decision stays"
-    assert is_over(person)
+    assert person.facts() == [OMSK["text"]] and open_answers(person) == [answer.id]
+    await press(person, answer, "both")
+    assert person.facts() == [OMSK["text"], TOMSK["text"]] and is_over(person)
 
 
-async def left_open(person: Person, turn: Turn) -> tuple[TurnContext, ConversationState]:
-    """What the graph of a turn comes to, before anything is asked."""
-    context, progress = build_context(turn), Progress(turn)
-    await person.core.agent._graph._run_graph(turn, context, progress)
-    return context, progress.state
-
-
-async def test_a_turn_that_is_tried_again_asks_once(person: Person) -> None:
-    await person.remember(OMSK)
-    pin(person)
-    origin = TelegramOrigin(BOT, person.user, 5, person.user)
-    answers = []
-    for _ in range(2):  # the first attempt dies after it has asked
-        person.model.queue(taught(TOMSK), denied())
-        turn = await person.begin(TOMSK["text"], origin=origin)
-        context, state = await left_open(person, turn)
-        answers.append(await person.core.questions.ask(context, state))
-    assert answers[0] == answers[1] and held(person)["checkpoints"] == 1
+async def test_a_decision_in_words_that_is_tried_again_says_what_came_of_it(
+    person: Person,
+) -> None:
+    answer = await ask(person)
+    origin = TelegramOrigin(BOT, person.user, 6, person.user)
+    turn = await person.begin("замени", origin=origin)  # the process dies before it answers
+    caller = turn.incoming.caller
+    settled = await person.core.questions.settle(caller, answer.id, "replace")
+    calls = len(person.requests)
+    said = await person.say("замени", origin=origin)
+    assert said.text == settled.shown and len(person.requests) == calls
+    assert person.facts() == [TOMSK["text"]]
 
 
 async def test_two_presses_at_once_store_one_fact(person: Person) -> None:
@@ -455,17 +411,6 @@ async def test_two_presses_at_once_store_one_fact(person: Person) -> None:
     await press(person, answer, "replace")
     assert person.facts() == [TOMSK["text"]] and is_over(person)
     await other.close()
-
-
-async def test_without_the_database_the_question_waits(person: Person) -> None:
-    answer = await ask(person)
-    nowhere = CheckpointStore("host=127.0.0.1 port=1 dbname=x", checkpoint_serde(), timeout=0.2)
-    lost = QuestionService(person.client, person.core.memory.memories, nowhere)
-    with pytest.raises(StorageUnavailableError):
-        await lost.settle(person.rig.called(person.user, "ru"), answer.id, "replace")
-    await lost.aclose()
-    await press(person, answer, "replace")
-    assert person.facts() == [TOMSK["text"]]
 
 
 # --- what happens meanwhile
@@ -529,10 +474,10 @@ async def test_the_message_is_forgotten_with_the_question(person: Person) -> Non
     answer = await ask(
         person, fact("Я живу в городе Zqtown", relation="lives_in", object="Zqtown")
     )
-    assert "checkpoint_blobs.blob" in columns_that_hold(person.core.dsn, "Zqtown")
+    assert "messages.question" in columns_that_hold(person.core.dsn, "Zqtown")
     [(message,)] = person.rows(
-        "SELECT q.message_id FROM open_questions q JOIN messages m ON m.id = q.message_id"
-        " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
+        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user' ORDER BY m.id DESC LIMIT 1"
     )
     await person.core.memory.memories.forget(person.owner, [f"msg-{message}"])
     assert is_over(person)
@@ -544,17 +489,9 @@ async def test_the_message_is_forgotten_with_the_question(person: Person) -> Non
 async def test_erasing_leaves_nothing_of_a_question(person: Person) -> None:
     await ask(person, fact("Я живу в городе Zqville", relation="lives_in", object="Zqville"))
     kept = columns_that_hold(person.core.dsn, "Zqville")
-    assert "checkpoint_blobs.blob" in kept and "checkpoint_writes.blob" not in kept
-    assert "memories.text" not in kept
+    assert "messages.question" in kept and "memories.text" not in kept
     await person.core.agent.erase(person.user)
     assert columns_that_hold(person.core.dsn, "Zqville") == set() and is_over(person)
-
-
-async def test_the_pause_holds_no_other_words_of_the_conversation(person: Person) -> None:
-    await chat(person, "Привет, Zqhello")
-    await ask(person)
-    held_in = columns_that_hold(person.core.dsn, "Zqhello")
-    assert held_in and not any(name.startswith("checkpoint") for name in held_in)
 
 
 async def test_a_question_of_another_is_none_of_ones_business(person: Person) -> None:
@@ -562,7 +499,7 @@ async def test_a_question_of_another_is_none_of_ones_business(person: Person) ->
     before = person.written()
     reply = await press(person, answer, "replace", user=person.user + 10**6)
     assert reply.text == say("conflict_gone", "ru")
-    assert person.written() == before and held(person)["open_questions"] == 1
+    assert person.written() == before and open_answers(person) == [answer.id]
 
 
 @pytest.mark.parametrize("numbers", [(), (0,), (1, 99), (2**62, 2**62)])
@@ -602,52 +539,31 @@ async def test_in_a_group_only_who_said_it_answers(shared: PgClient) -> None:
 # --- a week later
 
 
-async def test_a_question_without_an_answer_ends_politely(person: Person) -> None:
+@pytest.mark.parametrize("in_words", [False, True])
+async def test_after_a_week_the_known_fact_stays(person: Person, in_words: bool) -> None:
     answer = await ask(person)
     wait(person, 8)
-    assert await person.core.questions.expire("Europe/Moscow") == 1
-    assert await person.core.questions.expire("Europe/Moscow") == 0
+    if in_words:
+        said = (await person.say("замени")).text
+    else:
+        said = ending(answer, await press(person, answer, "replace"))
+    assert said == say("conflict_expired", "ru")
     assert person.facts() == [OMSK["text"]] and is_over(person)
-    reply = await press(person, answer, "replace")
-    assert ending(answer, reply) == say("conflict_expired", "ru")
-    assert person.facts() == [OMSK["text"]]
-
-
-async def test_a_press_before_the_job_but_after_the_week_is_late_too(person: Person) -> None:
-    answer = await ask(person)
-    wait(person, 8)
-    reply = await press(person, answer, "replace")
-    assert ending(answer, reply) == say("conflict_expired", "ru")
-    assert person.facts() == [OMSK["text"]] and is_over(person)
-
-
-async def test_a_decision_that_a_crash_left_unsaid_is_no_missing_answer(person: Person) -> None:
-    answer = await ask(person)
-    await person.core.questions.settle(person.rig.called(person.user, "ru"), answer.id, "replace")
-    wait(person, 8)
-    await person.core.questions.expire("Europe/Moscow")
-    reply = await press(person, answer, "old")
-    assert ending(answer, reply).startswith("Запомнил") and is_over(person)
-
-
-async def test_a_question_that_was_never_asked_expires_with_the_others(person: Person) -> None:
-    await ask(person)
-    person.client.execute(
-        "DELETE FROM messages a USING open_questions q WHERE a.reply_to_id = q.message_id"
-    )
-    wait(person, 8)
-    assert await person.core.questions.expire("Europe/Moscow") == 1 and is_over(person)
+    assert ending(answer, await press(person, answer, "replace")) == said
 
 
 async def test_a_message_that_is_gone_is_not_asked_about(person: Person) -> None:
     await person.remember(OMSK)
     pin(person)
-    person.model.queue(taught(TOMSK), denied())
-    turn = await person.begin(TOMSK["text"])
-    context, state = await left_open(person, turn)
-    await begin_anew(person)
+
+    def wipes(request: ChatRequest) -> Reply | str:
+        if forms([request]) == ["Conflicts"]:
+            person.rig.core.conversations.clear_conversation_messages(person.conversation())
+        return teaches(TOMSK)(request)
+
+    person.model.reply = wipes
     with pytest.raises(ConversationGoneError):
-        await person.core.questions.ask(context, state)
+        await person.say(TOMSK["text"])
     assert is_over(person)
 
 
@@ -683,15 +599,9 @@ async def test_in_any_order_a_pinned_fact_goes_only_when_the_user_says_so(
             await begin_anew(person)
         elif move == "week":
             wait(person, 8)
-            await person.core.questions.expire("Europe/Moscow")
-            assert held(person)["open_questions"] == 0
         else:
             await chat(person, "Спасибо")
         assert pinned in person.facts(), move
-    person.moment += timedelta(days=8)
-    wait(person, 8)
-    await person.core.questions.expire("Europe/Moscow")
-    assert is_over(person)
 
 
 async def test_the_form_of_the_conflicts_is_asked_once(person: Person) -> None:

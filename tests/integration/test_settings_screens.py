@@ -92,6 +92,22 @@ async def test_a_zone_is_set_by_a_city_an_offset_or_a_name(
     assert place_of_zone(zone, "ru") in phone.last.text and phone.rig.model.requests == []
 
 
+async def test_a_question_for_the_zone_is_known_by_its_place_not_by_its_words(
+    phone: Phone,
+) -> None:
+    await open_choice(phone, "settings_zone")
+    question = phone.last
+    phone.rig.model.queue(f"{question.text} Да?", "Хорошо.")
+    await phone.write("Повтори вопрос, пожалуйста")
+    await phone.fake.send_text(USER, "Рига", reply_to=phone.last.message_id)
+    await phone.work()
+    assert phone.last.text == "Хорошо."
+    await phone.fake.send_text(USER, "Рига", reply_to=question.message_id)
+    await phone.work()
+    assert place_of_zone("Europe/Riga", "ru") in phone.last.text
+    assert len(phone.rig.model.requests) == 2
+
+
 async def test_a_zone_is_set_by_a_place_and_rules_from_then_on(phone: Phone) -> None:
     await open_choice(phone, "settings_zone")
     place = {"latitude": 38.72, "longitude": -9.14}

@@ -12,7 +12,14 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from src.queue.update_repo import NewUpdate, UpdateKind
-from src.telegram.updates import MAX_ID, MAX_UPDATE_ID, AllowList, BotIdentity, classify
+from src.telegram.updates import (
+    MAX_ID,
+    MAX_UPDATE_ID,
+    AllowList,
+    BotIdentity,
+    classify,
+    replied_message,
+)
 from tests.hostile_updates import BOT_ID, BOT_NAME, ODD_VALUES, VALID, mutate
 
 HOSTILE = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -75,6 +82,8 @@ def test_mutated_updates_do_no_harm(count: int) -> None:
         results[found.kind if found else "nothing"] += 1
         if found is not None:
             check_storable(found)
+            answered = replied_message(found, BOT)
+            assert answered is None or all(abs(number) <= MAX_ID for number in answered)
 
     check()
     assert results.total() >= count

@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from src.history.new_messages import TypedWords, user_message
+from src.history.new_messages import ASKS, TypedWords, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
@@ -64,6 +64,11 @@ def result(record: object, name: str, *, failed: bool = False) -> ToolMessage:
     text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
     status = "error" if failed else "success"
     return ToolMessage(text, name=name, tool_call_id="1", status=status)
+
+
+def asks(question: str, text: str) -> AIMessage:
+    """An answer of the bot's that asks something."""
+    return AIMessage(text, additional_kwargs={ASKS: question})
 
 
 def found(*memories: str | dict[str, Any]) -> ToolMessage:
@@ -597,7 +602,7 @@ def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
 def test_which_of_several_is_to_be_forgotten(text: str, about: str, *, everything: bool) -> None:
     told = ("Костя — повар", "У Кости кот", "С Костей мы друзья")
     asked = "\n".join([say("forget_which", "ru"), *(f"• «{one}»" for one in told)])
-    talk = [HumanMessage("Забудь про Костю"), AIMessage(asked), HumanMessage(text)]
+    talk = [HumanMessage("Забудь про Костю"), asks("forget_which", asked), HumanMessage(text)]
     assert calls(talk) == [("forget_fact", {"about": about, "everything": everything})]
 
 
@@ -748,7 +753,7 @@ def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) ->
     more = user_message("tomorrow at 10 call Kate", [
         TypedWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
     ])  # fmt: skip
-    talk = [asked, AIMessage(say("reminder_no_time", language)), more]
+    talk = [asked, asks("reminder_time", say("reminder_no_time", language)), more]
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
 
 
@@ -796,7 +801,7 @@ def test_the_reminder_is_named_that_was_asked_for(
     text: str, reply_to_list: str, call: tuple[str, dict[str, str]]
 ) -> None:
     listed = "\n• call mum: tomorrow, at 09:00\n• pay rent to mum: on Saturday, at 10:00\n"
-    asked = [*prompt(text), AIMessage(say("reminder_which", "uk") + listed)]
+    asked = [*prompt(text), asks("reminder_which", say("reminder_which", "uk") + listed)]
     tools = (*CANCELS, "set_reminder")
     assert calls([*asked, *prompt(reply_to_list)[-1:]], tools) == [call]
     for other in ("i bought a jacket", "which one was rent?"):

@@ -15,6 +15,8 @@ from src.telegram.updates import (
     AllowList,
     BotIdentity,
     classify,
+    replied_message,
+    with_question,
 )
 from tests.cases import for_each
 from tests.hostile_updates import (
@@ -164,6 +166,20 @@ def test_what_is_no_move_of_a_group_moves_nothing() -> None:
 def test_an_album_is_known_by_its_id() -> None:
     found = kept(update(message=message(photo=PHOTO, media_group_id="1377")))
     assert (found.kind, found.media_group_id) == ("message", "1377")
+
+
+def test_a_reply_to_a_question_of_the_bot_is_its_answer() -> None:
+    reply = kept(update(message=message(text="Рига", reply_to_message=OURS)))
+    assert reply.kind == "message" and replied_message(reply, BOT) == (USER, OURS["message_id"])
+    zone = with_question(reply, {"asks": "zone"})
+    correction = with_question(reply, {"asks": "correction", "memory_id": 5})
+    assert (zone.kind, correction.kind) == ("command", "teach")
+    assert correction.payload.items() > reply.payload.items()
+    place = kept(update(message=message(photo=PHOTO, reply_to_message=OURS)))
+    assert with_question(place, {"asks": "zone"}).kind == "media"
+    for other in (None, {**OURS, "from": person(9)}):
+        told = kept(update(message=message(text="Рига", reply_to_message=other)))
+        assert replied_message(told, BOT) is None
 
 
 def test_a_topic_is_a_place_of_its_own_and_a_reply_thread_is_not() -> None:
