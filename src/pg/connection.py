@@ -171,11 +171,8 @@ def connect(
 
 def has_hung_up(connection: Connection) -> bool:
     """Return True if an idle connection is closed, or has input: the server's closing message."""
-    return bool(connection.closed) or has_input(connection.fileno())
-
-
-def has_input(descriptor: int) -> bool:
-    """Return True if a socket has input or has reached its end."""
+    if connection.closed:
+        return True
     poll = select.poll()  # select() takes no descriptor above 1,023
-    poll.register(descriptor, select.POLLIN)
+    poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
