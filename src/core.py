@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError
 from src.base.metrics import Metrics
-from src.base.owners import Caller, Owner, Preferences
+from src.base.owners import Caller, Owner
 from src.base.providers import find_provider
 from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
@@ -169,15 +169,7 @@ class Core:
         """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
         language = choose_language(chosen.language, *heard)
         zone = chosen.time_zone or first_zone(language, self.settings.timezone)
-        preferences = Preferences(
-            language,
-            zone,
-            chosen.time_zone is not None,
-            chosen.mode,
-            chosen.answer_length,
-            chosen.memory_on,
-            chosen.has_reminders,
-        )
+        preferences = chosen.resolve(language, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
 
     async def close(self) -> None:

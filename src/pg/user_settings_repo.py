@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from src.base.owners import AnswerLength, Mode, Owner
+from src.base.owners import AnswerLength, Mode, Owner, Preferences
 from src.pg.client import Repository
+from src.texts import Language
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,18 @@ class UserSettings:
     has_reminders: bool = False
     is_inactive: bool = False
     is_blocked: bool = False
+
+    def resolve(self, language: Language, time_zone: str) -> Preferences:
+        """Return the settings as they apply, with what was found for those that are not chosen."""
+        return Preferences(
+            language,
+            time_zone,
+            self.time_zone is not None,
+            self.mode,
+            self.answer_length,
+            self.memory_on,
+            self.has_reminders,
+        )
 
 
 # Select the owner's settings.
