@@ -17,7 +17,7 @@ TABLE = Path(__file__).with_name("failures.toml")
 NETWORK, REPLY, OTHER = "network", "reply", "other"  # origins other than an HTTP status
 # Fields of error bodies that tell a failure, in their order in clues; others may quote users.
 FIELDS = ("code", "type", "status", "reason", "param", "message", "error", "detail", "details",
-          "msg", "metadata", "raw")  # fmt: skip
+          "loc", "msg", "metadata", "raw")  # fmt: skip
 MAX_DEPTH = 5  # of objects in an error body
 MAX_CLUE = 4000  # characters
 MAX_RETRY_AFTER = 300.0  # seconds; a longer request to wait is ignored

@@ -174,10 +174,11 @@ SIMPLIFICATIONS: tuple[Simplification, ...] = (
                    r"system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"),
     Simplification("no system messages", _without_system,
                    r"system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"),
-    Simplification("roles that alternate", _alternating, r"alternat|consecutive|roles? must"),
-    Simplification("no forced tool choice", _with_free_choice, r"tool_choice|forced|required"),
+    Simplification("roles that alternate", _alternating,
+                   r"alternat|consecutive|successive|roles? must"),
+    Simplification("no forced tool choice", _with_free_choice, r"tool[_ ]choice|forced|required"),
     Simplification("no schema of the reply", _with_schema_in_text,
-                   r"response_format|json_schema|grammar|structured output"),
+                   r"response_format|json|grammar|structured output"),
     Simplification("no tools", _without_tools, r"\btools?\b|function"),
 )  # fmt: skip
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]

@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 
 from src.base.config import Settings
-from src.base.errors import ModelError
+from src.base.errors import ModelError, ModelUnavailableError
 from src.core import build_caller
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
@@ -83,6 +83,7 @@ SERVERS = [
     (has_late_system, "System message must be at the beginning.", 400),
     (has_late_system, "Jinja Exception: System message must be at the beginning.", 500),
     (has_no_turns, "Conversation roles must alternate user/assistant/user/assistant/...", 500),
+    (has_no_turns, "x does not support successive user or assistant messages", 400),
     (lambda chat: "system" in roles(chat), "System role not supported", 400),
     (names("stream_options"), "Unrecognized request argument supplied: stream_options", 400),
     (names("tools"), "registry.ollama.ai/library/x does not support tools", 400),
@@ -110,6 +111,17 @@ async def test_the_shape_that_a_server_takes_is_found_once_and_remembered(
     assert caller.takes_tools == ("tools" in fake.requests[-1].raw)
 
 
+async def test_a_call_that_its_server_cannot_read_costs_no_shape(
+    fake: FakeOpenAI, caller: ModelCaller
+) -> None:
+    fake.queue(Reply(status=400, error="tool_use_failed: Failed to call a function."))
+    with pytest.raises(ModelUnavailableError):
+        await ask(caller)
+    fake.queue("ответ")
+    assert (await ask(caller)).text == "ответ"
+    assert caller.takes_tools and fake.request_count == 2
+
+
 async def test_a_refusal_inside_a_successful_response_is_one(
     fake: FakeOpenAI, caller: ModelCaller
 ) -> None:
@@ -119,7 +131,10 @@ async def test_a_refusal_inside_a_successful_response_is_one(
     assert (await ask(caller)).text == "ответ" and not caller.takes_tools
 
 
-@pytest.mark.parametrize("error", ["tool_choice: forced choice is not supported", "bad request"])
+@pytest.mark.parametrize("error", [
+    "tool_choice: forced choice is not supported", "Tool choice 'named' is not supported",
+    "bad request",
+])  # fmt: skip
 async def test_a_form_is_asked_for_without_force(
     fake: FakeOpenAI, caller: ModelCaller, error: str
 ) -> None:
