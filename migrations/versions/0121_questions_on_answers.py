@@ -17,11 +17,12 @@ COMMENT ON COLUMN messages.question IS
 ALTER TABLE messages DROP CONSTRAINT messages_asks_check,
     ADD CONSTRAINT messages_asks_check CHECK (
     asks IN ('erase_all', 'conflict', 'conflict_over', 'forget_which', 'reminder_which',
-             'reminder_time', 'zone'));
+             'reminder_time', 'reminder', 'zone'));
 COMMENT ON COLUMN messages.asks IS
     'What the bot asked with it, so that the next message can answer: erase_all (whether to erase '
     'everything), conflict (which of two facts holds), conflict_over (that is decided), '
-    'forget_which, reminder_which (which of several is meant), reminder_time, zone (which one).';
+    'forget_which, reminder_which (which of several is meant), reminder_time, zone (which one), '
+    'reminder (nothing: it names reminders, and the next message may cancel or move one).';
 CREATE INDEX messages_with_question ON messages (conversation_id) WHERE question IS NOT NULL;
 ALTER TABLE telegram_updates ADD COLUMN asked jsonb;
 COMMENT ON COLUMN telegram_updates.asked IS

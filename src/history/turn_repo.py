@@ -17,9 +17,10 @@ from src.queue.update_repo import UpdateOutcome
 
 # Questions of an answer: erase everything; which of two facts is right, open or closed; which of
 # several things to forget; which reminder is meant, or when to remind; the user's time zone.
+# "reminder" asks nothing: the answer names reminders, and the next message may cancel or move one.
 Asks = Literal[
     "erase_all", "conflict", "conflict_over", "forget_which", "reminder_which", "reminder_time",
-    "zone",
+    "reminder", "zone",
 ]  # fmt: skip
 
 

@@ -116,7 +116,7 @@ class MemoryScreens:
         if caller.asker is not None and fact.speaker_id not in (None, caller.asker):
             return Reply.note(say("memory_not_yours", caller.language))
         text = say("memory_correct", caller.language, text=shortened(fact.text, MAX_TEXT))
-        return Reply(f"{PENCIL} {text}", corrects=memory_id)
+        return Reply(f"{PENCIL} {text}", asks={"asks": "correction", "memory_id": memory_id})
 
     async def _find_living(self, caller: Caller, memory_id: int) -> Memory | None:
         fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)

@@ -1,15 +1,16 @@
 """Telegram updates: stored together with their jobs, handled once, pruned later."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
 from src.base.owners import Owner
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
+from src.texts.reply import Question
 
 UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edit", "callback",
                      "member", "refused", "other"]  # fmt: skip
@@ -25,18 +26,6 @@ ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("media", "teach")
 TEXT_FIELDS = ("text", "caption")  # of Telegram's messages
 # Parameters of the statements that look for newer updates of a chat.
 NEWER_KINDS = {"answered": list(SUPERSEDING), "kinds": [*SUPERSEDING, *ANSWERED_SEPARATELY]}
-
-
-class Question(TypedDict, total=False):
-    """What the reply to a command or button asks, beside its sentence.
-
-    Attributes:
-        asks: ``zone``: for the user's time zone; ``correction``: how a fact is right.
-        memory_id: That fact.
-    """
-
-    asks: Literal["zone", "correction"]
-    memory_id: int
 
 
 @dataclass(frozen=True)
@@ -249,10 +238,9 @@ UPDATE_ASKED = "UPDATE telegram_updates SET asked = %(asked)s WHERE id = %(updat
 # Questions of the bot, by the Telegram messages that show them.
 SELECT_ASKED = """
 SELECT chat_id, (asked ->> 'message_id')::bigint, asked - 'message_id'
-FROM telegram_updates
+FROM jsonb_array_elements(%(messages)s::jsonb) AS given
+JOIN telegram_updates ON chat_id = (given ->> 0)::bigint AND asked -> 'message_id' = given -> 1
 WHERE bot_id = %(bot_id)s AND asked IS NOT NULL
-  AND (chat_id, (asked ->> 'message_id')::bigint) IN (
-      SELECT * FROM unnest(%(chats)s::bigint[], %(messages)s::bigint[]))
 ORDER BY id LIMIT 1000
 """
 
@@ -443,13 +431,11 @@ class UpdateRepository(Repository):
         self._client.execute(UPDATE_ASKED, update=update, asked=question)
 
     def find_asked(
-        self, bot_id: int, messages: Sequence[tuple[int, int]]
-    ) -> dict[tuple[int, int], Question]:
+        self, bot_id: int, messages: Iterable[tuple[int, int] | None]
+    ) -> dict[tuple[int, int] | None, Question]:
         """Return the questions among Telegram messages, each given by its chat and number."""
-        rows = self._client.fetch_all(
-            SELECT_ASKED, bot_id=bot_id, chats=[chat for chat, _ in messages],
-            messages=[number for _, number in messages],
-        )  # fmt: skip
+        given = json.dumps([message for message in messages if message is not None])
+        rows = self._client.fetch_all(SELECT_ASKED, bot_id=bot_id, messages=given)
         return {(chat, number): question for chat, number, question in rows}
 
     def count_refusal(self, update: int) -> int:

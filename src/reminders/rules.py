@@ -30,7 +30,6 @@ MAX_CLAUSES = 3  # at the end of a request, at which an order can begin
 MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
 # Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
-CLOCK = "⏰"  # start of an answer about reminders
 NO_TEXT = "-"  # in place of a missing subject
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 UNITS = {
@@ -385,10 +384,9 @@ def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
     """
     if not _cancels_it(text) or read_change(text) is not None:
         return False
-    lines = [str(m.text).partition("\n")[0] for m in _talk(messages) if isinstance(m, AIMessage)]
-    about = (line.partition(": ")[2] for line in lines if line.startswith(CLOCK))
-    is_reason = any(shared(note, one) for one in about)
-    return not is_reason and not str(_answer_before(messages).text).startswith(CLOCK)
+    named = [str(m.text).partition("\n")[0] for m in messages if _asks(m) == "reminder"]
+    is_reason = any(shared(note, line.partition(": ")[2]) for line in named)
+    return not is_reason and _asks(_answer_before(messages)) != "reminder"
 
 
 def _asks_for_list(text: str) -> bool:
@@ -443,7 +441,7 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
 
 def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
     order = _complete_picked(text, messages) or read_change(text) or _cancels_alone(text)
-    if order is None and str(_answer_before(messages).text).startswith(CLOCK):
+    if order is None and _asks(_answer_before(messages)) == "reminder":
         return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
     return order
 
@@ -453,7 +451,7 @@ def _complete_picked(
 ) -> CancelOrder | ReminderOrder | None:
     """Return the previous order, for the reminder that the user picks from the bot's list."""
     list_before = _answer_before(messages)
-    if is_question(text) or list_before.additional_kwargs.get(ASKS) != "reminder_which":
+    if is_question(text) or _asks(list_before) != "reminder_which":
         return None
     before = strip_time_label(str(_talk(messages)[-3].text))
     order = read_change(before) or _cancels_alone(before) or _change_in_passing(before)
@@ -469,9 +467,14 @@ def _complete_picked(
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:
     """Return the request whose time the bot has just asked for, or an empty string."""
-    if _answer_before(messages).additional_kwargs.get(ASKS) != "reminder_time":
+    if _asks(_answer_before(messages)) != "reminder_time":
         return ""
     return strip_time_label(str(_talk(messages)[-3].text))
+
+
+def _asks(message: BaseMessage) -> str | None:
+    asks: str | None = message.additional_kwargs.get(ASKS)
+    return asks
 
 
 def _answer_before(messages: Sequence[BaseMessage]) -> BaseMessage:

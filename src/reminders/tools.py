@@ -41,10 +41,13 @@ async def set_reminder(
 
 
 def question_of(result: ReminderResult) -> turn_repo.Asks | None:
-    """Return what the answer asks about a reminder, if that is missing in the request."""
+    """Return what the answer asks about a reminder; "reminder" if one was set or moved."""
     if result.refusal == "no_time":
         return "reminder_time"
-    return "reminder_which" if result.refusal == "which" else None
+    if result.refusal == "which":
+        return "reminder_which"
+    is_waiting = result.reminder is not None and result.done != "cancelled"
+    return "reminder" if is_waiting else None
 
 
 def called_in(context: TurnContext) -> Caller:
@@ -66,11 +69,14 @@ def _shorten(found: Payload) -> Payload:
     return {**found, "reminders": short} if "reminders" in found else found
 
 
-async def list_reminders(reminders: ReminderService, runtime: Runtime, _: NoArguments) -> Payload:
+async def list_reminders(
+    reminders: ReminderService, runtime: Runtime, _: NoArguments
+) -> tuple[Payload, Finding]:
     """The reminders that wait, the next one first."""
     context: TurnContext = runtime.context
     waiting = await reminders.run(reminders.rows.list_waiting, context.owner, limit=MAX_WAITING)
-    return _shorten({"reminders": payloads(waiting, called_in(context))})
+    found = _shorten({"reminders": payloads(waiting, called_in(context))})
+    return found, Finding(asks="reminder" if waiting else None)
 
 
 async def cancel_reminder(

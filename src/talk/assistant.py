@@ -344,6 +344,11 @@ async def update_state_after_tool(
     findings = [get_finding(result) for result in results]
     ran = [result.name or "unknown" for result in results if result.artifact != NOT_RUN]
     asks = [finding.asks for finding in findings if finding.asks]
+    asked = state.get("asks")
+    if "erase_all" in asks:
+        asked = "erase_all"
+    elif asks and asked != "erase_all":
+        asked = asks[-1]
     return {
         "messages": messages[start:],  # replace themselves, by their ids
         "tools_used": [*state.get("tools_used", ()), *ran],
@@ -353,6 +358,6 @@ async def update_state_after_tool(
         "shown_facts": state.get("shown_facts", frozenset()).union(
             *(finding.shown_facts for finding in findings)
         ),
-        "asks": asks[0] if asks else state.get("asks"),
+        "asks": asked,
         "current_token_count": counter.count_messages(messages),
     }

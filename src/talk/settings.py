@@ -19,7 +19,7 @@ from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.talk import zones
 from src.texts import LANGUAGES, Language, choose_language, say
-from src.texts.reply import Action, Button, Reply, in_rows
+from src.texts.reply import ASK_ZONE, Action, Button, Reply, in_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -149,7 +149,7 @@ class SettingsScreens:
         kind = SETTING_KINDS[index] if index < len(SETTING_KINDS) else ""
         if kind == "zone":
             text = f"{zones.CLOCK} {say('zone_ask', caller.language)}"
-            return Reply(text, asks_zone=True)
+            return Reply(text, asks=ASK_ZONE)
         stored = await self.get(caller.owner)
         if not kind:
             return self._settings_reply(stored, caller)
@@ -187,8 +187,8 @@ class SettingsScreens:
         if place == zones.NOT_MINE:
             await self._zones.doubt(caller.owner)
         elif place != zones.IN_ANSWER:
-            return Reply(text, asks_zone=True)
-        return Reply(text, (zones.city_row(caller.language),), asks_zone=True)
+            return Reply(text, asks=ASK_ZONE)
+        return Reply(text, (zones.city_row(caller.language),), asks=ASK_ZONE)
 
     async def find_zone(self, caller: Caller, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
@@ -202,13 +202,13 @@ class SettingsScreens:
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
         if zone is not None and zone.startswith("Etc/"):
             text = f"{zones.CLOCK} {say('zone_sea', caller.language)}"
-            return Reply(text, zones.which_rows([zone], caller), asks_zone=True)
+            return Reply(text, zones.which_rows([zone], caller), asks=ASK_ZONE)
         return await self._set_zone_or_ask(caller, zone)
 
     async def _set_zone_or_ask(self, caller: Caller, zone: str | None) -> Reply:
         if zone is None:
             text = f"{zones.CLOCK} {say('zone_unknown', caller.language)}"
-            return Reply(text, asks_zone=True)
+            return Reply(text, asks=ASK_ZONE)
         back = Button(say("settings_back", caller.language), Action("settings"))
         return Reply(await self._zones.set(caller, zone), ((back,),))
 

@@ -432,8 +432,8 @@ class AgentService:
             return None
         own_zone = incoming.time_zone if incoming.preferences.has_zone else ""
         told = zone_phrases.told_zone(incoming.text, own_zone)
-        is_asked = last_question(turn.history) == "zone"
-        if told is None and is_asked and len(incoming.text.split()) <= NAME_WORDS:
+        is_short = len(incoming.text.split()) <= NAME_WORDS
+        if told is None and is_short and last_question(turn.history) == "zone":
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
             told = reply if reply and reply.zones else None
@@ -546,13 +546,10 @@ class AgentService:
         changes = result.changes
         if result.ended == "answered":
             changes = await self._add_zones(turn, result)
+        if turn.asks is not None:
+            result = replace(result, asks=turn.asks)
         turn.result = replace(
-            result,
-            text=text,
-            sources=sources,
-            changes=changes,
-            is_wordless=is_wordless,
-            asks=result.asks or turn.asks,
+            result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
         )
 
     async def _save(self, turn: Turn) -> None:

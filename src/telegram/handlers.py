@@ -11,7 +11,7 @@ from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
-from src.queue.update_repo import Question, UpdateOutcome, WaitingUpdate
+from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
 from src.talk.settings import may_name_place
 from src.telegram import delivery
@@ -223,14 +223,8 @@ class Handlers:
     ) -> None:
         address = Address(*caller.owner)
         sent = await self._delivery.show_reply(address, reply, replacing=replacing)
-        if sent is None:
-            return
-        set_asked = self._core.updates.set_asked
-        if reply.asks_zone:
-            await self._run(set_asked, stored.id, sent, {"asks": "zone"})
-        elif reply.corrects is not None:
-            question: Question = {"asks": "correction", "memory_id": reply.corrects}
-            await self._run(set_asked, stored.id, sent, question)
+        if sent is not None and reply.asks is not None:
+            await self._run(self._core.updates.set_asked, stored.id, sent, reply.asks)
 
     async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.

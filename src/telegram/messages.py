@@ -353,8 +353,8 @@ def _build_incoming(
 ) -> IncomingMessage:
     stored, caller = context.stored, context.caller
     asked = asked_by_bot(stored)
-    if asked.get("asks") == "correction":
-        teaching = teaching or Teaching(asked["memory_id"])
+    if teaching is None and asked.get("asks") == "correction":
+        teaching = Teaching(asked["memory_id"])
     return IncomingMessage(
         owner=caller.owner,
         text=text,

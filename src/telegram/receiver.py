@@ -23,7 +23,7 @@ from src.base.errors import ConfigError, StorageError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.locks import AdvisoryLock
-from src.queue.update_repo import NewUpdate, UpdateRepository
+from src.queue.update_repo import UpdateRepository
 from src.telegram.updates import (
     ALLOWED_UPDATES,
     AllowList,
@@ -105,22 +105,12 @@ class UpdateIntake:
                 found.append(update)
         if not found:
             return 0
-        answered = await self._find_answered(found)
-        found = [answered.get(update.update_id, update) for update in found]
+        messages = [replied_message(update, self._bot) for update in found]
+        if any(messages):
+            asked = await self._client.run(self._updates.find_asked, self._bot.id, messages)
+            pairs = zip(found, messages, strict=True)
+            found = [with_question(update, asked.get(message)) for update, message in pairs]
         return await self._client.run(self._updates.store, self._bot.id, found)
-
-    async def _find_answered(self, found: Sequence[NewUpdate]) -> dict[int, NewUpdate]:
-        """Return the updates that reply to a question of the bot's, with it, by their numbers."""
-        replies = [(update, replied_message(update, self._bot)) for update in found]
-        asked = [message for _, message in replies if message is not None]
-        if not asked:
-            return {}
-        questions = await self._client.run(self._updates.find_asked, self._bot.id, asked)
-        return {
-            update.update_id: with_question(update, questions[message])
-            for update, message in replies
-            if message in questions
-        }
 
 
 class Poller:

@@ -14,8 +14,9 @@ from aiogram import types
 from pydantic import ValidationError
 
 from src.pg.client import storable
-from src.queue.update_repo import NewUpdate, Question, UpdateKind, WaitingUpdate
+from src.queue.update_repo import NewUpdate, UpdateKind, WaitingUpdate
 from src.talk.command_service import COMMANDS, Command, parse_command
+from src.texts.reply import Question
 
 Json = dict[str, Any]
 Fields = dict[str, Any]  # of a NewUpdate
@@ -106,16 +107,19 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
 
 def replied_message(update: NewUpdate, bot: BotIdentity) -> tuple[int, int] | None:
     """Return chat and number of the bot's message to which an update replies, if any."""
-    answered = update.payload.get("message", {}).get("reply_to_message") or {}
-    is_ours = (answered.get("from") or {}).get("id") == bot.id
-    number = answered.get("message_id")
-    if not is_ours or update.chat_id is None or type(number) is not int or abs(number) > MAX_ID:
-        return None
-    return update.chat_id, number
+    match update.payload:
+        case {
+            "message": {"reply_to_message": {"message_id": int(number), "from": {"id": bot.id}}}
+        }:
+            if update.chat_id is not None and abs(number) <= MAX_ID:
+                return update.chat_id, number
+    return None
 
 
-def with_question(update: NewUpdate, question: Question) -> NewUpdate:
-    """Return the answer to a question of the bot's, with the question in its payload."""
+def with_question(update: NewUpdate, question: Question | None) -> NewUpdate:
+    """Return an update with the question that it answers, if any, in its payload."""
+    if question is None:
+        return update
     kind = update.kind
     if kind == "message":
         kind = "teach" if question["asks"] == "correction" else "command"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO, Self
+from typing import BinaryIO, Literal, Self, TypedDict
 
 MAX_DATA = 64  # bytes of a button's data; Telegram's limit
 MAX_NUMBER = 2**63  # exclusive bound of a button's numbers: PostgreSQL's bigint
@@ -73,6 +73,21 @@ class ReplyFile:
 Rows = tuple[tuple[Button, ...], ...]
 
 
+class Question(TypedDict, total=False):
+    """Question of a reply, as it is stored until a message answers it.
+
+    Attributes:
+        asks: ``zone``: for the user's time zone; ``correction``: how a fact is right.
+        memory_id: That fact.
+    """
+
+    asks: Literal["zone", "correction"]
+    memory_id: int
+
+
+ASK_ZONE: Question = {"asks": "zone"}
+
+
 @dataclass(frozen=True)
 class Reply:
     """Answer to a command or a button, in plain text without markup.
@@ -87,8 +102,7 @@ class Reply:
         is_note: True if it is only shown as a pop-up to the user who pressed the button: a
             refusal, or that nothing is left to do. The chat stays as it is.
         popup: Text of the pop-up, if not the first line of the text.
-        corrects: Fact that the user's answer in words will correct.
-        asks_zone: True if it asks for the user's time zone, by its buttons or in words.
+        asks: Question that it asks, to be answered in words or by its buttons.
         files: Files to send with it; the sender closes them.
     """
 
@@ -96,8 +110,7 @@ class Reply:
     rows: Rows = ()
     hint: str = ""
     is_screen: bool = False
-    corrects: int | None = None
-    asks_zone: bool = False
+    asks: Question | None = None
     files: tuple[ReplyFile, ...] = ()
     keeps_button: bool = False
     keeps_others: bool = False
@@ -107,7 +120,12 @@ class Reply:
     @property
     def awaits_words(self) -> bool:
         """True if it can only be answered in words; the front end asks for them."""
-        return self.corrects is not None or (self.asks_zone and not self.rows)
+        return self.asks is not None and not self.rows
+
+    @property
+    def asks_zone(self) -> bool:
+        """True if it asks for the user's time zone."""
+        return self.asks == ASK_ZONE
 
     @property
     def hinted(self) -> str:

@@ -818,14 +818,14 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
 ) -> None:
     def said_after(told: str, *between: BaseMessage) -> list[tuple[str, dict[str, Any]]]:
         language = detect_language(text)
-        reminded = AIMessage(say("reminder_set", language, time="11:00", text=order))
+        reminded = asks("reminder", say("reminder_set", language, time="11:00", text=order))
         talk = [human("msg-1", "?"), reminded, human("msg-3", told), AIMessage("ok")]
         return calls([*talk, *between, human("msg-5", text)], CANCELS)
 
     reminder = [("cancel_reminder", {"id": "it"})]
     assert said_after(note) == [("forget_fact", {"ids": ["msg-3"]})]
     assert said_after(reason) == reminder, "it may be why"
-    listed = AIMessage(say("reminders_title", "en", count=1))
+    listed = asks("reminder", say("reminders_title", "en", count=1))
     assert said_after(note, human("msg-4", "/reminders"), listed) == reminder
     assert said_after(note, human("msg-4", "спасибо"), AIMessage("ok")) == reminder
     told = [human("msg-3", note), AIMessage("ok"), human("msg-5", text)]
@@ -923,8 +923,8 @@ def test_a_bare_time_changes_the_reminder_just_spoken_of(
     told = say("reminder_set", "en", time="tomorrow", text="vet")
     asked = prompt("remind me tomorrow at 9 to call the vet")
     tools = (*CANCELS, "set_reminder")
-    assert calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools) == [call]
-    assert call not in calls([*asked, AIMessage("ok"), *prompt(text)[-1:]], tools)
+    assert calls([*asked, asks("reminder", told), *prompt(text)[-1:]], tools) == [call]
+    assert call not in calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools)
 
 
 @for_each(("text", "about"), [
