@@ -325,11 +325,11 @@ def build_prompt_cache(
     provider = find_provider(settings.chat_model_name)
     if provider is not None and provider.keeps_prompts(settings):
         if provider.prompt_cache == "keyed":
-            return prompt_cache.KeyedPromptCache()
+            return prompt_cache.add_key
         if provider.prompt_cache == "marked":
             name = settings.chat_model_name.partition(":")[2]
-            return prompt_cache.BreakpointPromptCache(name, counter)
-    return prompt_cache.PromptCache()
+            return prompt_cache.Breakpoints(name, counter)
+    return prompt_cache.send_as_is
 
 
 def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> chat.ModelCaller:
@@ -369,7 +369,7 @@ def build_caller(
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
-    cache = build_prompt_cache(settings, counter) if counter else prompt_cache.PromptCache()
+    cache = build_prompt_cache(settings, counter) if counter else prompt_cache.send_as_is
     return chat.ModelCaller(
         model,
         name,

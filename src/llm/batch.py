@@ -31,6 +31,27 @@ OPTIONS: Any = {"timeout": BATCH_TIMEOUT, "max_retries": 0}  # of both SDKs
 UNKNOWN, REFUSED = 404, (400, 409)  # HTTP: not found; not possible in its current state
 CLOCK_SKEW = timedelta(minutes=5)  # at most, between our clock and the provider's
 
+
+@dataclass(frozen=True)
+class BatchJob:
+    """Job of ours that sends a batch.
+
+    Attributes:
+        id: Its id.
+        model: The model that answers.
+        custom_ids: Ids of its requests.
+    """
+
+    id: str
+    model: str = ""
+    custom_ids: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """Name of what it sends, at the provider."""
+        return f"pomni-{self.id}"
+
+
 # ``lost``: unknown to the provider. ``completed``: nothing left to wait for; requests that were
 # cancelled, expired or failed are missing from the results.
 BatchStatus = Literal["pending", "completed", "lost"]
@@ -129,7 +150,7 @@ class LLMProvider(Protocol):
         the batch by it.
         """
         with _mapped_errors():
-            return await self._create_batch(list(requests), model, job_id)
+            return await self._create_batch(list(requests), BatchJob(job_id, model))
 
     async def find_batch(
         self, job_id: str, custom_ids: frozenset[str], *, since: datetime
@@ -144,12 +165,12 @@ class LLMProvider(Protocol):
         Raises:
             PostponedError: A batch that may be ours is still running.
         """
-        seen = 0
+        seen, job = 0, BatchJob(job_id, custom_ids=custom_ids)
         with _mapped_errors():
             async for batch in self._list_batches():  # newest first
                 if seen >= self.max_listed and self._created_at(batch) < since - CLOCK_SKEW:
                     break
-                if await self._is_ours(batch, job_id, custom_ids):
+                if await self._is_ours(batch, job):
                     return str(getattr(batch, self.id_name))
                 seen += 1
         return None
@@ -181,18 +202,18 @@ class LLMProvider(Protocol):
             ModelUnavailableError: It cannot be deleted yet.
         """
         with _mapped_errors(UNKNOWN, later=REFUSED):
-            await self._delete(batch_id, job_id)
+            await self._delete(batch_id, BatchJob(job_id))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str: ...
+    async def _create_batch(self, requests: list[Any], job: BatchJob) -> str: ...
 
     def _list_batches(self) -> AsyncIterator[Any]:
         return aiter(self._batches.list(limit=100))
 
-    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool: ...
+    async def _is_ours(self, batch: Any, job: BatchJob) -> bool: ...
 
     def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
 
@@ -208,7 +229,7 @@ class LLMProvider(Protocol):
     def _is_pending(self, batch: Any) -> bool:
         return getattr(batch, self.state_name) in self.pending
 
-    async def _delete(self, batch_id: str | None, job_id: str) -> None:  # noqa: ARG002
+    async def _delete(self, batch_id: str | None, _job: BatchJob) -> None:
         if batch_id is not None:
             await self._call("delete", batch_id)
 
@@ -243,22 +264,22 @@ class OpenAIProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+    async def _create_batch(self, requests: list[Any], job: BatchJob) -> str:
         content = "\n".join(json.dumps(entry, ensure_ascii=False) for entry in requests)
         file = await self._client.files.create(
-            file=(_batch_name(job_id) + ".jsonl", content.encode("utf-8", "replace")),
+            file=(f"{job.name}.jsonl", content.encode("utf-8", "replace")),
             purpose="batch",
         )
         batch = await self._batches.create(
             input_file_id=file.id,
             endpoint=ENDPOINT,
             completion_window="24h",
-            metadata={JOB: job_id, "model": model},
+            metadata={JOB: job.id, "model": job.model},
         )
         return batch.id
 
-    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
-        return bool(at(batch.metadata, JOB) == job_id)
+    async def _is_ours(self, batch: Any, job: BatchJob) -> bool:
+        return bool(at(batch.metadata, JOB) == job.id)
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
@@ -266,13 +287,13 @@ class OpenAIProvider(LLMProvider):
                 if (entry := parse_record(line)) is not None:
                     yield _read_openai(entry)
 
-    async def _delete(self, batch_id: str | None, job_id: str) -> None:
+    async def _delete(self, batch_id: str | None, job: BatchJob) -> None:
         """Delete the files; of the batch itself only ids and counts remain."""
-        for file in await self._files_of(batch_id, job_id):
+        for file in await self._files_of(batch_id, job):
             with _mapped_errors(UNKNOWN, later=REFUSED):
                 await self._client.files.delete(file)
 
-    async def _files_of(self, batch_id: str | None, job_id: str) -> list[str]:
+    async def _files_of(self, batch_id: str | None, job: BatchJob) -> list[str]:
         """Return the files of a batch; without one, those uploaded for the job."""
         if batch_id is not None:
             with _mapped_errors(UNKNOWN):
@@ -281,7 +302,7 @@ class OpenAIProvider(LLMProvider):
                 return [file for file in files if file]
         found, seen = [], 0
         async for file in self._client.files.list(purpose="batch", order="desc"):
-            if file.filename == _batch_name(job_id) + ".jsonl":
+            if file.filename == f"{job.name}.jsonl":
                 found.append(file.id)
             seen += 1
             if seen >= self.max_listed:
@@ -325,14 +346,14 @@ class AnthropicProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "params": params}
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:  # noqa: ARG002
+    async def _create_batch(self, requests: list[Any], _job: BatchJob) -> str:
         return (await self._batches.create(requests=requests)).id
 
-    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
+    async def _is_ours(self, batch: Any, job: BatchJob) -> bool:
         if self._is_pending(batch):
             raise PostponedError("a batch that may be ours runs", seconds=CHECK_AGAIN)
         async for result in self._read_results(batch):
-            return result.custom_id in custom_ids
+            return result.custom_id in job.custom_ids
         return False
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
@@ -388,16 +409,18 @@ class GoogleProvider(LLMProvider):
             "config": config,
         }
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
-        config: Any = {"display_name": _batch_name(job_id)}
-        return (await self._batches.create(model=model, src=requests, config=config)).name or ""
+    async def _create_batch(self, requests: list[Any], job: BatchJob) -> str:
+        config: Any = {"display_name": job.name}
+        return (
+            await self._batches.create(model=job.model, src=requests, config=config)
+        ).name or ""
 
     async def _list_batches(self) -> AsyncIterator[Any]:
         async for batch in await self._batches.list(config={"page_size": 100}):
             yield batch
 
-    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
-        return bool(batch.display_name == _batch_name(job_id))
+    async def _is_ours(self, batch: Any, job: BatchJob) -> bool:
+        return bool(batch.display_name == job.name)
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for entry in (batch.dest.inlined_responses if batch.dest else None) or ():
@@ -423,10 +446,6 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
     key = provider.key(settings)
     secret = key.get_secret_value() if key else "none"
     return CLASSES[name](secret, provider.base_url(settings), provider.proxy(settings))
-
-
-def _batch_name(job_id: str) -> str:
-    return f"pomni-{job_id}"
 
 
 def _read_openai(entry: Mapping[str, Any]) -> BatchResult:

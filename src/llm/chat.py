@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 from uuid import UUID
@@ -22,7 +22,7 @@ from src.base.metrics import Metrics
 from src.llm.completion_stream import MAX_TOKENS
 from src.llm.errors import model_error
 from src.llm.forms import Schema, read_form
-from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
+from src.llm.prompt_cache import Call, ChatRunnable, PromptCache, send_as_is
 from src.llm.reply import ModelReply, ModelUsage, at, ending_of
 from src.llm.requests import Requests
 from src.llm.tokens import TokenCounter
@@ -127,7 +127,7 @@ class ModelCaller:
     first_timeout: float | None = None
     counter: TokenCounter | None = None
     metrics: Metrics | None = None
-    cache: PromptCache = field(default_factory=PromptCache)
+    cache: PromptCache = send_as_is
     may_think_first: bool = False
     may_take_form: bool = False
     known_tools: frozenset[str] = frozenset()
@@ -173,7 +173,7 @@ class ModelCaller:
         """
         start = time.perf_counter()
         whole = Call(runnable, messages)
-        call = whole if conversation_id is None else self.cache.prepare(whole, conversation_id)
+        call = whole if conversation_id is None else self.cache(whole, conversation_id)
         reply = self._build_reply(whole)
         record = partial(self._record_usage, purpose, on_usage)
         try:

@@ -8,7 +8,7 @@ twice as much of our prompts (docs/memory.md).
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -49,28 +49,27 @@ class Call:
         return getattr(self.runnable, "kwargs", {})
 
 
-class PromptCache:
-    """Base class, for providers and servers that cache prefixes automatically."""
-
-    def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
-        """Return the call to make; prompts of one ``conversation_id`` share their start."""
-        return call
+# Returns the call to make; prompts of one conversation, whose id it takes, share their start.
+PromptCache = Callable[[Call, UUID], Call]
 
 
-class KeyedPromptCache(PromptCache):
-    """OpenAI's: requests with the same ``prompt_cache_key`` go to one machine and its cache.
+def send_as_is(call: Call, _conversation_id: UUID) -> Call:
+    """Leave it to the provider or server, which caches prefixes automatically."""
+    return call
 
-    Other servers with this API may refuse unknown fields, so it is used with OpenAI's own address
-    only. See https://platform.openai.com/docs/guides/prompt-caching.
+
+def add_key(call: Call, conversation_id: UUID) -> Call:
+    """Add a key that does not reveal the conversation: OpenAI's ``prompt_cache_key``.
+
+    Requests with the same key go to one machine and its cache. Other servers with this API may
+    refuse unknown fields, so it is used with OpenAI's own address only. See
+    https://platform.openai.com/docs/guides/prompt-caching.
     """
-
-    def prepare(self, call: Call, conversation_id: UUID) -> Call:
-        """Add a key that does not reveal the conversation."""
-        key = hashlib.blake2b(conversation_id.bytes, digest_size=16).hexdigest()
-        return Call(call.runnable.bind(prompt_cache_key=key), call.messages)
+    key = hashlib.blake2b(conversation_id.bytes, digest_size=16).hexdigest()
+    return Call(call.runnable.bind(prompt_cache_key=key), call.messages)
 
 
-class BreakpointPromptCache(PromptCache):
+class Breakpoints:
     """Anthropic's: it caches the prefix before a ``cache_control`` mark, until five minutes idle.
 
     There are three marks: at the end of the static system prompt, which all users share; at the
@@ -86,7 +85,7 @@ class BreakpointPromptCache(PromptCache):
         self._least = least_tokens(model)
         self._counter = counter
 
-    def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
+    def __call__(self, call: Call, _conversation_id: UUID) -> Call:
         """Add the marks."""
         tools = self._counter.count_tools(call.tools)
         messages = list(call.messages)

@@ -48,13 +48,15 @@ class UpdateTasks:
 
     def register(self, app: App) -> None:
         """Register the tasks under the names in the stored jobs."""
-        for name, queue, work in (
-            ("handle_update", job_repo.PEOPLE_QUEUE, self.handle_update),
-            ("interrupt_turn", job_repo.CONTROL_QUEUE, self.interrupt_turn),
-            ("apologise", job_repo.CONTROL_QUEUE, self.apologise),
-            (SHOW_ENDING, job_repo.CONTROL_QUEUE, self.show_ending),
-        ):
-            app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
+        people, control, retry = job_repo.PEOPLE_QUEUE, job_repo.CONTROL_QUEUE, BackOff()
+        app.task(name="handle_update", queue=people, pass_context=True, retry=retry)(
+            self.handle_update
+        )
+        app.task(name="interrupt_turn", queue=control, pass_context=True, retry=retry)(
+            self.interrupt_turn
+        )
+        app.task(name="apologise", queue=control, retry=retry)(self.apologise)
+        app.task(name=SHOW_ENDING, queue=control, retry=retry)(self.show_ending)
 
     async def handle_update(
         self,
@@ -115,11 +117,10 @@ class UpdateTasks:
         self._core.turns.mark_delivery_stopped(update)
         self._updates.mark_handled(update, "stopped")
 
-    async def apologise(self, context: JobContext, update: int) -> None:  # noqa: ARG002
+    async def apologise(self, update: int) -> None:
         """Tell the sender of an update that it is quarantined.
 
         Args:
-            context: Context of the job.
             update: Row id in ``telegram_updates``.
         """
         stored = await self._run(self._updates.find_quarantined, update)
@@ -128,13 +129,12 @@ class UpdateTasks:
         if stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, errors.QuarantinedError.text_key)
 
-    async def show_ending(self, context: JobContext, answer: int) -> None:  # noqa: ARG002
+    async def show_ending(self, answer: int) -> None:
         """Show a question as it is stored now: decided by words, or expired after a week.
 
         Its buttons are removed; if Telegram refuses the edit, the message stays as it is.
 
         Args:
-            context: Context of the job.
             answer: Id of the answer that asks.
 
         Raises:
@@ -284,7 +284,7 @@ class ReminderTasks:
     def register(self, app: App) -> None:
         """Register the tasks under the names in the stored jobs, and the planner's times."""
         queue = job_repo.CONTROL_QUEUE
-        app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
+        app.task(name=REMIND, queue=queue, retry=BackOff())(self.remind)
         # Planning precedes all due reminders, so that none is late because of a late plan.
         schedule("* * * * *", app, queue, PLAN, self.plan_now, priority=PLAN_PRIORITY)
 
@@ -296,11 +296,10 @@ class ReminderTasks:
         except errors.StorageError as error:
             logger.warning("reminders are planned a minute later", exc_info=error)
 
-    async def remind(self, context: JobContext, reminder: int, due: int) -> None:  # noqa: ARG002
+    async def remind(self, reminder: int, due: int) -> None:
         """Send one reminder.
 
         Args:
-            context: Context of the job.
             reminder: Id of the reminder.
             due: Its planned time, in seconds since 1970.
         """

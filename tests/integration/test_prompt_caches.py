@@ -28,9 +28,10 @@ from src.base.errors import (
 from src.core import build_chat_model, build_prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import (
-    KeyedPromptCache,
     PromptCache,
+    add_key,
     least_tokens,
+    send_as_is,
 )
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
@@ -228,22 +229,22 @@ def test_the_least_length_is_the_models(model: str, tokens: int) -> None:
 
 @pytest.mark.parametrize(
     ("address", "kind"),
-    [(None, KeyedPromptCache), ("https://api.openai.com/v1", KeyedPromptCache),
-     ("https://eu.api.openai.com/v1", KeyedPromptCache), ("http://127.0.0.1:1/v1", PromptCache),
-     ("https://notapi.openai.com.example.org/v1", PromptCache),
-     ("https://xapi.openai.com/v1", PromptCache)],
+    [(None, add_key), ("https://api.openai.com/v1", add_key),
+     ("https://eu.api.openai.com/v1", add_key), ("http://127.0.0.1:1/v1", send_as_is),
+     ("https://notapi.openai.com.example.org/v1", send_as_is),
+     ("https://xapi.openai.com/v1", send_as_is)],
 )  # fmt: skip
-def test_only_openai_itself_gets_a_key(address: str | None, kind: type[PromptCache]) -> None:
+def test_only_openai_itself_gets_a_key(address: str | None, kind: PromptCache) -> None:
     settings = Settings(openai_api_key=KEY, openai_base_url=address)  # type: ignore[arg-type]
     counter = TokenCounter(settings.chat_model_name)
-    assert type(build_prompt_cache(settings, counter)) is kind
+    assert build_prompt_cache(settings, counter) is kind
 
 
 async def test_the_key_is_the_conversations_and_tells_nothing_of_it() -> None:
     async with FakeOpenAI() as server:
         settings = Settings(openai_api_key=KEY, openai_base_url=server.url)  # type: ignore[arg-type]
         model = build_chat_model(settings)
-        caller = ModelCaller(model, "openai:m", timeout=5, cache=KeyedPromptCache())
+        caller = ModelCaller(model, "openai:m", timeout=5, cache=add_key)
         keys = []
         for conversation in (CONVERSATION, CONVERSATION, uuid4()):
             await caller.stream(
