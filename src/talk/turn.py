@@ -392,8 +392,7 @@ class AgentService:
             return "erase_kept"
         conversation_id = await self.get_or_create_conversation(owner)
         newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
-        answers = [entry for entry in newest if entry["role"] == "assistant"][-1:]
-        if not answers or answers[0].get("asks") != "erase_all":
+        if last_question(newest) != "erase_all":
             return "erase_late"
         await self.erase(owner.telegram_user_id)
         return "erase_done"
