@@ -72,7 +72,6 @@ async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silenc
     proxy.swallow()
     await asyncio.sleep(silence)
     proxy.fail_over()
-    proxy.reset()
     start = time.monotonic()
     await talking
     seconds = time.monotonic() - start

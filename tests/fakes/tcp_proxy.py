@@ -45,15 +45,9 @@ class SwallowingProxy:
         self._is_silent = True
 
     def fail_over(self) -> None:
-        """Let new connections work, and close the existing ones, as keep-alives would."""
+        """Let new connections work, and cut the existing ones, as ``tcp_user_timeout`` would."""
         self._is_silent = False
         for end in list(self._peers):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def reset(self) -> None:
-        """Cut the connections that lost bytes, as the kernel does after ``tcp_user_timeout``."""
-        for end in list(self._lost):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

@@ -536,6 +536,31 @@ async def test_in_a_group_only_who_said_it_answers(shared: PgClient) -> None:
         assert group.facts() == [TOMSK["text"]] and is_over(group)
 
 
+async def test_erasing_a_member_closes_the_questions_about_what_they_said(
+    shared: PgClient,
+) -> None:
+    async with open_person(shared) as opened:
+        group = replace(opened, user=-opened.user, mode="strict")
+        anna, boris = opened.user, opened.user + 10**6
+        group.model.reply = lambda _request: asked()
+        await group.say("да", origin=TelegramOrigin(BOT, group.user, 1, boris))
+        [(said,)] = group.rows("SELECT id FROM messages WHERE sender_id = %(boris)s", boris=boris)
+        group.model.reply = teaches(OMSK)
+        await group.say(OMSK["text"], origin=TelegramOrigin(BOT, group.user, 2, anna))
+        pin(group)
+        group.model.reply = teaches(TOMSK)
+        answer = await group.say(TOMSK["text"], origin=TelegramOrigin(BOT, group.user, 3, anna))
+        group.client.execute(
+            "UPDATE messages SET question = jsonb_set(question, '{0,message}', %(said)s::jsonb)"
+            " WHERE id = %(id)s",
+            said=str(said), id=answer.id,
+        )  # fmt: skip
+        await group.core.agent.erase(boris)
+        assert ("assistant", answer.text) in group.rig.stored(group.user) and is_over(group)
+        reply = await press(group, answer, "replace", member=anna)
+        assert ending(answer, reply) == say("conflict_gone", "ru")
+
+
 # --- a week later
 
 
