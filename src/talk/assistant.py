@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ MAX_ROUNDS = 8  # of tool calls in one turn
 MAX_EQUAL_FAILURES = 2  # of a call with equal arguments
 MAX_FAILED_ROUNDS = 3  # in a row, in which every call failed
 MARKUP = ("{", "[", "<", "```json", "```xml", "```tool")  # beginnings of what is no answer
+# Our confirmation of a reminder, which small models copy from the history.
+COPIED = re.compile(r"^⏰ .*\n?", re.MULTILINE)
 DONE = "This is done, and the user is told so. Do not repeat it; answer what else they ask."
 
 
@@ -274,7 +277,7 @@ async def _answer_plainly(
         on_usage=context.on_usage, conversation_id=context.conversation_id,
     )  # fmt: skip
     display.flush()
-    text = _answer_text(message, context.language, allowed=True)
+    text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
     return "" if text.startswith(MARKUP) else text
 
 

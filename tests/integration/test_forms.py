@@ -123,6 +123,11 @@ async def test_markup_is_no_answer(person: Person, text: str) -> None:
     assert answer.text == say("empty_answer", "ru") and not "".join(shown)
 
 
+async def test_a_copied_confirmation_is_no_reminder(person: Person) -> None:
+    answer = await person.say("как дела у тебя?", "Хорошо.\n\n⏰ Напомню завтра: полить цветы")
+    assert answer.text == "Хорошо."
+
+
 async def test_what_stays_private_gets_no_form(person: Person) -> None:
     await person.say("не запоминай это: у меня долг", "Хорошо.")
     assert not person.facts() and "ToldForm" not in shapes(person)
