@@ -218,6 +218,7 @@ class World:
             "TELEGRAM_API_BASE": self.telegram.url,
             "TELEGRAM_RATE_LIMIT": "1000",
             "LLM_MODEL": "openai:bench",
+            "LLM_CALLS": "tools",  # as with the provider that the fake stands for
             "OPENAI_BASE_URL": self.model.url,
             "OPENAI_API_KEY": "bench-key",
             "DATABASE_URL": dsn,
