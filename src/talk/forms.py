@@ -134,11 +134,11 @@ class FormFilling:
             tools: The tools that were offered.
             context: Context of the turn.
         """
-        line = await self.read(messages, [tool.name for tool in tools])
-        orders = [c for c in line.orders if c[0] in MADE_UP_FOR and "ids" not in c[1]]
         if _has_worked(messages):
             self._missed = 0
             return []
+        line = await self.read(messages, [tool.name for tool in tools])
+        orders = [c for c in line.orders if c[0] in MADE_UP_FOR and "ids" not in c[1]]
         if not (orders or line.tells):
             return []
         self._missed += 1
