@@ -14,6 +14,7 @@ from src.texts.signs import Signs
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_EVENTS = 200_000  # of a text; only tables that are mostly empty have more
 MAX_INDENT = 12  # columns; deeper quotes and lists do not add to it
+MAX_SPACES = 80  # before a line of a paragraph
 MAX_TABLE = 12_000  # characters of a table with aligned columns: three messages
 RULE = "———"
 PICTURE = "🖼 "
@@ -105,14 +106,20 @@ class _Writer:
         elif kind == "End":
             self._end(_named(details)[0], start, end)
         elif kind in ("SoftBreak", "HardBreak"):
-            is_indented = self._source[end : end + 1] in (b" ", b"\t", b">")
-            self._write(f"\n{self._indent}" if is_indented else "\n")
+            self._break_line(end)
         else:
             if kind == "Rule":
                 self._end_line()
             self._begin_line(start)
             self._write_leaf(kind, details)
             self._read = end
+
+    def _break_line(self, end: int) -> None:
+        """Go to the next line of a paragraph, which begins at ``end``, indented as it is there."""
+        line = self._source[end : end + MAX_SPACES]
+        spaces = line[: len(line) - len(line.lstrip(b" \t"))].decode()
+        is_inside = self._indent and (spaces or line.startswith(b">"))
+        self._write(f"\n{self._indent if is_inside else spaces}")
 
     def _write_leaf(self, kind: str, text: Any) -> None:
         if kind == "Rule":

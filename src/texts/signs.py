@@ -34,6 +34,7 @@ SIGNS = re.compile(
     | (?<![\w*])[*^>-]_[*^<-](?![\w*]) | ¯\\_\(.\)_/¯  # faces
     | (?<=\]):  # [1]: address, which would vanish
     | ^[ \t]*(?:={{1,2}}|-{{1,2}})[ \t]*$  # no underlined heading
+    | ^[ ]{{0,3}}>>>(?=[ ])  # Python's prompt
     # >5 and >=5, at the start of a line or of an item
     | (?P<before>^[ ]*(?:(?:[-*+]|[0-9]{{1,9}}[.)])[ ]+(?=>[ ]?[=0-9])|(?=>[=0-9])))>
     # Punctuation where emphasis ends or begins within a word: **Note:**text

@@ -65,7 +65,8 @@ INSERTS = (
 # What is not shown as it stands: addresses of links, languages of code, characters by name, what
 # formulas and lines of tables are marked with.
 MARKUP = re.compile(
-    r"(?<=\])\([^\n]*?\)|(?:```|~~~)[^\n]*|&#?\w+;|<(?=\w+:|[\w.]+@)|\$\$|\\|^[-=:| \t>]+$",
+    r"(?<=\])\((?:\"[^\"\n]*\"|[^\"\n)])*\)|(?:```|~~~)[^\n]*|&#?\w+;|<(?=\w+:|\S+@)"
+    r"|\$\$|\\|^[-=:| \t>]+$",
     re.MULTILINE,
 )
 SIGNS = "€₴₽$%@=/{}^;?,.:'\"<+&№«»—−×≥"
