@@ -8,7 +8,8 @@ import pytest
 from aiogram import Bot
 
 from src.base.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
-from src.telegram.delivery import QUICK_RETRIES, Address, Delivery
+from src.telegram.delivery import QUICK_RETRIES, AnswerLayout, Delivery, addresses_in
+from src.telegram.places import Address
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import open_bot
 
@@ -141,6 +142,33 @@ async def test_an_edit_that_may_not_be_made_for_long_is_replaced_by_a_new_messag
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["нача", "начало"]
 
 
+@pytest.mark.parametrize(("said", "answer", "url"), [
+    ("что нового?", "Вот: https://evil.example/?q=secret", None),
+    ("что нового?", "Вот: [тут](https://evil.example/?q=secret)", None),
+    ("см. https://example.org/a.", "На https://example.org/a пишут", "https://example.org/a"),
+    ("см. https://example.org/a", "[тут](https://example.org/a)", "https://example.org/a"),
+    ("см. https://example.org/a", "https://example.org/a?q=secret", None),
+    ("https://example.org", "https://evil.example https://example.org", "https://example.org"),
+])  # fmt: skip
+async def test_telegram_fetches_only_what_the_user_has_sent(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery, said: str, answer: str, url: str | None
+) -> None:
+    layout = AnswerLayout(previews=addresses_in(said))
+    growing = await bot.send_message(USER, "нача")
+    await delivery.send_answer(Address(USER), answer, layout=layout)
+    await delivery.send_answer(Address(USER), answer, layout=layout, edit=growing.message_id)
+    expected = {"is_disabled": True} if url is None else {"url": url}
+    assert [one.link_preview for one in fake.sent_to(USER)] == [expected, expected]
+
+
+async def test_the_bot_s_own_sentences_fetch_nothing(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    await delivery.send_text(Address(USER), "⏰ https://example.org")
+    await delivery.send_notice(Address(GROUP, person=USER), "https://example.org")
+    assert {str(one.link_preview) for one in fake.sent} == {"{'is_disabled': True}"}
+
+
 async def test_a_short_flood_wait_is_waited_out(fake: FakeTelegram, delivery: Delivery) -> None:
     fake.fail_next(
         "sendMessage", status=429, description="Too Many", parameters={"retry_after": 1}
@@ -182,9 +210,7 @@ async def test_who_has_blocked_the_bot_is_unavailable(
     assert len(fake.calls_of("sendMessage")) == 1
 
 
-@pytest.mark.parametrize(
-    "reason", ["chat not found", "user is deactivated", "TOPIC_CLOSED", "PEER_ID_INVALID"]
-)
+@pytest.mark.parametrize("reason", ["chat not found", "user is deactivated", "PEER_ID_INVALID"])
 async def test_a_chat_that_is_gone_is_unavailable(
     fake: FakeTelegram, delivery: Delivery, reason: str
 ) -> None:
