@@ -507,7 +507,9 @@ class CommandService:
             for n, hit in enumerate(hits, start=1)
             if (number := memory_repo.message_number(hit.uid)) is not None
         ]
-        return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
+        rows, hint = in_rows(buttons, 2), say("search_hint", language)
+        times = tuple((caller.day(hit.said_at), hit.said_at) for hit in hits)
+        return Reply("\n\n".join(lines), rows, hint, times=times)
 
     async def find(self, caller: Caller, *, limit: int) -> list[Hit]:
         """Search what was said for the argument, best first; each message once."""

@@ -53,6 +53,7 @@ UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
 STOP_LABEL = "⏹"
 NO_PREVIEW = types.LinkPreviewOptions(is_disabled=True)
+TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")
 ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>«»“”\"]+", re.IGNORECASE)
 AFTER_ADDRESS = ".,:;!?…)]}'*_"
@@ -222,9 +223,16 @@ class Delivery:
         Returns:
             The number of the last message that was sent; None if an edit was enough.
         """
-        return await self._send_text(
-            Route(address, self._deleted), text, keyboard=keyboard, edit=edit, times=times
-        )
+        route = Route(address, self._deleted)
+        parts = [with_times(part, times) for part in rendering.split_text(text)]
+        keyboard_index = -1 if edit is None else 0
+        parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
+        if edit is not None:
+            await self._edit_or_send(route, edit, parts.pop(0))
+        last = None
+        for part in parts:
+            last = await self._send_part(route, part)
+        return last
 
     async def send_notice(self, address: Address, text: str) -> None:
         """Send one of the bot's own sentences that concerns only ``address.person``.
@@ -255,18 +263,17 @@ class Delivery:
         if reply.is_personal:
             await self.send_notice(address, reply.text)
             return None
-        route = Route(address, self._deleted)
         with contextlib.ExitStack() as files:
             for file in reply.files:
                 files.enter_context(file.content)
             keyboard: Keyboard | None = build_keyboard(reply.rows)
             if reply.awaits_words:
                 keyboard, replacing = types.ForceReply(selective=True), None
-            sent = await self._send_text(
-                route, reply.hinted, keyboard=keyboard, edit=replacing, times=reply.times
+            sent = await self.send_text(
+                address, reply.hinted, keyboard=keyboard, edit=replacing, times=reply.times
             )
             for file in reply.files:
-                await self._send_file(route, file)
+                await self._send_file(Route(address, self._deleted), file)
         return sent
 
     async def try_to_change(self, chat_id: int, message_id: int, text: str | None) -> None:
@@ -359,19 +366,6 @@ class Delivery:
             request_timeout=timeout,
         )
 
-    async def _send_text(
-        self, route: Route, text: str, *, keyboard: Keyboard | None, edit: int | None, times: Times
-    ) -> int | None:
-        parts = [with_times(part, times) for part in rendering.split_text(text)]
-        keyboard_index = -1 if edit is None else 0
-        parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
-        if edit is not None:
-            await self._edit_or_send(route, edit, parts.pop(0))
-        last = None
-        for part in parts:
-            last = await self._send_part(route, part)
-        return last
-
     async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:
         """Return the id of the message that shows the part: the edited one, or a new one."""
         try:
@@ -437,8 +431,8 @@ class Delivery:
         elif isinstance(moved, exceptions.TelegramMigrateToChat) and not route.has_migrated:
             await self._on_migration(here.chat_id, moved.migrate_to_chat_id)
             route.migrate(moved.migrate_to_chat_id)
-        elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere:
-            raise route.lost or error from None  # the group is not gone, whatever the person did
+        elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere and route.lost:
+            raise route.lost from None  # the group is not gone, whatever the person did
         else:
             raise error
 
@@ -504,12 +498,12 @@ def with_times(part: Part, times: Times) -> Part:
 
     The phrases are looked for from the end, as a user's words may contain them before.
     """
-    entities, end = list(part.entities), len(part.text)
+    entities, left = list(part.entities), part.text
     for phrase, moment in reversed(times):
-        start = part.text.rfind(phrase, 0, end)
+        start = left.rfind(phrase)
         if start < 0:
             continue
-        end = start
+        left = f"{left[:start]}{TAKEN * len(phrase)}{left[start + len(phrase) :]}"
         shown = "t" if CLOCK.fullmatch(phrase) else "D"
         if shown == "D" and CLOCK.search(phrase):
             shown = "wDt"

@@ -18,6 +18,7 @@ from aiogram import enums, exceptions, types
 
 from src.base.config import Streaming
 from src.base.errors import AppError, ConversationGoneError, TransientError
+from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
@@ -54,6 +55,7 @@ TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
 TYPING_MAX = 1800.0  # seconds; a longer turn looks stuck anyway
 SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
 REQUEST_TIMEOUT = 10  # seconds
+CITED_AT = "%d.%m.%Y %H:%M"  # time of a quotation, as answers without a model write it
 WITHOUT_ANSWER: tuple[UpdateOutcome, ...] = ("wiped", "left to a later message")
 # UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
 # formatting adds; of its beginning in a message, where a surplus is harmless.
@@ -90,7 +92,6 @@ class AnswerStream(AnswerView):
         self.message_id: int | None = None
         self._is_shown = streaming != "off"
         self._uses_drafts = streaming == "drafts" and address.chat_id > 0 and delivery.knows_drafts
-        self._has_button = False
         self._pieces: list[str] = []
         self._changed = asyncio.Event()
         self._shown: Part | None = None
@@ -150,7 +151,7 @@ class AnswerStream(AnswerView):
             message_id = turn.shown_in
         if message_id is not None and is_unwanted:
             await delivery.best_effort(bot.delete_message(self._address.chat_id, message_id))
-        elif message_id is not None and self._has_button:
+        elif message_id is not None:
             chat_id = self._address.chat_id
             edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
             await delivery.best_effort(edit)
@@ -221,7 +222,7 @@ class AnswerStream(AnswerView):
         )
 
     async def _send_or_edit(self, part: Part) -> None:
-        part, self._has_button = replace(part, keyboard=stop_keyboard(self._number)), True
+        part = replace(part, keyboard=stop_keyboard(self._number))
         if self.message_id is not None:
             await self._delivery.edit_once(
                 self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
@@ -392,8 +393,11 @@ class TelegramView(AnswerStream):
         return count
 
     async def _read_times(self, incoming: IncomingMessage, answer: StoredAnswer) -> Times:
-        """Return the phrases of the answer that tell when its reminders come."""
-        times: Times = ()
+        """Return the phrases of the answer that tell when its reminders come, or who said what."""
+        zone = incoming.time_zone
+        times: Times = tuple(
+            (f"{local_time(one.said_at, zone):{CITED_AT}}", one.said_at) for one in answer.sources
+        )
         for number in answer.changes.reminders:
             rows = self._turns.core.reminders.rows
             found = await self._turns.core.client.run(rows.find, incoming.owner, number)

@@ -20,7 +20,7 @@ from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, buttons, never, open_phone
+from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never, open_phone
 from tests.integration.test_reminder_dialogues import DAILY, NINE, arrive, set_reminder, waiting
 
 GROUP = -1_001_234_567_877
@@ -362,3 +362,18 @@ async def test_an_answer_that_sets_a_reminder_carries_its_time(phone: Phone) -> 
     [(_, due)] = waiting(phone)
     [entity] = times_of(phone.last)
     assert entity["unix_time"] == int(due.timestamp())
+
+
+async def test_a_citation_carries_its_time(phone: Phone) -> None:
+    phone.place = Sender(chat_id=USER)
+    original, _ = await phone.said("Ключ от дачи под ковриком")
+    await phone.rig.core.memory.digest.index_pending()
+    await phone.write("Где ключ от дачи?")
+    [entity] = times_of(phone.last)
+    assert told_by(phone.last, entity) == "03.03.2026 01:30"
+    assert (entity["unix_time"], entity["date_time_format"]) == (int(LATE.timestamp()), "wDt")
+    [[(_, data), *_], *_] = buttons(phone.last)
+    phone.fake.state.delete(USER, original)
+    await phone.press(data)
+    [entity] = times_of(phone.last)
+    assert entity["date_time_format"] == "D" and "3 марта" in told_by(phone.last, entity)
