@@ -424,11 +424,12 @@ class Delivery:
     async def _leave(self, route: Route, error: errors.AppError) -> None:
         """Go on to the next place of a route; raise ``error`` if there is none."""
         here, moved = route.address, error.__cause__
+        may_move = here.chat_id < 0 and not route.has_migrated
         if isinstance(error, errors.PlaceLostError):
             if error.reason == "place_gone" and here.thread_id:
                 self._deleted.add((here.chat_id, here.thread_id))
             route.leave(error)
-        elif isinstance(moved, exceptions.TelegramMigrateToChat) and not route.has_migrated:
+        elif isinstance(moved, exceptions.TelegramMigrateToChat) and may_move:
             await self._on_migration(here.chat_id, moved.migrate_to_chat_id)
             route.migrate(moved.migrate_to_chat_id)
         elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere and route.lost:
@@ -446,7 +447,7 @@ class Delivery:
                 raise
             target, simpler = replace(address, reply_to=None), part
             if find_refusal(cause) is None:
-                simpler = replace(part, entities=[], keyboard=None)
+                simpler = replace(part, entities=[], keyboard=None, preview=None)
             if is_refusal(cause, "can't parse entities", "entity", "entities"):
                 target, simpler = address, replace(part, entities=[])
             if simpler == part and target == address:

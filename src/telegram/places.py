@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from aiogram import exceptions
 
@@ -111,7 +111,7 @@ class Address:
     language: Language = "en"
 
     @classmethod
-    def of(cls, caller: Caller, reply_to: int | None = None) -> "Address":
+    def of(cls, caller: Caller, reply_to: int | None = None) -> Self:
         """Return the address of a caller: their chat and topic."""
         return cls(*caller.owner, reply_to, caller.asker, caller.language)
 
@@ -159,7 +159,9 @@ class Route:
         Raises:
             PlaceLostError: Nothing is left; it tells of the first place of the way.
         """
-        self.lost, here = self.lost or lost, self.address
+        here = self.address
+        if self.lost is None:
+            self.lost = lost
         if here.thread_id and lost.scope == "topic":
             self.address = replace(here, thread_id=0, reply_to=None)
         elif here.chat_id < 0 and here.person is not None:

@@ -7,9 +7,17 @@ import socket
 import pytest
 from aiogram import Bot
 
-from src.base.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
+from src.base.errors import (
+    AppError,
+    ChatUnavailableError,
+    DeliveryError,
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+    PlaceLostError,
+)
 from src.telegram.delivery import QUICK_RETRIES, AnswerLayout, Delivery, addresses_in
 from src.telegram.places import Address
+from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import open_bot
 
@@ -219,6 +227,32 @@ async def test_a_chat_that_is_gone_is_unavailable(
         await delivery.send_answer(Address(USER), "ответ")
 
 
+@pytest.mark.parametrize("description", ["TOPIC_CLOSED", "CHAT_WRITE_FORBIDDEN"])
+async def test_where_no_place_is_left_the_chat_is_not_gone(
+    fake: FakeTelegram, delivery: Delivery, description: str
+) -> None:
+    fake.refuse_sends(GROUP, 400, f"Bad Request: {description}")
+    with pytest.raises(PlaceLostError):
+        await delivery.send_answer(Address(GROUP, 5), "ответ")
+
+
+@pytest.mark.parametrize("edit", [None, 5])
+async def test_a_long_answer_goes_to_one_place_with_one_word_why(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery, edit: int | None
+) -> None:
+    address = Address(GROUP, 5, person=USER, language="uk")
+    if edit is not None:
+        edit = (await bot.send_message(GROUP, "поча", message_thread_id=5)).message_id
+    fake.close_topic(GROUP, 5)
+    fake.close_topic(GROUP)
+    count = await delivery.send_answer(address, LONG, edit=edit)
+    sent = fake.sent_to(USER)
+    assert len(sent) == count and sent[0].text.startswith(say("place_closed_group", "uk"))
+    assert sum(say("place_closed_group", "uk") in one.text for one in sent) == 1
+    tried = [call for call in fake.calls_of("sendMessage") if not call.ok]
+    assert len(tried) == 2, "each lost place is asked once"
+
+
 @pytest.mark.parametrize("edit", [None, 5])
 async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
     fake: FakeTelegram, delivery: Delivery, moves: list[tuple[int, int]], edit: int | None
@@ -233,6 +267,17 @@ async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
     await delivery.send_answer(Address(-17, 0, 3), "ответ", edit=edit)
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
     assert moves == [(-17, GROUP)]
+
+
+async def test_a_private_chat_never_becomes_a_group(
+    fake: FakeTelegram, delivery: Delivery, moves: list[tuple[int, int]]
+) -> None:
+    fake.fail_next(
+        "sendMessage", status=400, description="upgraded", parameters={"migrate_to_chat_id": GROUP}
+    )
+    with pytest.raises(DeliveryRefusedError):
+        await delivery.send_answer(Address(USER), "ответ")
+    assert moves == [] and fake.sent == []
 
 
 async def test_no_connection_is_certain_and_tried_again_quickly(
