@@ -29,6 +29,13 @@ SELECT_FORGETTING = """
 SELECT o.telegram_user_id, o.thread_id FROM forgettings f JOIN owners o ON o.id = f.owner_id
 WHERE f.id = %(number)s AND o.telegram_user_id = %(chat)s
 """
+# Select the chat and topic of the answer that a message of this chat shows.
+SELECT_ANSWER = """
+SELECT c.telegram_user_id, c.thread_id
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(chat)s AND %(shown_in)s = ANY(m.sent_message_ids)
+ORDER BY m.id DESC LIMIT 1
+"""
 STATEMENTS: Mapping[str, str] = {
     **dict.fromkeys(("later", "done", "norepeat", "unremind"), SELECT_REMINDER),
     **dict.fromkeys(("fact", "pin", "unpin", "correct", "forget", "undo"), SELECT_FACT),
@@ -41,7 +48,7 @@ class RecordRepository(Repository):
     """Finds the records of buttons; its methods block (see ``PgClient.run``)."""
 
     def find_home(
-        self, owner: Owner, person: int | None, action: Action, *, is_old: bool
+        self, owner: Owner, person: int | None, action: Action, *, old_message: int | None = None
     ) -> Owner:
         """Return the chat and topic of the record that a button acts on.
 
@@ -53,7 +60,8 @@ class RecordRepository(Repository):
             owner: The chat and topic in which the button was pressed, as Telegram tells them.
             person: The one who pressed it.
             action: The button's action.
-            is_old: True if Telegram does not tell the topic.
+            old_message: Telegram's number of the message below which it stands, if Telegram does
+                not tell the topic.
 
         Returns:
             That chat and topic, or ``owner`` if there is no such record.
@@ -63,10 +71,13 @@ class RecordRepository(Repository):
             statement, number = SELECT_FACT, action.number(1)
             if action.number(0):
                 statement = SELECT_MESSAGE
-        if owner.thread_id or statement is None:
+        if owner.thread_id:
             return owner
-        chat = owner.telegram_user_id
-        row = self._client.fetch_one(statement, number=number, chat=chat, person=person)
-        if row is None or (row[0] > 0 and not is_old):
+        row, chat = None, owner.telegram_user_id
+        if old_message is not None:
+            row = self._client.fetch_one(SELECT_ANSWER, chat=chat, shown_in=old_message)
+        if row is None and statement is not None:
+            row = self._client.fetch_one(statement, number=number, chat=chat, person=person)
+        if row is None or (row[0] > 0 and old_message is None):
             return owner
         return Owner(*row)

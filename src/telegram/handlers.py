@@ -162,9 +162,10 @@ class Handlers:
         """Return the context with the chat and topic of the record that the button acts on."""
         if action is None:
             return context
-        caller, is_old = context.caller, isinstance(query.message, types.InaccessibleMessage)
-        find = self._records.find_home
-        home = await self._run(find, caller.owner, caller.member, action, is_old=is_old)
+        caller, find, old_message = context.caller, self._records.find_home, None
+        if isinstance(query.message, types.InaccessibleMessage):
+            old_message = query.message.message_id
+        home = await self._run(find, caller.owner, caller.member, action, old_message=old_message)
         return replace(context, caller=replace(caller, owner=home))
 
     async def _show_source(

@@ -655,8 +655,8 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "RecordRepository.find_home": lambda s: s.both(
         lambda who: [
-            (s.do.records.find_home(s.me.owner, s.me.owner.telegram_user_id, action, is_old=old))
-            for old in (True, False)
+            (s.do.records.find_home(s.me.owner, who.owner[0], action, old_message=old))
+            for old in (1, None)
             for action in records_of(s, who)
         ]
     ),
@@ -1087,8 +1087,8 @@ def test_a_button_finds_the_records_of_its_own_chat_alone(shared: PgClient) -> N
     five, other = fill(shared, Owner(group, 5)), fill(shared, Owner(group - 2**20, 5))
     chat, person = Owner(group), 2**41 + next(_numbers)
     stage = Stage(do, five, other)
-    for is_old in (True, False):
+    for old in (1, None):
         for action in records_of(stage, five):
-            assert do.records.find_home(chat, person, action, is_old=is_old) == five.owner
+            assert do.records.find_home(chat, person, action, old_message=old) == five.owner
         for action in records_of(stage, other):
-            assert do.records.find_home(chat, person, action, is_old=is_old) == chat
+            assert do.records.find_home(chat, person, action, old_message=old) == chat

@@ -279,6 +279,16 @@ async def test_old_buttons_of_facts_and_answers_act_in_their_topic(phone: Phone)
     assert phone.facts() == [] and phone.last.thread_id == TOPIC
 
 
+async def test_an_old_button_without_a_record_belongs_to_its_answer(phone: Phone) -> None:
+    phone.place = Sender(chat_id=USER, thread_id=TOPIC)
+    await phone.write("/remember Ключ под ковриком")
+    await phone.write("Забудь всё, что знаешь обо мне")
+    asked = phone.last
+    [data] = [data for row in buttons(asked) for _, data in row if data == "erase:0"]
+    await phone.press(data.replace("0", "1"), under=asked, is_old=True)
+    assert phone.popups[-1] == say("erase_done", "ru") and phone.facts() == []
+
+
 async def test_an_old_button_of_another_group_does_nothing(phone: Phone) -> None:
     reminder = await set_reminder(phone, asker=USER)
     phone.place = Sender(IN_TOPIC, chat_id=GROUP - 1)
