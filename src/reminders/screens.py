@@ -6,10 +6,15 @@ from datetime import UTC, datetime, timedelta
 from src.base.owners import Caller
 from src.base.zones import DAY, day_text, first_moment, local_time
 from src.reminders.reminder_repo import DueReminder, Reminder
-from src.reminders.reminder_service import ReminderService, describe_time, format_result
+from src.reminders.reminder_service import (
+    ReminderService,
+    describe_time,
+    format_result,
+    time_marks,
+)
 from src.texts import Language, say
 from src.texts.plain_text import shortened
-from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
+from src.texts.reply import Action, Button, Reply, Rows, Times, in_rows, pager_row
 
 PAGE = 8  # reminders per page; with MAX_LINE, half of a Telegram message
 PER_ROW = 4  # numbered buttons per row
@@ -42,7 +47,8 @@ class ReminderScreens:
         text = format_result(asked, caller)
         if asked.reminder is None:
             return Reply(text)
-        return Reply(text, ((cancel_button(asked.reminder.id, caller.language),),))
+        rows: Rows = ((cancel_button(asked.reminder.id, caller.language),),)
+        return Reply(text, rows, times=time_marks(asked.reminder, caller))
 
     async def page(self, caller: Caller, number: int = 1, *, note: str = "") -> Reply:
         """Return a page of the pending reminders, the next one first.
@@ -63,13 +69,16 @@ class ReminderScreens:
         waiting = self._rows.list_waiting
         listed = await self._run(waiting, caller.owner, limit=PAGE, offset=offset)
         lines = [note, say("reminders_title", language, count=total)]
-        buttons = []
+        buttons: list[Button] = []
+        times: Times = ()
         for place, one in enumerate(listed, start=offset + 1):
             lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe_time(one, caller)}")
+            times += time_marks(one, caller)
             buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))
         rows = in_rows(buttons, PER_ROW) + pager_row(number, last, "reminders")
         text = "\n\n".join(filter(None, lines))
-        return Reply(text, rows, say("reminders_hint", language), is_screen=True)
+        hint = say("reminders_hint", language)
+        return Reply(text, rows, hint, is_screen=True, times=times)
 
     async def cancel(self, caller: Caller, number: int, page: int) -> Reply:
         """Cancel a reminder, by a button of a page or of the answer that set it."""
@@ -113,7 +122,7 @@ class ReminderScreens:
         rows: Rows = ((_done_button(snoozed.id, language),),)
         if found.repeats is not None and found.is_waiting:
             rows = (*rows, (_stop_button(found.id, language),))
-        return Reply(text, rows, is_screen=True)
+        return Reply(text, rows, is_screen=True, times=time_marks(snoozed, caller))
 
     async def finish(self, caller: Caller, number: int) -> Reply:
         """Finish a reminder; a recurring one shows its next time."""
@@ -126,7 +135,8 @@ class ReminderScreens:
             return Reply(text, is_screen=True)
         time = describe_time(found, caller)
         text = f"{text}\n\n{say('reminder_goes_on', caller.language, time=time)}"
-        return Reply(text, ((_stop_button(number, caller.language),),), is_screen=True)
+        rows: Rows = ((_stop_button(number, caller.language),),)
+        return Reply(text, rows, is_screen=True, times=time_marks(found, caller))
 
     async def stop(self, caller: Caller, number: int) -> Reply:
         """Cancel a recurring reminder; a second tap gives the same reply."""
@@ -150,8 +160,11 @@ def arrival(due: DueReminder, now: datetime) -> Reply:
     """Return the message that delivers a reminder, with an apology if it is late."""
     reminder, language = due.reminder, due.language
     text = f"⏰ {reminder.text}"
+    times: Times = ()
     if now - reminder.due_at > LATE:
-        text = f"{text}\n\n{_apology(reminder, language, now)}"
+        time = _planned_time(reminder, language, now)
+        text = f"{text}\n\n{say('reminder_late', language, time=time)}"
+        times = ((time, reminder.due_at),)
     epoch = int(reminder.due_at.timestamp())
     labels = [say("later_minutes", language), say("later_hour", language)]
     labels.append(say("later_tomorrow", language))
@@ -160,7 +173,7 @@ def arrival(due: DueReminder, now: datetime) -> Reply:
     end = [_done_button(reminder.id, language)]
     if reminder.repeats is not None:
         end.append(_stop_button(reminder.id, language))
-    return Reply(text, (later, tuple(end)))
+    return Reply(text, (later, tuple(end)), times=times)
 
 
 def cancel_button(number: int, language: Language) -> Button:
@@ -168,14 +181,14 @@ def cancel_button(number: int, language: Language) -> Button:
     return Button(say("reminder_cancel_button", language), Action("unremind", (number, IN_ANSWER)))
 
 
-def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
+def _planned_time(reminder: Reminder, language: Language, now: datetime) -> str:
     zone = reminder.time_zone
     local = local_time(reminder.due_at, zone)
     time = f"{local:%H:%M}"
     if local.date() != local_time(now, zone).date():
         day = day_text(reminder.due_at, now, language, zone)
         time = say("reminder_late_day", language, day=day, time=time)
-    return say("reminder_late", language, time=time)
+    return time
 
 
 def _gone_reply(caller: Caller) -> Reply:

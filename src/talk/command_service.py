@@ -211,9 +211,9 @@ class CommandService:
         """Run a command, named without its slash, and return the reply."""
         entry = COMMANDS.get(command)
         if entry is None:
-            return Reply(say("unknown_command", caller.language))
+            return Reply(say("unknown_command", caller.language), is_personal=True)
         if entry.is_for_admins and not caller.is_admin:
-            return Reply(say("only_admins", caller.language))
+            return Reply(say("only_admins", caller.language), is_personal=True)
         return await entry.run(self, caller.with_argument(gate.redact(caller.argument)))
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:
@@ -305,7 +305,7 @@ class CommandService:
             lines.append(say("usage_minute", language, limit=rate))
         if not (limit or tokens or rate):
             lines.append(say("usage_unlimited", language))
-        return Reply("\n".join(lines))
+        return Reply("\n".join(lines), is_personal=True)
 
     async def say_privacy(self, caller: Caller) -> Reply:
         """Reply with what is stored, who sees it, and how it is erased."""
@@ -507,7 +507,9 @@ class CommandService:
             for n, hit in enumerate(hits, start=1)
             if (number := memory_repo.message_number(hit.uid)) is not None
         ]
-        return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
+        rows, hint = in_rows(buttons, 2), say("search_hint", language)
+        times = tuple((caller.day(hit.said_at), hit.said_at) for hit in hits)
+        return Reply("\n\n".join(lines), rows, hint, times=times)
 
     async def find(self, caller: Caller, *, limit: int) -> list[Hit]:
         """Search what was said for the argument, best first; each message once."""
@@ -541,7 +543,7 @@ class CommandService:
     async def delete_me(self, caller: Caller) -> Reply:
         """Ask for the first of two confirmations of ``/delete_me``."""
         if caller.owner.is_group:
-            return Reply(say("forget_group", caller.language))
+            return Reply(say("forget_group", caller.language), is_personal=True)
         return self._ask_deletion(caller, "delete_ask", 1)
 
     async def confirm_deletion(self, caller: Caller, step: int, asked: int) -> Reply:

@@ -13,11 +13,13 @@ from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
+from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.telegram import delivery
-from src.telegram.delivery import Address, Delivery
+from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context
 from src.telegram.messages import TurnHandler
+from src.telegram.places import Address
 from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity, asked_by_bot
 from src.texts import say
 from src.texts.reply import Action, Reply
@@ -40,6 +42,7 @@ class Handlers:
         self._delivery = delivery
         self._identity = identity
         self._turns = TurnHandler(core, delivery, identity)
+        self._records = RecordRepository(core.client)
 
     def register(self, router: Router) -> None:
         """Register all handlers; the first one with matching filters takes an update."""
@@ -61,7 +64,7 @@ class Handlers:
         if await self._run(self._core.updates.was_refused_lately, context.stored):
             return "refused silently"
         sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
-        await self._delivery.send_text(Address(*context.caller.owner), sentence)
+        await self._delivery.send_notice(Address.of(context.caller), sentence)
         return "refused"
 
     async def refuse_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
@@ -128,8 +131,13 @@ class Handlers:
         """
         # Buttons of earlier versions name a source by its reference: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        caller, own_actions = context.caller, {"source": self._show_source, "unsend": self._unsend}
+        own_actions = {
+            "source": self._show_source, "unsend": self._unsend, "halt": self._confirm_halt,
+        }  # fmt: skip
+        caller = context.caller
         try:
+            context = await self._move_to_record(query, context, action)
+            caller = context.caller
             if action is not None and action.name in own_actions:
                 return await own_actions[action.name](query, context, action.number(0))
             if action is not None and action.name in ADMIN_ACTIONS:
@@ -145,15 +153,27 @@ class Handlers:
             screen = query.message.message_id if query.message and reply.is_screen else None
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
-            await delivery.remove_button(query)
+            await delivery.disable_button(query)
         return "asked for zone" if reply.asks_zone else "done"
+
+    async def _move_to_record(
+        self, query: types.CallbackQuery, context: Context, action: Action | None
+    ) -> Context:
+        """Return the context with the chat and topic of the record that the button acts on."""
+        if action is None:
+            return context
+        caller, find, old_message = context.caller, self._records.find_home, None
+        if isinstance(query.message, types.InaccessibleMessage):
+            old_message = query.message.message_id
+        home = await self._run(find, caller.owner, caller.member, action, old_message=old_message)
+        return replace(context, caller=replace(caller, owner=home))
 
     async def _show_source(
         self, query: types.CallbackQuery, context: Context, number: int
     ) -> UpdateOutcome:
         """Reply to the source message; quote it if it exists only in the database."""
         caller = context.caller
-        address, language = Address(*caller.owner), caller.language
+        address, language = Address.of(caller), caller.language
         find = self._core.memory.memories.facts.find_source
         source = await self._run(find, caller.owner, f"msg-{number}")
         if source is None:
@@ -163,8 +183,9 @@ class Handlers:
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
             key = "source_quote_bot" if source.is_bots else "source_quote"
-            quote = say(key, language, said_at=caller.day(source.said_at), text=source.text)
-            await self._delivery.send_text(address, quote)
+            day = caller.day(source.said_at)
+            quote = say(key, language, said_at=day, text=source.text)
+            await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
         await delivery.show_popup(query, popup)
         return "done"
@@ -189,7 +210,14 @@ class Handlers:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", context.caller.language)
         await delivery.show_popup(query, sentence, stays=not is_gone)
-        await delivery.remove_button(query)
+        await delivery.disable_button(query)
+        return "done"
+
+    async def _confirm_halt(
+        self, query: types.CallbackQuery, context: Context, _number: int
+    ) -> UpdateOutcome:
+        """Confirm the Stop button of a growing answer: ``interrupt_turn`` has handled it."""
+        await delivery.show_popup(query, say("stop_done", context.caller.language))
         return "done"
 
     async def follow_migration(self, message: types.Message) -> UpdateOutcome:
@@ -221,7 +249,9 @@ class Handlers:
     async def _reply(
         self, stored: WaitingUpdate, caller: Caller, reply: Reply, *, replacing: int | None = None
     ) -> None:
-        address = Address(*caller.owner)
+        address = Address.of(caller)
+        if stored.chat_id == stored.user_id and caller.owner.is_group:
+            address = Address(stored.chat_id or 0)  # pressed under a group's reminder, in private
         sent = await self._delivery.show_reply(address, reply, replacing=replacing)
         if sent is not None and reply.asks is not None:
             await self._run(self._core.updates.set_asked, stored.id, sent, reply.asks)

@@ -1,4 +1,4 @@
-"""Handling of messages: turns, and their growing answers as drafts (private chats) or edits.
+"""Handling of messages: turns, and their growing answers as edits or (private chats) drafts.
 
 Showing the growing answer is best effort: its failures are ignored, because the final message is
 stored and sent independently.
@@ -16,7 +16,9 @@ from functools import partial
 
 from aiogram import enums, exceptions, types
 
-from src.base.errors import AppError
+from src.base.config import Streaming
+from src.base.errors import AppError, ConversationGoneError, TransientError
+from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
@@ -25,14 +27,17 @@ from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
+from src.reminders.reminder_service import time_marks
 from src.talk import change_notes, command_service, edits, zones
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.telegram import delivery
-from src.telegram.delivery import Address, Delivery
+from src.telegram.delivery import Delivery, stop_keyboard
 from src.telegram.incoming import Context, fetch_file, forward_author, read_content, read_voice
+from src.telegram.places import Address, find_refusal
 from src.telegram.rendering import MAX_UTF16, Part, keep_words
 from src.telegram.updates import BotIdentity, asked_by_bot
 from src.texts import say
+from src.texts.reply import Times
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +55,8 @@ TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
 TYPING_MAX = 1800.0  # seconds; a longer turn looks stuck anyway
 SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
 REQUEST_TIMEOUT = 10  # seconds
+CITED_AT = "%d.%m.%Y %H:%M"  # time of a quotation, as answers without a model write it
+WITHOUT_ANSWER: tuple[UpdateOutcome, ...] = ("wiped", "left to a later message")
 # UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
 # formatting adds; of its beginning in a message, where a surplus is harmless.
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
@@ -58,23 +65,33 @@ DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 class AnswerStream(AnswerView):
     """Display of one growing answer: ``feed`` it, and ``close`` it before the final message."""
 
-    def __init__(self, delivery: Delivery, address: Address, draft_id: int, is_slow: bool) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        address: Address,
+        number: int,
+        is_slow: bool = False,
+        *,
+        streaming: Streaming = "edits",
+    ) -> None:
         """Stream to ``address``.
 
         Args:
             delivery: Sends, formats and knows whether the server supports drafts.
             address: Destination; a group's id is negative.
-            draft_id: Id of the draft; an update about its Stop button contains it.
+            number: Id of the message that is answered; updates about the Stop button contain it.
             is_slow: True to show a line in place of the answer after a minute without output.
+            streaming: How the answer grows; groups have no drafts.
         """
         super().__init__()
         self._delivery = delivery
         self._address = address
-        self._draft_id = draft_id
+        self._number = number
         self._is_slow = is_slow
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
-        self._uses_drafts = address.chat_id > 0 and delivery.knows_drafts
+        self._is_shown = streaming != "off"
+        self._uses_drafts = streaming == "drafts" and address.chat_id > 0 and delivery.knows_drafts
         self._pieces: list[str] = []
         self._changed = asyncio.Event()
         self._shown: Part | None = None
@@ -94,8 +111,10 @@ class AnswerStream(AnswerView):
         """
         self._on_message, self.message_id = on_message, turn.shown_in
         self._thinking = say("model_thinking", turn.incoming.language)
-        works = [self._show_typing(), self._show_frames()]
-        if self._is_slow:
+        works = [self._show_typing()]
+        if self._is_shown:
+            works.append(self._show_frames())
+        if self._is_slow and self._is_shown:
             works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
         self._tasks = [asyncio.create_task(work) for work in works]
 
@@ -119,6 +138,23 @@ class AnswerStream(AnswerView):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
+        """Remove the Stop button of an answer that has not come to its end.
+
+        Args:
+            turn: The turn; an earlier attempt may have shown the beginning.
+            is_unwanted: True to remove the beginning, too: no answer follows it.
+        """
+        message_id, bot = self.message_id, self._delivery.bot
+        if message_id is None:
+            message_id = turn.shown_in
+        if message_id is not None and is_unwanted:
+            await delivery.best_effort(bot.delete_message(self._address.chat_id, message_id))
+        elif message_id is not None:
+            chat_id = self._address.chat_id
+            edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
+            await delivery.best_effort(edit)
 
     async def _show_frames(self) -> None:
         """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
@@ -147,7 +183,7 @@ class AnswerStream(AnswerView):
 
     async def _show_part(self, part: Part) -> None:
         async with self._send_lock:
-            if self._closed:
+            if self._closed or not self._is_shown:
                 return
             try:
                 await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
@@ -163,6 +199,10 @@ class AnswerStream(AnswerView):
     def _handle_error(self, error: exceptions.AiogramError) -> None:
         if delivery.is_not_modified(error):
             return
+        refusal = find_refusal(error)
+        if refusal is not None and refusal.scope != "reply":
+            self._is_shown = False  # the final answer looks for another place
+            return
         if self._uses_drafts and delivery.is_unknown_method(error):
             self._uses_drafts = False
             if self._delivery.knows_drafts:
@@ -174,7 +214,7 @@ class AnswerStream(AnswerView):
     async def _send_draft(self, part: Part) -> None:
         await self._delivery.bot.send_message_draft(
             **self._address.chat_fields,
-            draft_id=self._draft_id,
+            draft_id=self._number % MAX_DRAFT_ID or 1,
             text=part.text,
             entities=part.entities or None,
             can_stop=True,
@@ -182,6 +222,7 @@ class AnswerStream(AnswerView):
         )
 
     async def _send_or_edit(self, part: Part) -> None:
+        part = replace(part, keyboard=stop_keyboard(self._number))
         if self.message_id is not None:
             await self._delivery.edit_once(
                 self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
@@ -218,6 +259,7 @@ class TurnHandler:
         """Show and deliver through ``delivery``."""
         self.delivery = delivery
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
+        self.streaming = core.settings.streaming
         self.core = core
         self._identity = identity
         core.attachments.fetch = partial(fetch_file, delivery.bot)
@@ -259,7 +301,7 @@ class TurnHandler:
             return await self._run_turn(with_attachment(incoming, text, heard), context)
         if await self.core.agent.is_superseded(incoming):
             return "left to a later message"
-        await self.delivery.send_text(Address(*context.caller.owner), heard.problem)
+        await self.delivery.send_notice(Address.of(context.caller), heard.problem)
         return "explained"
 
     async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
@@ -289,24 +331,37 @@ class TurnHandler:
 
     async def _run_turn(self, incoming: IncomingMessage, context: Context) -> UpdateOutcome:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""
-        number = context.stored.message_id or 1
-        draft_id = number % MAX_DRAFT_ID or 1
-        view = TelegramView(self, self._address(context), draft_id)
-        return await self.core.agent.run_turn(Turn(incoming, view, context.control))
+        view = TelegramView(self, self._address(context), context.stored.message_id or 1)
+        turn = Turn(incoming, view, context.control)
+        try:
+            outcome = await self.core.agent.run_turn(turn)
+        except AppError as error:
+            is_gone = isinstance(error, ConversationGoneError)
+            is_unwanted = is_gone and not isinstance(error, TransientError)
+            await view.withdraw(turn, is_unwanted=is_unwanted)
+            raise
+        if not view.is_delivered:
+            await view.withdraw(turn, is_unwanted=outcome in WITHOUT_ANSWER)
+        return outcome
 
     def _address(self, context: Context) -> Address:
         owner, stored = context.caller.owner, context.stored
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
-        return Address(*owner, reply_to=stored.message_id if is_quoting else None)
+        return Address.of(context.caller, stored.message_id if is_quoting else None)
 
 
 class TelegramView(AnswerStream):
-    """View of one answer: drafts or a growing message, then the messages of the answer."""
+    """View of one answer: drafts or a growing message, then the messages of the answer.
 
-    def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
-        """Show at ``address``; a pressed Stop button refers to ``draft_id``."""
-        super().__init__(turns.delivery, address, draft_id, turns.is_slow)
+    Attributes:
+        is_delivered: True once the answer is whole in its place.
+    """
+
+    def __init__(self, turns: TurnHandler, address: Address, number: int) -> None:
+        """Show at ``address`` the answer to the user's message ``number``."""
+        super().__init__(turns.delivery, address, number, turns.is_slow, streaming=turns.streaming)
         self._turns = turns
+        self.is_delivered = False
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
@@ -322,8 +377,10 @@ class TelegramView(AnswerStream):
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, changes, zone_hint))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
+            previews=delivery.addresses_in(incoming.text if incoming.voice.is_own else ""),
+            times=await self._read_times(incoming, answer),
         )
-        return await self._turns.delivery.send_answer(
+        count = await self._turns.delivery.send_answer(
             self._address,
             keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             layout=layout,
@@ -332,6 +389,21 @@ class TelegramView(AnswerStream):
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
+        self.is_delivered = True
+        return count
+
+    async def _read_times(self, incoming: IncomingMessage, answer: StoredAnswer) -> Times:
+        """Return the phrases of the answer that tell when its reminders come, or who said what."""
+        zone = incoming.time_zone
+        times: Times = tuple(
+            (f"{local_time(one.said_at, zone):{CITED_AT}}", one.said_at) for one in answer.sources
+        )
+        for number in answer.changes.reminders:
+            rows = self._turns.core.reminders.rows
+            found = await self._turns.core.client.run(rows.find, incoming.owner, number)
+            if found is not None:
+                times += time_marks(found, incoming.caller, in_text=answer.text)
+        return times
 
 
 def with_attachment(incoming: IncomingMessage, text: str, heard: MediaText) -> IncomingMessage:

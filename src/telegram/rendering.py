@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -40,11 +40,13 @@ class Part:
         text: At most 4096 UTF-16 units.
         entities: Formatting of the text.
         keyboard: Buttons under the message.
+        preview: The address in it of which a preview is shown, if any.
     """
 
     text: str
     entities: list[MessageEntity]
     keyboard: InlineKeyboardMarkup | ForceReply | None = None
+    preview: str | None = None
 
 
 class RenderThreads:
@@ -210,7 +212,7 @@ def with_note(parts: Sequence[Part], note: str) -> list[Part]:
     if start + utf16_length(note) > MAX_UTF16:
         return [*parts, Part(note, [_small(0, note)])]
     entities = [*last.entities, _small(start, note)]
-    return [*before, Part(f"{last.text}\n\n{note}", entities, last.keyboard)]
+    return [*before, replace(last, text=f"{last.text}\n\n{note}", entities=entities)]
 
 
 def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
@@ -224,7 +226,7 @@ def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
         entity.model_copy(update={"offset": entity.offset + shift}) for entity in first.entities
     ]
     text = f"{lead}\n\n{first.text}"
-    return [Part(text, [_small(0, lead), *shifted], first.keyboard), *rest]
+    return [replace(first, text=text, entities=[_small(0, lead), *shifted]), *rest]
 
 
 def _small(start: int, note: str) -> MessageEntity:

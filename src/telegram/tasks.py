@@ -21,10 +21,11 @@ from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
-from src.telegram.delivery import Address, Delivery
+from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context
+from src.telegram.places import Address
 from src.telegram.rendering import split_text
-from src.texts import choose_language, say
+from src.texts import say
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +151,7 @@ class UpdateTasks:
                 ended.sent_message_ids[-1],
                 ended.text if is_one else None,
             )
-        except errors.ChatUnavailableError:
+        except (errors.ChatUnavailableError, errors.PlaceLostError):
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
     async def _handle_stored(self, job: Job, update: int, control: TurnControl) -> None:
@@ -175,6 +176,7 @@ class UpdateTasks:
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
         user_settings = self._core.user_settings
+        self._delivery.reopen(stored.chat_id, stored.thread_id)
         chosen = await self._run(user_settings.get, stored.owner.telegram_user_id)
         if chosen.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._run(user_settings.mark_active, stored.chat_id)
@@ -215,6 +217,8 @@ class UpdateTasks:
             return "wiped"
         if isinstance(error, errors.ChatUnavailableError):
             return await self._close_unavailable_chat(stored)
+        if isinstance(error, errors.PlaceLostError):
+            return "chat unavailable"  # others of this chat are not concerned
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._run(self._core.turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
@@ -239,11 +243,15 @@ class UpdateTasks:
         if stored.chat_id is None:
             return "failed"
         chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)
-        sentence = say(key, choose_language(chosen.language, stored.sender_language))
+        caller = self._core.caller(
+            stored.owner, chosen, stored.sender_language, member=stored.user_id
+        )
         try:
-            await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
+            await self._delivery.send_text(Address.of(caller), say(key, caller.language))
         except errors.ChatUnavailableError:
             return await self._close_unavailable_chat(stored)
+        except errors.PlaceLostError:
+            return "chat unavailable"
         except errors.DeliveryError as error:
             is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
             if stored.age_days < DELIVERY_DAYS and not is_nonsense:
@@ -330,13 +338,16 @@ class ReminderTasks:
         if found.is_inactive:
             await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
             return "unreachable"
-        address = Address(*reminder.owner, reply_to=found.reply_to)
+        address = Address(*reminder.owner, found.reply_to, reminder.asker_id, found.language)
         try:
             await self._delivery.show_reply(address, arrival(found, now))
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._run(self._core.user_settings.mark_inactive, chat_id)
             await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
+            return "unreachable"
+        except errors.PlaceLostError:
+            await self._run(mark, reminder.id, due, now=now, is_sent=False)
             return "unreachable"
         except Exception as error:
             if not await self._is_hopeless(error, reminder.id, due):

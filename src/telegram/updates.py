@@ -25,6 +25,7 @@ MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
 MAX_UPDATE_ID = 2**62
 GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
 DISLIKE = "👎"
+HALT = re.compile(r"halt:(\d{1,18})")  # data of the Stop button: the message that is answered
 ASKED = "pomni_asked"  # key of a payload, which no update of Telegram has: see ``with_question``
 MAX_DEPTH = 60  # nesting of an update; a genuine one has a fraction of it
 MEDIA_FIELDS = (
@@ -234,7 +235,11 @@ def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields | None:
 
 def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields | None:
     fields = _ids(query.message, query.from_user) if query.message is not None else None
-    return None if fields is None else {"kind": "callback", **fields, "at_once": True}
+    if fields is None:
+        return None
+    stop = HALT.fullmatch(query.data or "")
+    halt = {"interrupts": True, "draft_id": int(stop[1])} if stop is not None else {}
+    return {"kind": "callback", **fields, "at_once": True, **halt}
 
 
 def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields | None:

@@ -9,7 +9,7 @@ from aiogram import Bot
 
 from src.base.config import Settings
 from src.pg.client import PgClient
-from src.telegram.setup import configure_telegram
+from src.telegram.setup import configure_telegram, configure_until_done
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -51,6 +51,22 @@ async def test_without_a_page_our_button_goes_and_another_s_stays(
         fake.state.menu_button = dict(SHOP)
     await configure_telegram(bot, settings(fake))
     assert fake.menu_button == ({"type": "default"} if is_ours else SHOP)
+
+
+async def test_a_429_of_the_menu_is_waited_out_and_nothing_is_set_twice(
+    fake: FakeTelegram, bot: Bot
+) -> None:
+    await bot.set_my_commands([])
+    fake.calls.clear()
+    fake.fail_next(
+        "setMyCommands", status=429, description="Too Many", parameters={"retry_after": 3}
+    )
+    await configure_until_done(bot, settings(fake))
+    refused, *taken = fake.calls_of("setMyCommands")
+    assert not refused.ok and taken[0].at - refused.at >= 3
+    assert len(taken) == 2 * len(LANGUAGES) and all(call.ok for call in taken)
+    await configure_until_done(bot, settings(fake))
+    assert len(fake.calls_of("setMyCommands")) == 1 + len(taken)
 
 
 @pytest.fixture

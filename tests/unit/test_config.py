@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BAD = [
     ("TELEGRAM_BOT_TOKEN", "no-colon"), ("TELEGRAM_API_BASE", "api.telegram.org"),
     ("TELEGRAM_WEBHOOK_SECRET", "with space"), ("TELEGRAM_RATE_LIMIT", "0"),
+    ("STREAMING", "typing"),
     ("ALLOWED_USER_IDS", "@anna,@boris"), ("ADMIN_USER_IDS", "1001,boss"),
     ("DATABASE_URL", "mysql://u:p@h/db"), ("PG_PORT", "70000"), ("PG_POOL_MIN", "0"),
     ("PG_POOL_MAX", "many"), ("LLM_MODEL", "gpt-5-mini"), ("SUMMARY_MODEL", "nobody:model"),

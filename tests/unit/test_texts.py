@@ -24,6 +24,7 @@ from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
+from src.telegram.places import REFUSALS as PLACES
 from src.texts import (
     LANGUAGES,
     ROOMS,
@@ -51,6 +52,10 @@ TALK = shipped_weights().rows.keys() - {"note", "question"}  # what has a senten
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours", "which"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
+    "f'{self.lost.reason}{ending}'": {
+        f"{one.reason}{ending}" for one in PLACES for ending in ("", "_group") if one.reason
+    }
+    - {"place_mute"},
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
     "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+import pytest
 from aiogram.types import Update
 
 from src.queue.update_repo import NewUpdate
@@ -188,6 +189,18 @@ def test_a_topic_is_a_place_of_its_own_and_a_reply_thread_is_not() -> None:
     assert kept(update(message=message("/new", **topic))).thread_id == 3
     thread = {"message_thread_id": 3}
     assert kept(update(message=message("/new", chat=group(), **thread))).thread_id == 0
+
+
+@pytest.mark.parametrize(("data", "stopped"), [
+    ("halt:77", 77), ("halt:", None), ("halt:7:7", None), ("halt:-7", None), ("done:77", None),
+])  # fmt: skip
+def test_the_stop_button_of_a_growing_answer_interrupts_that_answer(
+    data: str, stopped: int | None
+) -> None:
+    message = {"message_id": 5, "date": 1, "chat": private(), "text": "нача"}
+    query = {"id": "1", "from": person(), "message": message, "chat_instance": "1", "data": data}
+    pressed = kept(update(callback_query=query))
+    assert (pressed.draft_id, pressed.interrupts) == (stopped, stopped is not None)
 
 
 def test_new_and_stop_interrupt_and_the_stop_button_names_its_draft() -> None:
