@@ -30,7 +30,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, turn_state, zones
-from src.texts import FALLBACK, Language, detect_language, say
+from src.texts import FALLBACK, Language, say
 from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Console:
             core: The rooms.
             user_id: Telegram id of the user.
             as_json: Whether each reply is one line of JSON.
-            language: Language before the first message, unless the user chose one.
+            language: Language of the terminal, until the user chooses or speaks one.
             streams: Input and output; by default stdin and stdout.
             folder: Where the files of an answer are written.
         """
@@ -126,7 +126,7 @@ class Console:
         self._as_json = as_json
         self._folder = folder
         self._streams = streams or _standard_streams()
-        self._language = language
+        self._code = self._language = language
         self._conversation_id: UUID | None = None  # of the last turn
 
     async def run(self) -> None:
@@ -207,7 +207,6 @@ class Console:
         await self._memory.indexer.embed_pending()
 
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
-        self._language = detect_language(text, self._language)
         caller, _ = await self._load_caller()
         incoming = turn_state.IncomingMessage(
             self._owner,
@@ -217,14 +216,17 @@ class Console:
             teaching=teaching,
         )
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
-        await self._core.agent.run_turn(turn)
+        try:
+            await self._core.agent.run_turn(turn)
+        finally:
+            self._language = turn.incoming.language
         self._conversation_id = turn.conversation_id
         await self._in_background(self._memory.digest_turn(turn.conversation_id))
 
     async def _load_caller(self) -> tuple[Caller, UserSettings]:
         chosen = await self._commands.settings.get(self._owner)
-        caller = self._core.caller(self._owner, chosen, self._language)
-        self._time_zone = caller.time_zone
+        caller = self._core.caller(self._owner, chosen, self._code)
+        self._time_zone, self._language = caller.time_zone, caller.language
         return caller, chosen
 
     async def _in_background(self, work: Awaitable[None]) -> None:

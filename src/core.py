@@ -163,13 +163,18 @@ class Core:
         self.commands = self._build_commands()
 
     def caller(
-        self, owner: Owner, chosen: UserSettings, *heard: str | None,
+        self, owner: Owner, chosen: UserSettings, *codes: str | None,
         member: int | None = None,
     ) -> Caller:  # fmt: skip
-        """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
-        language = choose_language(chosen.language, *heard)
-        zone = chosen.time_zone or first_zone(language, self.settings.timezone)
-        preferences = chosen.resolve(language, zone)
+        """Build the caller; ``codes`` are languages of the caller's devices.
+
+        They also choose the first time zone, which does not change with what is spoken; members
+        of a group have one clock.
+        """
+        zone = self.settings.timezone
+        if not owner.is_group:
+            zone = first_zone(choose_language(*codes), zone)
+        preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
 
     async def close(self) -> None:

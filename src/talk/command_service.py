@@ -22,6 +22,7 @@ from src.reading import gate, lexicon, sentences, time_expressions, voices
 from src.reminders.screens import ReminderScreens, cancel_button
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
+from src.talk.spoken import SpokenLanguages
 from src.talk.turn import AgentService
 from src.talk.turn_state import RESOLUTIONS, IncomingMessage, Teaching, Turn
 from src.talk.zones import city_row, not_mine_button, zone_note
@@ -206,6 +207,7 @@ class CommandService:
         """Build the repositories on the client."""
         self._turns = TurnRepository(self._client)
         self._timeline = TimelineRepository(self._client)
+        self._spoken = SpokenLanguages(self._client)
 
     async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -214,7 +216,9 @@ class CommandService:
             return Reply(say("unknown_command", caller.language))
         if entry.is_for_admins and not caller.is_admin:
             return Reply(say("only_admins", caller.language))
-        return await entry.run(self, caller.with_argument(gate.redact(caller.argument)))
+        heard = await self._spoken.follow(caller.owner, caller.preferences, caller.argument)
+        caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
+        return await entry.run(self, caller)
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""

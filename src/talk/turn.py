@@ -37,7 +37,7 @@ from src.queue.update_repo import NewerUpdates, UpdateOutcome, UpdateRepository
 from src.reading import lexicon, requests, voices, zone_phrases
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, may_be_secret, redact, refers_back, secrets_of
-from src.talk import graph_run, main_graph, teaching
+from src.talk import graph_run, main_graph, spoken, teaching
 from src.talk.questions import QuestionService
 from src.talk.turn_state import (
     NOWHERE,
@@ -310,10 +310,12 @@ class AgentService:
         self._turns = TurnRepository(client)
         self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
+        self._spoken = spoken.SpokenLanguages(client)
         self._intake = Intake(client, memories, settings, metrics)
         self._graph = graph_run.GraphRun(client, graph, settings, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
+            self._spoken.hear,
             self._intake.store,
             self._leave_to_newer,
             self._resume,

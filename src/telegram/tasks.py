@@ -239,7 +239,9 @@ class UpdateTasks:
         if stored.chat_id is None:
             return "failed"
         chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)
-        sentence = say(key, choose_language(chosen.language, stored.sender_language))
+        sentence = say(
+            key, choose_language(chosen.language, chosen.spoken_language, stored.sender_language)
+        )
         try:
             await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
         except errors.ChatUnavailableError:

@@ -183,7 +183,11 @@ async def test_brackets_and_underscores_of_the_user_stay_in_quotes(person: Perso
 
 
 async def test_start_says_that_no_model_is_connected(person: Person) -> None:
-    lines: dict[Language, str] = {"ru": "Привет", "uk": "Що нового?", "en": "Hello"}
+    lines: dict[Language, str] = {
+        "ru": "Привет, как дела сегодня?",
+        "uk": "Привіт, що в тебе нового?",
+        "en": "Hello, how are you today?",
+    }
     for language, line in lines.items():
         start = f"{say('start', language)}\n\n{say('offline_note', language)}\n"
         assert (await output_of(person, line, "/start")).endswith(start)

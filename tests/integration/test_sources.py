@@ -302,7 +302,8 @@ async def test_the_quote_names_the_day_in_the_user_s_own_zone(phone: Phone) -> N
     await phone.write("/help")
     phone.rig.client.execute(
         "INSERT INTO user_settings (owner_id, language, time_zone)"
-        " VALUES (add_owner(%(user)s, 0), 'en', 'Europe/London')",
+        " VALUES (add_owner(%(user)s, 0), 'en', 'Europe/London')"
+        " ON CONFLICT (owner_id) DO UPDATE SET language = 'en', time_zone = 'Europe/London'",
         {"user": USER},
     )
     phone.rig.client.execute("UPDATE messages SET telegram_message_id = NULL")

@@ -29,6 +29,7 @@ from src.texts import (
     ROOMS,
     Language,
     choose_language,
+    clear_language,
     detect_language,
     say,
     sentences,
@@ -254,12 +255,36 @@ def test_the_first_language_that_we_speak_is_chosen(
     ("Як мене звати?", "en", "uk"), ("Їжак", "ru", "uk"), ("де мама", "ru", "uk"),
     ("Дякую!", "ru", "uk"), ("мама", "ru", "ru"), ("мама", "uk", "uk"), ("мама", "en", "ru"),
     ("What is my name?", "ru", "en"), ("Привет, world", "en", "ru"), ("12:30 😀", "uk", "uk"),
-    ("", "ru", "ru"),
+    ("", "ru", "ru"), ("п'ю каву зранку", "ru", "uk"), ("здоров’я", "ru", "uk"),
 ])  # fmt: skip
 def test_a_text_s_language_shows_in_its_letters_and_words(
     text: str, default: Language, expected: Language
 ) -> None:
     assert detect_language(text, default) == expected
+
+
+@for_each(("former", "texts"), [
+    # A sentence that shows its language.
+    ("ru", {
+        "Де лежить мій паспорт?": "uk", "Запам'ятай: ключі в сусідки": "uk",
+        "п'ю каву зранку": "uk",
+        "Where is my passport?": "en", "show my reminders": "en", "I moved to Bristol": "en",
+        "Вечером купил iPhone и чехол": "ru", "Работаю в Google с марта и доволен": "ru",
+    }),
+    ("en", {
+        "Меня зовут Пётр": "ru", "мама купила молоко": "ru", "Мене звати Олена": "uk",
+        "My wife’s name is Оля": None, "https://example.org/это/и/то/что есть тут": None,
+    }),
+    # Short, mixed, in other letters, or the same in both languages: as before.
+    ("ru", {"ok": None, "thanks": None, "Дякую!": None, "мама купила молоко": None, "": None,
+            "napomni mne zavtra v 9": None, "my s zhenoj zhivem na dache": None, "12:30 😀": None,
+            "Ich wohne jetzt bei Oma": None, "deadline для Project Atlas is Friday": None}),
+    ("uk", {"мама купила молоко": None, "завтра о девятой": None, "ok ok ok": None}),
+])  # fmt: skip
+def test_a_sentence_shows_the_language_of_its_writer_and_a_short_word_does_not(
+    former: Language, texts: dict[str, Language | None]
+) -> None:
+    assert {text: clear_language(text, former) for text in texts} == texts
 
 
 def test_latin_letters_may_be_those_of_a_language_that_is_not_read_yet() -> None:
