@@ -324,7 +324,7 @@ class AgentService:
             unless_answered(self._switch_memory),
             unless_answered(self._confirm_erasure),
             unless_answered(self._choose_fact),
-            unless_answered(self._refuse_over_ceiling),
+            self._refuse_over_ceiling,
             unless_answered(self._ask_model),
             self._check_sources,
             self._save,
@@ -514,7 +514,10 @@ class AgentService:
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
 
-    async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
+    async def _refuse_over_ceiling(self, turn: Turn) -> UpdateOutcome | None:
+        """Refuse once to answer over a limit; until it ends, messages are only stored."""
+        if turn.result is not None or turn.answer is not None:
+            return None
         incoming = turn.incoming
         reached = await self._ceilings.find_reached(
             incoming.sender_id,
@@ -524,13 +527,17 @@ class AgentService:
         )
         if reached is None:
             return None
+        is_first = await self._ceilings.mark_told(incoming.sender_id, reached.until)
+        if turn.is_new and not is_first:
+            return "refused silently"
         until = local_time(reached.until, incoming.time_zone)
         key = "limit_user" if reached.is_of_user else "limit_bot"
         time = f"{until:%H:%M}"
         if reached.ceiling == "messages_per_minute_per_user":
             key, time = "limit_minute", f"{until:%H:%M:%S}"
         text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
-        return TurnResult(text, ended="over ceiling")
+        turn.result = TurnResult(text, ended="over ceiling")
+        return None
 
     async def _check_sources(self, turn: Turn) -> None:
         """Verify the references, and number them as the answer mentions them."""
