@@ -137,7 +137,10 @@ class Console:
         caller, _ = await self._load_caller()
         greeting = say("console_hello", caller.language)
         if not self._commands.has_model:
-            greeting = f"{greeting}\n{say('offline_note', caller.language)}"
+            note = (
+                f"{say('offline_note', caller.language)} {say('console_model', caller.language)}"
+            )
+            greeting = f"{greeting}\n{note}"
         self._write(f"{GREY}{greeting}{RESET}\n\n")
         try:
             with restored_terminal(self._streams.source.fileno()):
@@ -190,9 +193,11 @@ class Console:
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
-        for file in reply.files:
-            await asyncio.to_thread(_save_file, file, self._folder)
         text = reply.text
+        if reply.files:
+            paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
+            where = say("console_files", self._language, paths="\n".join(map(str, paths)))
+            text = f"{text}\n{where}"
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
             if lacks_zone:  # the reply names the zone
@@ -312,10 +317,12 @@ class _ConsoleView(turn_state.AnswerView):
         return 1
 
 
-def _save_file(file: ReplyFile, folder: Path) -> None:
-    with file.content, (folder / file.name).open("wb") as target:
+def _save_file(file: ReplyFile, folder: Path) -> Path:
+    path = (folder / file.name).absolute()
+    with file.content, path.open("wb") as target:
         file.content.seek(0)
         shutil.copyfileobj(file.content, target)
+    return path
 
 
 def _standard_streams() -> ConsoleStreams:

@@ -223,7 +223,10 @@ class ExportService(ExportRepository):
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in facts.MEMORY_TYPES:
             current = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
-            lines = (f"- {_one_line(fact['text'])} ({fact['saved_at'][:10]})" for fact in current)
+            lines = (
+                f"- {_one_line(fact['text'])} ({_to_local(fact['saved_at'], zone):%Y-%m-%d})"
+                for fact in current
+            )
             _write_section(target, say(f"kind_{kind}", language), lines)
         reminders = (
             f"- {_one_line(one['text'])} ({_to_local(one['due_at'], zone):%Y-%m-%d %H:%M})"

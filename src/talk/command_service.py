@@ -33,6 +33,7 @@ from src.texts.reply import Action, Button, Reply, Rows, in_rows
 
 MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
 MAX_FOUND = 8  # hits of /search
+MAX_NEAREST = 3  # messages offered when nothing was found
 MAX_SNIPPET = 300  # characters of a hit
 NEWEST = 60  # newest messages that are searched for notes
 MAX_NOTE = 160  # characters of a note in a list
@@ -80,7 +81,7 @@ def tools_page(states: Sequence[ServerState], language: Language) -> str:
     """
     own = say("tools_own", language)
     if not states:
-        return f"{own}\n\n{say('tools_none', language)}"
+        return own
     parts, left = [own, say("tools_servers", language)], MAX_PAGE
     for number, state in enumerate(states):
         part = _server_part(state, language)
@@ -454,9 +455,14 @@ class CommandService:
         return Reply(say("wipe_ask", language, count=facts), buttons, is_screen=True)
 
     async def stop(self, caller: Caller) -> Reply:
-        """Reply whether an answer was stopped; the stopping is done when the command arrives."""
-        stopped = await self._client.run(self._turns.was_newest_stopped, caller.owner)
-        return Reply(say("stop_done" if stopped else "stop_nothing", caller.language))
+        """Reply whether an answer was stopped; the stopping is done when the command arrives.
+
+        The reply is empty if the answer itself shows that it was stopped.
+        """
+        stop = await self._client.run(self._turns.find_stop, caller.owner)
+        if stop == "shown":  # the answer ends with a word about it
+            return Reply("")
+        return Reply(say("stop_nothing" if stop is None else "stop_done", caller.language))
 
     async def forget(self, caller: Caller) -> Reply:
         """Forget what is surely meant (``/forget the cat``), else ask which of several."""
@@ -501,10 +507,12 @@ class CommandService:
         language = caller.language
         if not caller.argument:
             return Reply(say("search_usage", language))
-        hits = await self.find(caller, limit=MAX_FOUND)
-        if not hits:
+        hits, nearest = await self.find(caller, limit=MAX_FOUND)
+        if not (hits or nearest):
             return Reply(say("search_nothing", language))
         lines = [say("search_found", language, count=len(hits))]
+        if not hits:
+            hits, lines = nearest[:MAX_NEAREST], [say("search_nearest", language)]
         lines += [_hit_line(n, hit, caller) for n, hit in enumerate(hits, start=1)]
         buttons = [
             Button(f"{n} · {caller.day(hit.said_at)}", Action("source", (number,)))
@@ -513,8 +521,12 @@ class CommandService:
         ]
         return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
 
-    async def find(self, caller: Caller, *, limit: int) -> list[Hit]:
-        """Search what was said for the argument, best first; each message once."""
+    async def find(self, caller: Caller, *, limit: int) -> tuple[list[Hit], list[Hit]]:
+        """Search what was said for the argument, best first; each message once.
+
+        Returns:
+            What has a word of it, or is a fact found by its words; the rest, near in meaning.
+        """
         now = local_time(caller.moment, caller.time_zone)
         hits = await self._memories.retriever.search(
             retriever.Query(
@@ -523,11 +535,12 @@ class CommandService:
                 threshold=memories.SUGGEST_FROM,
             )
         )  # fmt: skip
-        on_topic = [hit for hit in hits if _is_on_topic(hit, caller.argument)]
-        by_uid: dict[str, Hit] = {}  # a fact and the message that told it share a uid
-        for hit in on_topic or hits:  # hits by meaning only if no word matches
-            by_uid.setdefault(hit.uid, hit)
-        return list(by_uid.values())
+        matching: dict[str, Hit] = {}  # a fact and the message that told it share a uid
+        nearest: dict[str, Hit] = {}
+        for hit in hits:
+            found = matching if _is_on_topic(hit, caller.argument) else nearest
+            found.setdefault(hit.uid, hit)
+        return list(matching.values()), list(nearest.values())
 
     async def summary(self, caller: Caller) -> Reply:
         """Reply with a summary of this conversation, the newest messages included."""

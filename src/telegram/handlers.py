@@ -95,7 +95,8 @@ class Handlers:
         reply = await self._core.commands.run(command.name, caller)
         if kind == "new":  # a job extracts facts from the deleted messages
             await self._run(JobRepository(self._core.client).defer_indexing)
-        await self._reply(context.stored, caller, reply)
+        if reply.text:
+            await self._reply(context.stored, caller, reply)
         return "asked for zone" if reply.asks_zone else "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:

@@ -188,7 +188,7 @@ class Api:
         The query is in the body, because addresses end up in logs.
         """
         words = call.text("text", MAX_QUERY)
-        hits = await self._core.commands.find(call.caller.with_argument(words), limit=HITS)
+        hits, _ = await self._core.commands.find(call.caller.with_argument(words), limit=HITS)
         nothing = say("search_nothing", call.language)
         return {"hits": [views.hit_view(hit, call.caller) for hit in hits], "nothing": nothing}
 

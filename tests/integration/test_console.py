@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,8 +311,12 @@ async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) ->
     assert say("console_zone", "ru") not in again
 
 
-async def test_the_page_of_tools_says_where_servers_are_named(person: Person) -> None:
-    assert "MCP_SERVERS" in await output_of(person, "/tools")
+async def test_the_files_of_an_export_are_where_it_says(person: Person, tmp_path: Path) -> None:
+    written = io.StringIO()
+    streams = ConsoleStreams(io.StringIO("/export"), written)
+    await Console(person.core, person.user, streams=streams, folder=tmp_path).run()
+    paths = [Path(line) for line in written.getvalue().splitlines() if line.startswith("/")]
+    assert len(paths) == 2 and all(path.is_file() and path.is_absolute() for path in paths)
 
 
 @pytest.mark.own_database

@@ -322,6 +322,20 @@ async def test_a_search_shows_where_it_was_said_and_leads_there(phone: Phone) ->
     assert (phone.last.text, phone.last.reply_to) == (say("source_here", "ru"), said)
 
 
+async def test_a_search_without_a_match_offers_few_and_says_that_they_are_only_near(
+    phone: Phone,
+) -> None:
+    for text in ("Запасные ключи лежат у соседки", "Погода отличная", "Кошка спит на шкафу",
+                 "Купил новый автомобиль", "Вечером иду в кино", "Брат живёт в Вене"):  # fmt: skip
+        await phone.write(text)
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
+    for words in ("машина", "квантовая хромодинамика"):
+        await phone.write(f"/search {words}")
+        lines = phone.last.text.split("\n\n")
+        assert lines[0] in (say("search_nearest", "ru"), say("search_nothing", "ru"))
+        assert len(lines) <= 5, "three, and the hint"
+
+
 @pytest.mark.parametrize(("text", "key"), [
     ("/search", "search_usage"), ("/search квантовая хромодинамика", "search_nothing"),
 ])  # fmt: skip

@@ -208,6 +208,12 @@ def test_each_language_is_written_in_its_own_letters() -> None:
         assert not re.search("[а-яё]", say(key, "en"), re.IGNORECASE), key
 
 
+def test_users_read_of_no_variable_and_no_file_of_the_operator_s() -> None:
+    of_operators = re.compile(r"[A-Z]{3,}_[A-Z]+|\.env\b|\bdocs/")
+    named = {key for key in keys("en") for one in LANGUAGES if of_operators.search(say(key, one))}
+    assert named == {"console_model"}
+
+
 def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
     for name in COMMANDS:
         assert all(1 <= len(say(f"command_{name}", language)) <= 256 for language in LANGUAGES)
