@@ -13,7 +13,7 @@ import termios
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -30,6 +30,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, turn_state, zones
+from src.talk.commands import Command, parse_command
 from src.texts import FALLBACK, Language, say
 from src.texts.reply import ReplyFile
 
@@ -119,7 +120,7 @@ class Console:
             folder: Where the files of an answer are written.
         """
         self._core = core
-        self._commands = core.commands
+        self._commands = replace(core.commands, is_console=True)
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
         self._time_zone = core.settings.timezone
@@ -136,7 +137,7 @@ class Console:
             return
         caller, _ = await self._load_caller()
         greeting = say("console_hello", caller.language)
-        if not self._commands.has_model:
+        if not self._commands.features.has_model:
             note = (
                 f"{say('offline_note', caller.language)} {say('console_model', caller.language)}"
             )
@@ -176,14 +177,14 @@ class Console:
         return line.removesuffix("\n") if line else None
 
     async def _answer(self, text: str) -> None:
-        command = command_service.parse_command(text)
+        command = parse_command(text)
         try:
             await (self._run_turn(text) if command is None else self._run_command(command))
         except AppError as error:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
 
-    async def _run_command(self, command: command_service.Command) -> None:
+    async def _run_command(self, command: Command) -> None:
         entry = command_service.COMMANDS.get(command.name)
         if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, turn_state.Teaching())

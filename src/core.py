@@ -47,6 +47,7 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
+from src.talk.commands import Features
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.zones import ZoneService
@@ -282,7 +283,7 @@ class Core:
             ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
             questions=self.questions,
-            has_model=settings.chat_model_name != OFFLINE_MODEL,
+            features=Features.of(settings),
             servers=self.servers,
         )
 

@@ -1,6 +1,5 @@
 """Commands and buttons: their tables, and the replies that need no screen of their own."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,12 +13,14 @@ from src.memory.compaction import CompactionService
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
 from src.offline.replies import OVERVIEW_LINES, is_note
-from src.outside.servers import McpServers, ServerState
+from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.privacy.export import ExportService
-from src.queue import job_repo, update_repo
+from src.queue import job_repo
 from src.reading import gate, lexicon, sentences, time_expressions, voices
 from src.reminders.screens import ReminderScreens, cancel_button
+from src.talk.commands import CommandEntry, Features, Place
+from src.talk.pages import help_page, tools_page
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
 from src.talk.spoken import SpokenLanguages
@@ -69,87 +70,9 @@ def _number(buttons: list[Button]) -> list[Button]:
     return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
 
 
-MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
-MAX_LINES = 12  # tools listed of one server
-
-
-def tools_page(states: Sequence[ServerState], language: Language) -> str:
-    """Return the page of /tools: our own tools, then each server with its tool names.
-
-    Descriptions are left out: they are words of others, meant for a model. So are odd names,
-    which are only counted.
-    """
-    own = say("tools_own", language)
-    if not states:
-        return own
-    parts, left = [own, say("tools_servers", language)], MAX_PAGE
-    for number, state in enumerate(states):
-        part = _server_part(state, language)
-        left -= len(part)
-        if left < 0:
-            parts.append(say("tools_more", language, count=len(states) - number))
-            break
-        parts.append(part)
-    return "\n\n".join(parts)
-
-
-def _server_part(state: ServerState, language: Language) -> str:
-    if not state.is_ready:
-        key = "tools_away" if state.cause else "tools_connecting"
-        return f"• {state.name}: {say(key, language)}"
-    lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
-    names = list(filter(None, state.tools))[:MAX_LINES]
-    lines += [f"   {name}" for name in names]
-    if rest := len(state.tools) - len(names):
-        lines.append(f"   {say('tools_more', language, count=rest)}")
-    return "\n".join(lines)
-
-
 def _format_number(number: int) -> str:
     """Format with narrow spaces between thousands, as all three languages read them."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Command:
-    """Parsed ``/name@addressee argument``; the name is in lower case."""
-
-    name: str
-    addressee: str | None = None
-    argument: str = ""
-
-    def is_for(self, username: str) -> bool:
-        """Return True if it is addressed to the bot of this user name, or to none."""
-        return self.addressee is None or self.addressee.lower() == username.lower()
-
-
-@dataclass(frozen=True)
-class CommandEntry:
-    """Entry of the command table: all that the rest of the program knows of a command.
-
-    Its texts are ``command_<name>`` (Telegram's menu), ``help_<name>`` (/help) and its replies.
-
-    Attributes:
-        name: Its name without the slash.
-        run: Runs it and returns the reply.
-        kind: Kind of its updates. ``new`` and ``stop`` end the answer being written; the text
-            after ``teach`` is a message, remembered as written.
-        is_at_once: True if it changes nothing, so that its reply may come during an answer.
-        is_in_help: True if /help lists it.
-        is_for_admins: True if in a group only its admins may use it.
-        is_for_groups: True if the menu of groups lists it.
-    """
-
-    name: str
-    run: Callable[["CommandService", Caller], Awaitable[Reply]]
-    kind: update_repo.UpdateKind = "command"
-    is_at_once: bool = False
-    is_in_help: bool = True
-    is_for_admins: bool = False
-    is_for_groups: bool = True
 
 
 def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> str:
@@ -169,26 +92,13 @@ def _is_public_note(message: TimelineMessage, facts: str) -> bool:
     return is_public and is_note(message.text)
 
 
-def parse_command(text: str) -> Command | None:
-    """Return the command at the beginning of a text, or None."""
-    match = PATTERN.match(text)
-    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
-
-
-def help_page(language: Language) -> str:
-    """Return the page of /help: every listed command, /help last."""
-    names = [entry.name for entry in COMMANDS.values() if entry.is_in_help]
-    names.sort(key=lambda name: name == "help")
-    lines = [f"/{name} — {say(f'help_{name}', language)}" for name in names]
-    return say("help", language, commands="\n".join(lines))
-
-
 @dataclass(eq=False, repr=False)
 class CommandService:
     """Users' commands and the actions of their buttons.
 
     Attributes:
-        has_model: True if there is a language model; without one /start says so.
+        features: Parts of the bot that may be missing: nothing is offered that is.
+        is_console: True if the users are not in Telegram.
     """
 
     _agent: AgentService
@@ -201,14 +111,21 @@ class CommandService:
     ceilings: budget.DailyCeilings
     reminders: ReminderScreens
     questions: QuestionService
-    has_model: bool
+    features: Features
     servers: McpServers
+    is_console: bool = False
 
     def __post_init__(self) -> None:
         """Build the repositories on the client."""
         self._turns = TurnRepository(self._client)
         self._timeline = TimelineRepository(self._client)
         self._spoken = SpokenLanguages(self._client)
+
+    def place(self, caller: Caller) -> Place:
+        """Return where a caller writes."""
+        if self.is_console:
+            return "console"
+        return "group" if caller.owner.is_group else "private"
 
     async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -243,7 +160,7 @@ class CommandService:
         if caller.argument in DEEP_LINKS:
             return await self.run(caller.argument, replace(caller, argument=""))
         start = say("start", caller.language)
-        model = say("start_model" if self.has_model else "offline_note", caller.language)
+        model = say("start_model" if self.features.has_model else "offline_note", caller.language)
         if caller.preferences.has_zone or caller.owner.is_group:
             return Reply(f"{start}\n\n{model}")
         question = say("zone_start", caller.language)
@@ -252,7 +169,7 @@ class CommandService:
     async def memory(self, caller: Caller) -> Reply:
         """Reply with the first page of facts; without a model also with the newest notes."""
         page = await self.screens.page(caller)
-        if self.has_model or caller.owner.is_group:
+        if self.features.has_model or caller.owner.is_group:
             return page
         last = await self._client.run(self._timeline.list_before, caller.owner, limit=NEWEST)
         moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
@@ -285,11 +202,13 @@ class CommandService:
 
     async def say_help(self, caller: Caller) -> Reply:
         """Reply with the page of /help."""
-        return Reply(help_page(caller.language))
+        place = self.place(caller)
+        return Reply(help_page(COMMANDS.values(), self.features, place, caller.language))
 
     async def tools(self, caller: Caller) -> Reply:
         """Reply with the page of /tools."""
-        return Reply(tools_page(self.servers.states(), caller.language))
+        states, place = self.servers.states(), self.place(caller)
+        return Reply(tools_page(states, self.features, place, caller))
 
     async def usage(self, caller: Caller) -> Reply:
         """Reply with today's messages and tokens, the month's tokens, and the limits.
@@ -317,7 +236,9 @@ class CommandService:
         settings = await self._memories.settings()
         days = settings.message_retention_days
         kept = say("privacy_days", caller.language, days=days) if days else ""
-        model = say("privacy_model" if self.has_model else "privacy_offline", caller.language)
+        model = say(
+            "privacy_model" if self.features.has_model else "privacy_offline", caller.language
+        )
         return Reply(say("privacy", caller.language, model=model, kept=kept).strip())
 
     async def say_how_to_remember(self, caller: Caller) -> Reply:
@@ -420,7 +341,7 @@ class CommandService:
         Without a model notes are not facts, so the reply says that they were deleted.
         """
         language = caller.language
-        confirmation = say("new_done" if self.has_model else "new_notes", language)
+        confirmation = say("new_done" if self.features.has_model else "new_notes", language)
         facts = await self._client.run(self._memories.facts.count, caller.owner)
         if not facts:
             return Reply(confirmation)
@@ -640,7 +561,13 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", CommandService.memory),
-        CommandEntry("app", lambda s, caller: s.screens.open_app(caller), is_at_once=True),
+        CommandEntry(
+            "app",
+            lambda s, caller: s.screens.open_app(caller),
+            is_at_once=True,
+            places=("private",),
+            needs=lambda features: features.has_app,
+        ),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
         CommandEntry("forget", CommandService.forget),
         CommandEntry("search", CommandService.search),
@@ -652,11 +579,16 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
         CommandEntry("new", CommandService.new, kind="new", is_for_admins=True),
-        CommandEntry("stop", CommandService.stop, kind="stop"),
+        CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
-        CommandEntry("usage", CommandService.usage, is_at_once=True),
+        CommandEntry(
+            "usage",
+            CommandService.usage,
+            is_at_once=True,
+            needs=lambda features: features.has_model,
+        ),
         CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
-        CommandEntry("delete_me", CommandService.delete_me, is_for_groups=False),
+        CommandEntry("delete_me", CommandService.delete_me, places=("private", "console")),
     )
 }
 

@@ -12,7 +12,8 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
-from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
+from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
+from src.talk.commands import Command, parse_command
 from src.talk.settings import may_name_place
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery

@@ -21,6 +21,7 @@ from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.core import Core
 from src.talk.command_service import COMMANDS
+from src.talk.commands import Features, Place, offered
 from src.talk.turn_state import wait_unless_stopped
 from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
@@ -206,6 +207,12 @@ def _build_limiter(chat_id: int) -> AsyncLimiter:
     return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)
 
 
+# Menus of commands: their scope, the place, and whether its users are admins there.
+MENUS: tuple[tuple[types.BotCommandScopeUnion | None, Place, bool], ...] = (
+    (None, "private", True),
+    (types.BotCommandScopeAllGroupChats(), "group", False),
+    (types.BotCommandScopeAllChatAdministrators(), "group", True),
+)
 STARTUP_TIMEOUT = 15  # seconds for each request at start
 MENU_LABEL = "Pomni"  # Telegram has one label for all users, so it is not translated
 
@@ -262,15 +269,16 @@ async def configure_telegram(bot: Bot, settings: Settings) -> None:
         )
     else:
         await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
+    features = Features.of(settings)
     for language in LANGUAGES:
         code = None if language == "en" else language  # English is the default
-        for scope in (None, types.BotCommandScopeAllGroupChats()):
+        for scope, place, is_admin in MENUS:
+            entries = offered(COMMANDS.values(), features, place, is_admin=is_admin)
             menu = [
                 types.BotCommand(
                     command=entry.name, description=say(f"command_{entry.name}", language)
                 )
-                for entry in COMMANDS.values()
-                if scope is None or entry.is_for_groups
+                for entry in entries
             ]
             await bot.set_my_commands(
                 menu, scope=scope, language_code=code, request_timeout=STARTUP_TIMEOUT

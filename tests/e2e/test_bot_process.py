@@ -7,10 +7,12 @@ import itertools
 
 import pytest
 
-from src.talk.command_service import COMMANDS, help_page
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Place, offered
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
+from tests.help_pages import WITH_MODEL, help_of
 from tests.integration.person import records
 
 _people = itertools.count(2**41 + 1)
@@ -82,7 +84,7 @@ async def test_commands_answer_in_the_person_s_language(
 ) -> None:
     telegram, other = shared_world.telegram, next(_people)
     start = "\n\n".join(say(key, language) for key in ("start", "start_model", "zone_start"))
-    expected = {"/start": start, "/help": help_page(language)}
+    expected = {"/start": start, "/help": help_of(language)}
     expected |= {"/mode": say("mode_is_assistant", language)}
     expected |= {"/undo": say("undo_nothing", language), "/new": say("new_done", language)}
     expected |= {"/stop": say("stop_nothing", language)}
@@ -99,11 +101,14 @@ async def test_commands_answer_in_the_person_s_language(
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
     telegram = shared_world.telegram
     languages: dict[str, Language] = {"" if one == "en" else one: one for one in LANGUAGES}
-    scopes = ("default", "all_group_chats")
+    scopes = ("default", "all_group_chats", "all_chat_administrators")
     await telegram.wait_for(lambda: len(telegram.commands) == len(scopes) * len(languages))
     assert set(telegram.commands) == {(scope, code) for scope in scopes for code in languages}
     for (scope, code), menu in telegram.commands.items():
-        names = [e.name for e in COMMANDS.values() if e.is_for_groups or scope == "default"]
+        place: Place = "private" if scope == "default" else "group"
+        is_admin = scope != "all_group_chats"
+        entries = offered(COMMANDS.values(), WITH_MODEL, place, is_admin=is_admin)
+        names = [entry.name for entry in entries]
         assert [entry["command"] for entry in menu] == names
         described = [say(f"command_{name}", languages[code]) for name in names]
         assert [entry["description"] for entry in menu] == described

@@ -9,10 +9,12 @@ import pytest
 from src.base.errors import ConversationGoneError, ModelError, ModelUnavailableError
 from src.base.owners import Mode, Owner
 from src.history.conversation_repo import TelegramOrigin
-from src.talk.command_service import COMMANDS, Command, help_page, parse_command
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Command, parse_command
 from src.talk.turn_state import TurnControl, TurnStoppedError
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
+from tests.help_pages import help_of
 from tests.integration.person import USER, Rig, Watcher
 from tests.integration.turns import answer_turn
 
@@ -179,7 +181,7 @@ async def test_commands_answer_in_the_user_s_language(
     reply = await rig.command(command, USER, language=language)
     assert reply.startswith(say(key, language))
     page = await rig.command("help", USER, language=language)
-    assert page == help_page(language)
+    assert page == help_of(language)
     assert rig.model.request_count == 0
 
 

@@ -16,9 +16,9 @@ from babel.dates import format_date, format_datetime
 
 from src.base.errors import StorageRejectedError
 from src.console import Console, ConsoleStreams
-from src.talk.command_service import help_page
 from src.texts import Language, say
 from tests.conftest import execute
+from tests.help_pages import OFFLINE, help_of
 from tests.integration.person import Person, Rig
 
 pytestmark = pytest.mark.core(llm_model="offline")
@@ -88,7 +88,7 @@ async def test_json_replies_have_exactly_the_documented_keys(person: Person) -> 
     said_at = datetime.fromisoformat(source["said_at"])
     assert said_at.utcoffset() == timedelta(hours=3)
     assert timedelta(0) <= datetime.now(UTC) - said_at < timedelta(minutes=2)
-    assert helped == {**plain, "reply": help_page("ru")}
+    assert helped == {**plain, "reply": help_of("ru", "console", OFFLINE)}
 
 
 async def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(
@@ -324,4 +324,4 @@ async def test_a_command_that_fails_is_told_and_ends_nothing(rig: Rig) -> None:
     execute(rig.client.dsn, "ALTER TABLE model_usage RENAME TO lost")
     failed, fine = await records_of(Person(rig), "/usage", "/help")
     assert failed["reply"] == say(StorageRejectedError.text_key, "ru")
-    assert fine["reply"] == help_page("ru")
+    assert fine["reply"] == help_of("ru", "console", OFFLINE)

@@ -21,7 +21,8 @@ from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
-from src.talk.command_service import COMMANDS, help_page
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Place, offered
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
@@ -36,6 +37,7 @@ from src.texts import (
 )
 from src.web.app_api import page_names
 from tests.cases import for_each
+from tests.help_pages import EVERYTHING, OFFLINE, help_of
 from tests.languages import WRITTEN
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -53,8 +55,7 @@ REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
-    "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
-    "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
+    "f'help_{entry.name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
     "f'mode_is_{current.mode}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
@@ -89,9 +90,10 @@ KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
     "teaching.py": {"private_kept", "private_kept_group"},
     "command_service.py": {
-        "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
+        "erase_kept", "erase_late", "erase_done",
         "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
+    "pages.py": {"tools_away", "tools_connecting"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
@@ -223,8 +225,31 @@ def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
 def test_start_and_help_name_the_commands(language: Language) -> None:
     for command in ("/new", "/memory", "/privacy", "/delete_me"):
         assert command in say("start", language)
-    for name in set(COMMANDS) - {"start"}:
-        assert f"/{name} — " in help_page(language), name
+    for place, missing in PLACES.items():
+        page = help_of(language, place, EVERYTHING)
+        named = set(re.findall(r"^/(\w+) — ", page, re.MULTILINE))
+        assert named == set(COMMANDS) - {"start", *missing}
+
+
+# The commands that do not work in a place.
+PLACES: dict[Place, set[str]] = {
+    "private": set(), "group": {"app", "delete_me"}, "console": {"app", "stop"},
+}  # fmt: skip
+
+
+@for_each("language", LANGUAGES)
+def test_nothing_is_offered_that_is_switched_off(language: Language) -> None:
+    full, bare = (help_of(language, "private", one) for one in (EVERYTHING, OFFLINE))
+    for word in (say("reads_voices", language), say("reads_photos", language), "/app", "/usage"):
+        assert word in full and word not in bare, word
+    assert say("reads_files", language) in bare and say("help_notes", language) in bare
+    console = help_of(language, "console", OFFLINE)
+    assert say("help_edit", language) not in console
+    assert say("help_reads", language, kinds=say("reads_files", language)) not in console
+    listed = offered(COMMANDS.values(), EVERYTHING, "group", is_admin=False)
+    assert not any(entry.is_for_admins for entry in listed)
+    assert say("help_admins", language) in help_of(language, "group")
+    assert say("help_admins", language) not in help_of(language)
 
 
 def test_an_unknown_sentence_is_an_error() -> None:
