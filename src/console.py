@@ -199,6 +199,8 @@ class Console:
             paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
             where = say("console_files", self._language, paths="\n".join(map(str, paths)))
             text = f"{text}\n{where}"
+        if command.name == "delete_me":
+            text = say("console_delete", self._language)
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
             if lacks_zone:  # the reply names the zone

@@ -461,7 +461,8 @@ class CommandService:
         for hit in hits:
             found = matching if _is_on_topic(hit, caller.argument) else nearest
             found.setdefault(hit.uid, hit)
-        return list(matching.values()), list(nearest.values())
+        own = [hit.words for hit in hits if hit.speaker != "assistant"]
+        return _without_echoes(matching, own), _without_echoes(nearest, own)
 
     async def summary(self, caller: Caller) -> Reply:
         """Reply with a summary of this conversation, the newest messages included."""
@@ -542,6 +543,15 @@ def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
     head = f"{caller.day(hit.said_at)}{author}"
     text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)
     return f"{number}. {head}: {say('quoted', caller.language, text=shortened(text, MAX_SNIPPET))}"
+
+
+def _without_echoes(found: Mapping[str, Hit], own: Sequence[str]) -> list[Hit]:
+    """Leave out answers of the bot that only repeat what was found of the user's own words."""
+    return [
+        hit
+        for hit in found.values()
+        if hit.speaker != "assistant" or not any(words in hit.words for words in own)
+    ]
 
 
 def _is_on_topic(hit: Hit, query: str) -> bool:

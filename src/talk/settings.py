@@ -219,7 +219,8 @@ class SettingsScreens:
         ]
         title = say("settings_title", choose_language(stored.language, caller.language))
         text = "\n".join([title, "", *(choice.line for choice in choices)])
-        return Reply(text, in_rows(buttons, 1), is_screen=True)
+        hint = say("settings_hint", choose_language(stored.language, caller.language))
+        return Reply(text, in_rows(buttons, 1), hint, is_screen=True)
 
 
 def _build_choices(stored: UserSettings, caller: Caller) -> list[Choice]:

@@ -311,6 +311,19 @@ async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) ->
     assert say("console_zone", "ru") not in again
 
 
+@pytest.mark.parametrize(("language", "order", "yes"), [
+    ("ru", "забудь всё обо мне", "да"), ("uk", "забудь усе про мене", "так"),
+    ("en", "forget everything about me", "yes"),
+])  # fmt: skip
+async def test_without_buttons_everything_is_erased_in_the_words_that_it_names(
+    person: Person, language: Language, order: str, yes: str
+) -> None:
+    person.core.user_settings.change(person.user, language=language)
+    asked = await replies_to(person, "/delete_me", order, yes)
+    assert asked[0] == say("console_delete", language) and order in asked[0]
+    assert asked[-1] == say("erase_done", language)
+
+
 async def test_the_files_of_an_export_are_where_it_says(person: Person, tmp_path: Path) -> None:
     written = io.StringIO()
     streams = ConsoleStreams(io.StringIO("/export"), written)

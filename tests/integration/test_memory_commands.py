@@ -322,6 +322,15 @@ async def test_a_search_shows_where_it_was_said_and_leads_there(phone: Phone) ->
     assert (phone.last.text, phone.last.reply_to) == (say("source_here", "ru"), said)
 
 
+async def test_a_search_leaves_out_what_only_repeats_the_user(phone: Phone) -> None:
+    phone.rig.model.queue("Записал: Запасные ключи лежат у соседки. Ещё что-то?")
+    await phone.write("Запасные ключи лежат у соседки")
+    await phone.write("Погода сегодня отличная")
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
+    await phone.write("/search ключи")
+    assert "Записал" not in phone.last.text and "соседки" in phone.last.text
+
+
 async def test_a_search_without_a_match_offers_few_and_says_that_they_are_only_near(
     phone: Phone,
 ) -> None:
