@@ -87,6 +87,13 @@ def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -
     return say("undo_done", language, text=undone.text, restored=restored)
 
 
+def _pressed_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> Reply:
+    """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
+    if undone is None:
+        return Reply.closing_note(say("tap_undone", language))
+    return Reply(format_undo(undone, language))
+
+
 def _is_public_note(message: TimelineMessage, facts: str) -> bool:
     is_public = message.role == "user" and not message.is_private and message.text not in facts
     return is_public and is_note(message.text)
@@ -145,12 +152,6 @@ class CommandService:
         if action.name in ADMIN_ACTIONS and not caller.is_admin:
             return Reply.note(say("only_admins", caller.language))
         return await handler(self, caller, action)
-
-    async def press_undo(self, caller: Caller, undone: Awaitable[Reply]) -> Reply:
-        """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
-        reply = await undone
-        is_over = reply.text == say("undo_nothing", caller.language)
-        return Reply.closing_note(say("tap_undone", caller.language)) if is_over else reply
 
     async def start(self, caller: Caller) -> Reply:
         """Reply to /start, which also says whether a language model is connected.
@@ -286,15 +287,20 @@ class CommandService:
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
-    async def undo(self, caller: Caller, memory_id: int | None = None) -> Reply:
-        """Undo the last replacement or forgetting, or the storing of one fact."""
-        undone = await self._memories.undo(caller.owner, memory_id, asker=caller.member)
+    async def undo(self, caller: Caller) -> Reply:
+        """Undo the last replacement or forgetting."""
+        undone = await self._memories.undo(caller.owner, None, asker=caller.member)
         return Reply(format_undo(undone, caller.language))
 
+    async def press_undo(self, caller: Caller, memory_id: int) -> Reply:
+        """Undo the storing of one fact, by its button."""
+        undone = await self._memories.undo(caller.owner, memory_id, asker=caller.member)
+        return _pressed_undo(undone, caller.language)
+
     async def recall(self, caller: Caller, number: int) -> Reply:
-        """Undo the forgetting with this number, while that is possible."""
+        """Undo the forgetting with this number, by its button, while that is possible."""
         undone = await self._memories.undo_forgetting(caller.owner, number, asker=caller.member)
-        return Reply(format_undo(undone, caller.language))
+        return _pressed_undo(undone, caller.language)
 
     async def settle(self, caller: Caller, answer_id: int, choice: int) -> Reply:
         """Decide which of two facts is right, and show the outcome below the question.
@@ -620,8 +626,8 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.drop(who, a.number(0), a.number(1)),
     "see": lambda s, who, _: s.see(who),
-    "undo": lambda s, who, a: s.press_undo(who, s.undo(who, a.number(0))),
-    "recall": lambda s, who, a: s.press_undo(who, s.recall(who, a.number(0))),
+    "undo": lambda s, who, a: s.press_undo(who, a.number(0)),
+    "recall": lambda s, who, a: s.recall(who, a.number(0)),
     "settle": lambda s, who, a: s.settle(who, a.number(0), a.number(1, 2)),
     "erase": lambda s, who, a: s.erase(who, agreed=a.number(0) == 1),
     "delete": lambda s, who, a: s.confirm_deletion(who, a.number(0), a.number(1)),
