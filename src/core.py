@@ -48,6 +48,11 @@ from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
 from src.talk.commands import Features
+from src.talk.erase_screens import EraseScreens
+from src.talk.forget_screens import ForgetScreens
+from src.talk.pages import Pages
+from src.talk.question_screens import QuestionScreens
+from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.zones import ZoneService
@@ -272,19 +277,22 @@ class Core:
 
     def _build_commands(self) -> command_service.CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings
+        features = Features.of(settings)
+        facts, has_model = MemoryScreens(memories, client, settings.app_url), features.has_model
         return command_service.CommandService(
             self.agent,
             memories,
             client,
-            screens=MemoryScreens(memories, client, settings.app_url),
+            screens=facts,
+            search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
+            forgetting=ForgetScreens(memories, client),
+            erasing=EraseScreens(self.agent, memories, client, facts, has_model),
+            questions=QuestionScreens(self.questions, memories, client),
+            pages=Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),
-            compaction=self.memory.compaction,
-            exports=self.exports,
-            ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
-            questions=self.questions,
-            features=Features.of(settings),
-            servers=self.servers,
+            exports=self.exports,
+            features=features,
         )
 
 

@@ -48,7 +48,7 @@ class ReminderScreens:
         """Return a page of the pending reminders, the next one first.
 
         Args:
-            called: The caller.
+            caller: The caller.
             number: Page number from 1; limited to the last page.
             note: Text about the last action, shown above.
         """
@@ -90,7 +90,7 @@ class ReminderScreens:
         """Snooze a reminder, also a past one; of several taps the last one counts.
 
         Args:
-            called: The caller.
+            caller: The caller.
             number: Id of the reminder.
             choice: Key of SNOOZES.
             due: Time for which it was delivered, in seconds since 1970; "tomorrow" keeps its

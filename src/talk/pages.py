@@ -1,11 +1,15 @@
-"""Pages that tell of the bot: /help, /tools."""
+"""Pages that tell of the bot: /start, /help, /tools, /usage, /privacy."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from src.base.owners import Caller
-from src.outside.servers import ServerState
+from src.memory import budget, memories
+from src.outside.servers import McpServers, ServerState
 from src.talk.commands import CommandEntry, Features, Place, offered
+from src.talk.zones import city_row
 from src.texts import Language, say
+from src.texts.reply import Reply
 
 MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
 MAX_LINES = 12  # tools listed of one server
@@ -91,3 +95,62 @@ def _server_part(state: ServerState, language: Language) -> str:
     if rest := len(state.tools) - len(names):
         lines.append(f"   {say('tools_more', language, count=rest)}")
     return "\n".join(lines)
+
+
+@dataclass(eq=False, repr=False)
+class Pages:
+    """Replies of the commands that tell of the bot."""
+
+    _memories: memories.Memories
+    _ceilings: budget.DailyCeilings
+    _servers: McpServers
+    _features: Features
+
+    def start(self, caller: Caller) -> Reply:
+        """Return the reply of /start, which also says whether a language model is connected."""
+        start = say("start", caller.language)
+        model = say("start_model" if self._features.has_model else "offline_note", caller.language)
+        if caller.preferences.has_zone or caller.owner.is_group:
+            return Reply(f"{start}\n\n{model}")
+        question = say("zone_start", caller.language)
+        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
+
+    def tools(self, caller: Caller, place: Place) -> Reply:
+        """Return the page of /tools."""
+        return Reply(tools_page(self._servers.states(), self._features, place, caller))
+
+    async def usage(self, caller: Caller) -> Reply:
+        """Reply with today's messages and tokens, the month's tokens, and the limits.
+
+        In a group these are the group's tokens and the member's own messages.
+        """
+        settings, language = await self._memories.settings(), caller.language
+        owner = caller.owner.telegram_user_id
+        spent = await self._ceilings.sum_spent(caller.member or owner, owner)
+        lines = [say("usage_title", language)]
+        if limit := settings.daily_messages_per_user:
+            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
+        lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
+        lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
+        if tokens := settings.daily_tokens_per_user:
+            lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
+        if rate := settings.messages_per_minute_per_user:
+            lines.append(say("usage_minute", language, limit=rate))
+        if not (limit or tokens or rate):
+            lines.append(say("usage_unlimited", language))
+        return Reply("\n".join(lines))
+
+    async def say_privacy(self, caller: Caller) -> Reply:
+        """Reply with what is stored, who sees it, and how it is erased."""
+        settings = await self._memories.settings()
+        days = settings.message_retention_days
+        kept = say("privacy_days", caller.language, days=days) if days else ""
+        model = say(
+            "privacy_model" if self._features.has_model else "privacy_offline", caller.language
+        )
+        return Reply(say("privacy", caller.language, model=model, kept=kept).strip())
+
+
+def _format_number(number: int) -> str:
+    """Format with narrow spaces between thousands, as all three languages read them."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -144,6 +144,17 @@ class SettingsScreens:
             return await self.find_zone(caller, caller.argument)
         return self._settings_reply(await self.get(caller.owner), caller)
 
+    async def mode(self, caller: Caller) -> Reply:
+        """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
+        mode, owner = lexicon.values("settings.mode").get(caller.argument.lower()), caller.owner
+        if mode is None:
+            current = await self.get(owner)
+            it_is = say(f"mode_is_{current.mode}", caller.language)
+            unknown = say("mode_unknown", caller.language)
+            return Reply(f"{unknown}\n{it_is}" if caller.argument else it_is)
+        await self.change(owner, mode=mode)
+        return Reply(say(f"mode_set_{mode}", caller.language))
+
     async def choose(self, caller: Caller, index: int) -> Reply:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
         kind = SETTING_KINDS[index] if index < len(SETTING_KINDS) else ""

@@ -117,7 +117,9 @@ class Handlers:
 
         Only dislikes are stored (``updates.classify``).
         """
-        reply = await self._core.commands.offer_to_forget(context.caller, reaction.message_id)
+        reply = await self._core.commands.forgetting.offer_to_forget(
+            context.caller, reaction.message_id
+        )
         if reply is None:
             return "ignored"
         await self._reply(context.stored, context.caller, reply)

@@ -13,7 +13,7 @@ from src.base.errors import DeliveryError, StorageError
 from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
-from src.talk.command_service import MAX_UNDO
+from src.talk.forget_screens import MAX_UNDO
 from src.telegram.delivery import (
     QUICK_RETRIES,
     Address,

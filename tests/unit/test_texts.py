@@ -89,11 +89,11 @@ BUILT = {
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
     "teaching.py": {"private_kept", "private_kept_group"},
-    "command_service.py": {
-        "erase_kept", "erase_late", "erase_done",
-        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
+    "erase_screens.py": {
+        "erase_kept", "erase_late", "erase_done", "delete_ask", "delete_ask_again",
     },
-    "pages.py": {"tools_away", "tools_connecting"},
+    "forget_screens.py": {"undo_button", "undo_saved_button"},
+    "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
