@@ -98,7 +98,7 @@ class Handlers:
             await self._run(JobRepository(self._core.client).defer_indexing)
         if reply.text:
             await self._reply(context.stored, caller, reply)
-        return "asked for zone" if reply.asks_zone else "done"
+        return "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
@@ -108,7 +108,7 @@ class Handlers:
         else:
             reply = await settings.find_zone(caller, message.text or "")
         await self._reply(context.stored, caller, reply)
-        return "asked for zone" if reply.asks_zone else "explained"
+        return "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, context: Context
@@ -150,7 +150,7 @@ class Handlers:
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
             await delivery.remove_button(query)
-        return "asked for zone" if reply.asks_zone else "done"
+        return "done"
 
     async def _show_source(
         self, query: types.CallbackQuery, context: Context, number: int
