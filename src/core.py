@@ -39,6 +39,7 @@ from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_service import SettingsService
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
@@ -53,7 +54,7 @@ from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
 from src.talk.question_screens import QuestionScreens
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens, SettingsService
+from src.talk.settings import SettingsScreens
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.zones import ZoneService
 from src.texts import choose_language

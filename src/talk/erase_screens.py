@@ -1,4 +1,4 @@
-"""What deletes for good: /new, /delete_me, and the buttons that forget every fact."""
+"""Screens that delete for good: /new, /delete_me, and the buttons that forget every fact."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What was said, found again: /search, /summary, and the notes below /memory."""
+"""Search in what was said: /search, /summary, and the notes below /memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
