@@ -188,8 +188,10 @@ class OfflineTurn:
         self._is_private = asks(self.text) or any(map(requests.announces_private, previous))
         # A file without earlier messages decides by its own text.
         context = " ".join(map(_text_of, self._past[-CONTEXT:] or self._latest))
-        known = choose_language(history.language_of(messages))
-        self.language = detect_language(self.text, detect_language(context, known))
+        known = history.language_of(messages)
+        self.language = choose_language(known)
+        if known is None:
+            self.language = detect_language(self.text, detect_language(context))
 
     def calls(self) -> list[Call]:
         """Return the calls to make, in order: the requested ones, or else saving and searching."""

@@ -16,7 +16,7 @@ UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edi
                      "member", "refused", "other"]  # fmt: skip
 # Result of handling an update, as the operator sees it.
 UpdateOutcome = Literal[
-    "done", "explained", "asked for zone", "left to a later message", "stopped", "wiped", "failed",
+    "done", "explained", "left to a later message", "stopped", "wiped", "failed",
     "ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased",
 ]  # fmt: skip
 # Kinds that supersede an unanswered message before them. The kinds in ANSWERED_SEPARATELY get an
@@ -193,7 +193,7 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
         ORDER BY n.id LIMIT 1) AS newer,
-       coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
+       coalesce((SELECT p.asked ->> 'asks' = 'zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
         ORDER BY p.id DESC LIMIT 1), false) AS zone_asked,

@@ -54,7 +54,7 @@ class ReminderScreens:
         """Return a page of the pending reminders, the next one first.
 
         Args:
-            called: The caller.
+            caller: The caller.
             number: Page number from 1; limited to the last page.
             note: Text about the last action, shown above.
         """
@@ -83,10 +83,10 @@ class ReminderScreens:
     async def cancel(self, caller: Caller, number: int, page: int) -> Reply:
         """Cancel a reminder, by a button of a page or of the answer that set it."""
         found = await self._find(caller, number)
-        if isinstance(found, Reply):
-            is_gone = found.text == say("reminder_gone", caller.language)
-            is_page = is_gone and page != IN_ANSWER
-            return await self.page(caller, page, note=found.text) if is_page else found
+        if found is None and page != IN_ANSWER:
+            return await self.page(caller, page, note=say("reminder_gone", caller.language))
+        if found is None or not found.may_be_changed_by(caller.asker):
+            return _refusal(found, caller)
         is_done = await self._run(self._rows.cancel, caller.owner, number)
         text, note = shortened(found.text, MAX_LINE), say("reminder_gone", caller.language)
         if is_done or found.is_cancelled:
@@ -99,15 +99,15 @@ class ReminderScreens:
         """Snooze a reminder, also a past one; of several taps the last one counts.
 
         Args:
-            called: The caller.
+            caller: The caller.
             number: Id of the reminder.
             choice: Key of SNOOZES.
             due: Time for which it was delivered, in seconds since 1970; "tomorrow" keeps its
                 hour.
         """
         found = await self._find(caller, number)
-        if isinstance(found, Reply):
-            return found
+        if found is None or not found.may_be_changed_by(caller.asker):
+            return _refusal(found, caller)
         now = caller.moment.astimezone(UTC)
         due_at = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
         later = SNOOZES.get(choice, SNOOZES[0])(now, due_at, caller.time_zone)
@@ -115,7 +115,7 @@ class ReminderScreens:
             self._rows.snooze, caller.owner, number, later, time_zone=caller.time_zone, now=now
         )
         if snoozed is None:
-            return _gone_reply(caller)
+            return _refusal(None, caller)
         language = caller.language
         time = describe_time(snoozed, caller)
         text = f"⏰ {found.text}\n\n{say('reminder_snoozed', language, time=time)}"
@@ -127,8 +127,8 @@ class ReminderScreens:
     async def finish(self, caller: Caller, number: int) -> Reply:
         """Finish a reminder; a recurring one shows its next time."""
         found = await self._find(caller, number)
-        if isinstance(found, Reply):
-            return found
+        if found is None or not found.may_be_changed_by(caller.asker):
+            return _refusal(found, caller)
         await self._run(self._rows.finish, caller.owner, number)
         text = f"✅ {found.text}"
         if found.repeats is None or not found.is_waiting:
@@ -141,19 +141,14 @@ class ReminderScreens:
     async def stop(self, caller: Caller, number: int) -> Reply:
         """Cancel a recurring reminder; a second tap gives the same reply."""
         found = await self._find(caller, number)
-        if isinstance(found, Reply):
-            return found
+        if found is None or not found.may_be_changed_by(caller.asker):
+            return _refusal(found, caller)
         await self._run(self._rows.cancel, caller.owner, number)
         text = f"⏰ {found.text}\n\n{say('reminder_stopped', caller.language)}"
         return Reply(text, is_screen=True)
 
-    async def _find(self, caller: Caller, number: int) -> Reminder | Reply:
-        found = await self._run(self._rows.find, caller.owner, number)
-        if found is None:
-            return _gone_reply(caller)
-        if not found.may_be_changed_by(caller.asker):
-            return Reply.note(say("reminder_not_yours", caller.language))
-        return found
+    async def _find(self, caller: Caller, number: int) -> Reminder | None:
+        return await self._run(self._rows.find, caller.owner, number)
 
 
 def arrival(due: DueReminder, now: datetime) -> Reply:
@@ -191,8 +186,11 @@ def _planned_time(reminder: Reminder, language: Language, now: datetime) -> str:
     return time
 
 
-def _gone_reply(caller: Caller) -> Reply:
-    return Reply.closing_note(say("reminder_gone", caller.language))
+def _refusal(found: Reminder | None, caller: Caller) -> Reply:
+    """Return why a reminder cannot be changed: it is gone, or another member's."""
+    if found is None:
+        return Reply.closing_note(say("reminder_gone", caller.language))
+    return Reply.note(say("reminder_not_yours", caller.language))
 
 
 def _done_button(number: int, language: Language) -> Button:

@@ -37,7 +37,7 @@ from src.queue.update_repo import NewerUpdates, UpdateOutcome, UpdateRepository
 from src.reading import lexicon, requests, voices, zone_phrases
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, may_be_secret, redact, refers_back, secrets_of
-from src.talk import graph_run, main_graph, teaching
+from src.talk import graph_run, main_graph, spoken, teaching
 from src.talk.questions import QuestionService
 from src.talk.turn_state import (
     NOWHERE,
@@ -310,10 +310,12 @@ class AgentService:
         self._turns = TurnRepository(client)
         self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
+        self._spoken = spoken.SpokenLanguages(client)
         self._intake = Intake(client, memories, settings, metrics)
         self._graph = graph_run.GraphRun(client, graph, settings, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
+            self._spoken.hear,
             self._intake.store,
             self._leave_to_newer,
             self._resume,
@@ -322,7 +324,7 @@ class AgentService:
             unless_answered(self._switch_memory),
             unless_answered(self._confirm_erasure),
             unless_answered(self._choose_fact),
-            unless_answered(self._refuse_over_ceiling),
+            self._refuse_over_ceiling,
             unless_answered(self._ask_model),
             self._check_sources,
             self._save,
@@ -512,7 +514,10 @@ class AgentService:
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
 
-    async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
+    async def _refuse_over_ceiling(self, turn: Turn) -> UpdateOutcome | None:
+        """Refuse once to answer over a limit; until it ends, messages are only stored."""
+        if turn.result is not None or turn.answer is not None:
+            return None
         incoming = turn.incoming
         reached = await self._ceilings.find_reached(
             incoming.sender_id,
@@ -522,13 +527,17 @@ class AgentService:
         )
         if reached is None:
             return None
+        is_first = await self._ceilings.mark_told(incoming.sender_id, reached.until)
+        if turn.is_new and not is_first:
+            return "refused silently"
         until = local_time(reached.until, incoming.time_zone)
         key = "limit_user" if reached.is_of_user else "limit_bot"
         time = f"{until:%H:%M}"
         if reached.ceiling == "messages_per_minute_per_user":
             key, time = "limit_minute", f"{until:%H:%M:%S}"
         text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
-        return TurnResult(text, ended="over ceiling")
+        turn.result = TurnResult(text, ended="over ceiling")
+        return None
 
     async def _check_sources(self, turn: Turn) -> None:
         """Verify the references, and number them as the answer mentions them."""

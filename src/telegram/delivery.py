@@ -16,7 +16,8 @@ from src.base import errors
 from src.base.owners import Caller
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
-from src.talk.command_service import choice_rows, undo_buttons
+from src.talk.forget_screens import undo_buttons
+from src.talk.question_screens import choice_rows
 from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
 from src.talk.zones import zone_rows
 from src.telegram import rendering

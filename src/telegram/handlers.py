@@ -12,7 +12,8 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
-from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
+from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
+from src.talk.commands import Command, parse_command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.telegram import delivery
@@ -98,8 +99,9 @@ class Handlers:
         reply = await self._core.commands.run(command.name, caller)
         if kind == "new":  # a job extracts facts from the deleted messages
             await self._run(JobRepository(self._core.client).defer_indexing)
-        await self._reply(context.stored, caller, reply)
-        return "asked for zone" if reply.asks_zone else "done"
+        if reply.text:
+            await self._reply(context.stored, caller, reply)
+        return "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
@@ -109,7 +111,7 @@ class Handlers:
         else:
             reply = await settings.find_zone(caller, message.text or "")
         await self._reply(context.stored, caller, reply)
-        return "asked for zone" if reply.asks_zone else "explained"
+        return "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, context: Context
@@ -118,7 +120,9 @@ class Handlers:
 
         Only dislikes are stored (``updates.classify``).
         """
-        reply = await self._core.commands.offer_to_forget(context.caller, reaction.message_id)
+        reply = await self._core.commands.forgetting.offer_to_forget(
+            context.caller, reaction.message_id
+        )
         if reply is None:
             return "ignored"
         await self._reply(context.stored, context.caller, reply)
@@ -154,7 +158,7 @@ class Handlers:
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
             await delivery.disable_button(query)
-        return "asked for zone" if reply.asks_zone else "done"
+        return "done"
 
     async def _move_to_record(
         self, query: types.CallbackQuery, context: Context, action: Action | None

@@ -29,6 +29,7 @@ from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
 from src.talk import change_notes, command_service, edits, zones
+from src.talk.commands import parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.telegram import delivery
 from src.telegram.delivery import Delivery, stop_keyboard
@@ -308,7 +309,7 @@ class TurnHandler:
         """Apply an edit to history and memory; answer the last message again, in place."""
         text = without_address(message.text or message.caption or "", self._identity)
         teaching = None
-        if (command := command_service.parse_command(text)) is not None:
+        if (command := parse_command(text)) is not None:
             entry = command_service.COMMANDS.get(command.name)
             if entry is None or entry.kind != "teach":
                 return "ignored"  # effects of a command are not undone

@@ -22,6 +22,7 @@ from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.core import Core
 from src.talk.command_service import COMMANDS
+from src.talk.commands import Features, Place, offered
 from src.talk.turn_state import wait_unless_stopped
 from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
@@ -209,6 +210,12 @@ def _build_limiter(chat_id: int) -> AsyncLimiter:
     return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)
 
 
+# Menus of commands: their scope, the place, and whether its users are admins there.
+MENUS: tuple[tuple[types.BotCommandScopeUnion | None, Place, bool], ...] = (
+    (None, "private", True),
+    (types.BotCommandScopeAllGroupChats(), "group", False),
+    (types.BotCommandScopeAllChatAdministrators(), "group", True),
+)
 STARTUP_TIMEOUT = 15  # seconds for each request at start
 FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds between attempts to configure Telegram
 MENU_LABEL = "Pomni"  # Telegram has one label for all users, so it is not translated
@@ -266,17 +273,19 @@ async def configure_telegram(bot: Bot, settings: Settings) -> None:
         )
     else:
         await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
+    features = Features.of(settings)
     for language in LANGUAGES:
         code = None if language == "en" else language  # English is the default
-        for scope in (None, types.BotCommandScopeAllGroupChats()):
+        for scope, place, is_admin in MENUS:
             menu = {
                 entry.name: say(f"command_{entry.name}", language)
-                for entry in COMMANDS.values()
-                if scope is None or entry.is_for_groups
+                for entry in offered(COMMANDS.values(), features, place, is_admin=is_admin)
             }
             fields: dict[str, Any] = {
-                "scope": scope, "language_code": code, "request_timeout": STARTUP_TIMEOUT,
-            }  # fmt: skip
+                "scope": scope,
+                "language_code": code,
+                "request_timeout": STARTUP_TIMEOUT,
+            }
             shown = await bot.get_my_commands(**fields)
             # Telegram takes few changes at a time, so what stands there is not set again.
             if [(one.command, one.description) for one in shown] != list(menu.items()):

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from src.pg.client import storable
 from src.queue.update_repo import NewUpdate, UpdateKind, WaitingUpdate
-from src.talk.command_service import COMMANDS, Command, parse_command
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Command, parse_command
 from src.texts.reply import Question
 
 Json = dict[str, Any]

@@ -131,11 +131,6 @@ class Reply:
         return self.asks is not None and not self.rows
 
     @property
-    def asks_zone(self) -> bool:
-        """True if it asks for the user's time zone."""
-        return self.asks == ASK_ZONE
-
-    @property
     def hinted(self) -> str:
         """Text followed by its hint."""
         return f"{self.text}\n\n{self.hint}" if self.hint else self.text

@@ -54,12 +54,12 @@ from src.reading.time_expressions import read_time
 from src.reading.voices import Voice
 from src.reading.words import content_words
 from src.reminders.rules import read_change, read_words
-from src.talk.command_service import parse_command
+from src.talk.commands import parse_command
 from src.talk.turn import reads_as_yes
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
-from src.texts import detect_language, plain_text
+from src.texts import clear_language, detect_language, plain_text
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
 from tests.attacks.hostile_texts import Kind, kinds
@@ -138,8 +138,9 @@ READERS: dict[str, Reader] = {
     "updates.classify": received,
     "updates.classify private": partial(received, kind="private"),
     "messages.without_address": lambda text: without_address(text, BOT),
-    "command_service.parse_command": parse_command,
+    "commands.parse_command": parse_command,
     "texts.detect_language": detect_language,
+    "texts.clear_language": partial(clear_language, former="ru"),
     "pg_client.storable": storable,
     "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
     "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),

@@ -631,7 +631,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "TurnRepository.find_stream_message": lambda s: s.both(
         lambda who: s.do.turns.find_stream_message(s.me.conversation, who.asked[0])
     ),
-    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(s.me.owner),
+    "TurnRepository.find_stop": lambda s: s.do.turns.find_stop(s.me.owner),
     "ConversationRepository.get_or_create_conversation": lambda s: (
         s.do.conversations.get_or_create_conversation(
             s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
@@ -787,7 +787,7 @@ SAY_LITTLE = frozenset(
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position",
         "TurnRepository.find_stream_message", "TurnRepository.list_cited",
-        "TurnRepository.was_newest_stopped",
+        "TurnRepository.find_stop",
         "ConversationRepository.store_message", "TimelineRepository.find_day",
         "TimelineRepository.find_message",
         "RetrievalRepository.has_documents_outside",
