@@ -24,6 +24,7 @@ from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
+from src.telegram.content import UNREADABLE, UNSEEN
 from src.texts import (
     LANGUAGES,
     ROOMS,
@@ -92,6 +93,7 @@ KEYS_OF_FILE = {
         "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
+    "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
     "attachments.py": {
