@@ -200,6 +200,7 @@ class Settings(ProviderSettings, BaseSettings):
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
+    gather_seconds: Annotated[float, Field(ge=0, le=10)] = 1.0
     console_fallback: bool = True
 
     _servers: tuple[mcp_file.McpServer, ...] = ()

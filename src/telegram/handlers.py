@@ -13,15 +13,16 @@ from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
-from src.talk.commands import Command, parse_command
+from src.talk.commands import Command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
+from src.talk.turn_state import Teaching
 from src.telegram import delivery
 from src.telegram.delivery import Delivery
-from src.telegram.incoming import Context
+from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
 from src.telegram.places import Address
-from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity, asked_by_bot
+from src.telegram.updates import BotIdentity, asked_by_bot, command_of, is_addressed, text_of
 from src.texts import say
 from src.texts.reply import Action, Reply
 
@@ -48,12 +49,12 @@ class Handlers:
     def register(self, router: Router) -> None:
         """Register all handlers; the first one with matching filters takes an update."""
         router.message.register(self.refuse, is_refused)
+        router.message.register(pass_over, self.is_for_others)
         router.message.register(self.run_command, self.is_command)
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
-        router.message.register(self._turns.answer_text, has_text)
-        router.message.register(self._turns.answer_content)
-        router.edited_message.register(self._turns.take_edit, has_text_or_caption)
+        router.message.register(self._turns.answer)
+        router.edited_message.register(self._turns.take_edit)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
         router.my_chat_member.register(self.note_membership)
@@ -74,13 +75,17 @@ class Handlers:
         await delivery.show_popup(query, sentence, stays=True)
         return "refused silently"
 
+    async def is_for_others(self, message: types.Message, context: Context) -> bool:
+        """Filter parts of albums that name the bot nowhere."""
+        return context.stored.kind == "media" and not is_addressed(message, self._identity)
+
     async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
         """Filter commands for this bot, parsed as the receiver parses them.
 
         Returns:
             The ``command`` argument of the handler, or False.
         """
-        command = parse_command(message.text or "")
+        command = command_of(message)
         if command is None or not command.is_for(self._identity.username):
             return False
         return {"command": command}
@@ -92,7 +97,7 @@ class Handlers:
         entry = COMMANDS.get(command.name)
         kind = entry.kind if entry is not None else "command"
         if kind == "teach" and (text := command.argument or _own_replied_text(message)):
-            return await self._turns.teach(message, text, context)
+            return await self._turns.answer(message, context, text=text, teaching=Teaching())
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
             caller = await self._check_rights(context.stored, caller)
@@ -263,13 +268,13 @@ class Handlers:
     async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.
 
-        An anonymous admin writes through one of Telegram's bots. Nothing is cached, as rights
-        change and are needed seldom.
+        An anonymous admin writes as the group. Nothing is cached, as rights change and are needed
+        seldom.
 
         Raises:
             DeliveryError: Telegram cannot be asked; worth a retry.
         """
-        if not caller.owner.is_group or stored.user_id == GROUP_ANONYMOUS_BOT:
+        if not caller.owner.is_group or stored.user_id == stored.chat_id:
             return caller
         chat_id, user_id = caller.owner.telegram_user_id, stored.user_id or 0
         try:
@@ -292,16 +297,6 @@ async def is_refused(_event: types.TelegramObject, context: Context) -> bool:
     return context.stored.kind == "refused"
 
 
-async def has_text(message: types.Message) -> bool:
-    """Filter messages with a text."""
-    return bool(message.text)
-
-
-async def has_text_or_caption(message: types.Message) -> bool:
-    """Filter messages with a text or a caption."""
-    return bool(message.text or message.caption)
-
-
 async def is_migration(message: types.Message) -> bool:
     """Filter service messages that announce a group's migration, in its old or new chat."""
     return message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None
@@ -318,6 +313,11 @@ async def answers_zone_question(message: types.Message, context: Context) -> boo
     return has_place and asked_by_bot(context.stored).get("asks") == "zone"
 
 
+async def pass_over(_message: types.Message) -> UpdateOutcome:
+    """Ignore a message that is not for the bot."""
+    return "ignored"
+
+
 async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:
     """Ignore a pressed Stop button: ``interrupt_turn`` has already handled it."""
     return "done"
@@ -325,10 +325,10 @@ async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutc
 
 def _own_replied_text(message: types.Message) -> str:
     answered = message.reply_to_message
-    if answered is None or answered.from_user is None or message.from_user is None:
+    if answered is None or sender_id_of(answered) != sender_id_of(message):
         return ""
-    is_own = answered.from_user.id == message.from_user.id and answered.forward_origin is None
-    return (answered.text or "").strip() if is_own else ""
+    is_own = sender_id_of(message) != 0 and answered.forward_origin is None
+    return text_of(answered).strip() if is_own else ""
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

@@ -11,16 +11,18 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, timedelta
 from functools import partial
 
 from aiogram import enums, exceptions, types
 
 from src.base.config import Streaming
 from src.base.errors import AppError, ConversationGoneError, TransientError
+from src.base.owners import Owner
 from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
+from src.history.new_messages import new_messages
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
 from src.pg.client import storable
@@ -32,21 +34,27 @@ from src.talk import change_notes, command_service, edits, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.telegram import delivery
+from src.telegram.content import Content, read_content
 from src.telegram.delivery import Delivery, stop_keyboard
-from src.telegram.incoming import Context, fetch_file, forward_author, read_content, read_voice
+from src.telegram.incoming import (
+    Context,
+    fetch_file,
+    forward_author,
+    may_be_comment,
+    read_voice,
+    replied_author_id,
+    sender_id_of,
+)
 from src.telegram.places import Address, find_refusal
 from src.telegram.rendering import MAX_UTF16, Part, keep_words
-from src.telegram.updates import BotIdentity, asked_by_bot
+from src.telegram.updates import BotIdentity, asked_by_bot, is_addressed, text_of
+from src.telegram.words import part_of
 from src.texts import say
 from src.texts.reply import Times
 
 logger = logging.getLogger(__name__)
 
-# Telegram splits a long paste into messages of 4096 units that arrive within moments, and sends an
-# album as separate updates: wait so many seconds for the rest before deciding which one is
-# answered.
-SETTLE_SECONDS = 0.7
-LONG_PASTE = 3900  # characters; a message of that length may be a part of a split paste
+UNREAD = "📎"  # words of a message whose file cannot be read
 MAX_DRAFT_ID = 2**31 - 1
 DRAFT_SECONDS = 0.5  # between two drafts
 EDIT_SECONDS = 1.5  # between two edits of a message
@@ -91,7 +99,7 @@ class AnswerStream(AnswerView):
         self._is_slow = is_slow
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
-        self._is_shown = streaming != "off"
+        self._grows = streaming != "off"
         self._uses_drafts = streaming == "drafts" and address.chat_id > 0 and delivery.knows_drafts
         self._pieces: list[str] = []
         self._changed = asyncio.Event()
@@ -113,9 +121,9 @@ class AnswerStream(AnswerView):
         self._on_message, self.message_id = on_message, turn.shown_in
         self._thinking = say("model_thinking", turn.incoming.language)
         works = [self._show_typing()]
-        if self._is_shown:
+        if self._grows:
             works.append(self._show_frames())
-        if self._is_slow and self._is_shown:
+        if self._is_slow and self._grows:
             works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
         self._tasks = [asyncio.create_task(work) for work in works]
 
@@ -130,6 +138,11 @@ class AnswerStream(AnswerView):
         if not self._line:
             self._line = self._thinking
             self._changed.set()
+
+    @property
+    def is_shown(self) -> bool:
+        """See ``AnswerView``."""
+        return self._shown is not None or self.message_id is not None
 
     async def close(self) -> None:
         """Stop; when this returns, no draft or edit is in progress any more."""
@@ -184,7 +197,7 @@ class AnswerStream(AnswerView):
 
     async def _show_part(self, part: Part) -> None:
         async with self._send_lock:
-            if self._closed or not self._is_shown:
+            if self._closed or not self._grows:
                 return
             try:
                 await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
@@ -202,7 +215,7 @@ class AnswerStream(AnswerView):
             return
         refusal = find_refusal(error)
         if refusal is not None and refusal.scope != "reply":
-            self._is_shown = False  # the final answer looks for another place
+            self._grows = False  # the final answer looks for another place
             return
         if self._uses_drafts and delivery.is_unknown_method(error):
             self._uses_drafts = False
@@ -265,49 +278,72 @@ class TurnHandler:
         self._identity = identity
         core.attachments.fetch = partial(fetch_file, delivery.bot)
 
-    async def answer_text(self, message: types.Message, context: Context) -> UpdateOutcome:
-        """Answer a text; raises as ``AgentService.run_turn``, like all these handlers."""
-        text = without_address(message.text or "", self._identity)
-        if len(text) >= LONG_PASTE:
-            await asyncio.sleep(SETTLE_SECONDS)
-        return await self._run_turn(_build_incoming(message, text, context), context)
+    async def answer(
+        self,
+        message: types.Message,
+        context: Context,
+        *,
+        text: str | None = None,
+        teaching: Teaching | None = None,
+    ) -> UpdateOutcome:
+        """Answer a message; raises as ``AgentService.run_turn``.
 
-    async def teach(self, message: types.Message, text: str, context: Context) -> UpdateOutcome:
-        """Store a text as it stands, in a turn without a model."""
-        return await self._run_turn(_build_incoming(message, text, context, Teaching()), context)
+        A retry finds the stored text of the first attempt and does not read a file again.
 
-    async def answer_content(self, message: types.Message, context: Context) -> UpdateOutcome:
-        """Answer a message with an attachment, a caption or other content.
-
-        A part of an album leaves the answer to the last part. A retry finds the stored text of the
-        first attempt and does not read the attachment again.
+        Args:
+            message: The message.
+            context: Its context.
+            text: Its words without a command, if it begins with one.
+            teaching: Set if they are remembered as written.
         """
-        content = read_content(message, context.caller.language)
-        text = without_address(content.text, self._identity)
-        incoming = _build_incoming(message, text, context)
-        find = self.core.conversations.find_text
-        stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
+        language = context.caller.language
+        content = read_content(message, self.delivery.bot.id, language)
+        if text is not None:
+            content = replace(content, text=text)
+        words = without_address(content.text, self._identity)
+        incoming = _build_incoming(message, words, context, teaching)
         heard = MediaText(problem=content.problem)
-        if content.attachment is not None and stored_text is None:
-            heard = await self.core.attachments.read(
-                content.attachment,
-                caption=redact(incoming.text),
-                language=incoming.language,
-                conversation_id=await self.core.agent.get_or_create_conversation(incoming.owner),
-            )
-        if context.stored.media_group_id is not None and context.stored.newer is None:
-            await asyncio.sleep(SETTLE_SECONDS)
-        text = stored_text or "\n".join(filter(None, (text, heard.spoken)))
-        if text or heard.enclosed is not None:
-            return await self._run_turn(with_attachment(incoming, text, heard), context)
-        if await self.core.agent.is_superseded(incoming):
-            return "left to a later message"
-        await self.delivery.send_notice(Address.of(context.caller), heard.problem)
-        return "explained"
+        if content.attachment is not None:
+            find = self.core.conversations.find_text
+            stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
+            if stored_text is None:
+                heard = await self._read_file(content, incoming)
+            words = stored_text or "\n".join(filter(None, (words, heard.spoken)))
+        if content.is_replied and heard.enclosed is not None:
+            author = replied_author_id(message)
+            heard = replace(heard, enclosed=replace(heard.enclosed, author_id=author))
+        if not words and heard.enclosed is None:
+            if await self.core.agent.is_continued(incoming):
+                return "left to a later message"
+            if not await self._is_asked_before(incoming.owner):
+                await self.delivery.send_notice(Address.of(context.caller), heard.problem)
+                return "explained"
+            words = UNREAD
+        return await self._run_turn(with_attachment(incoming, words, heard), message, context)
+
+    async def _read_file(self, content: Content, incoming: IncomingMessage) -> MediaText:
+        assert content.attachment is not None
+        conversation_id = await self.core.agent.get_or_create_conversation(incoming.owner)
+        return await self.core.attachments.read(
+            content.attachment,
+            caption=redact(incoming.text),
+            language=incoming.language,
+            conversation_id=conversation_id,
+            is_own=not content.is_replied,
+        )
+
+    async def _is_asked_before(self, owner: Owner) -> bool:
+        """Return True if an earlier message was left to this one, so that it needs an answer."""
+        conversation_id = await self.core.agent.get_or_create_conversation(owner)
+        load = self.core.conversations.load_last_messages
+        return bool(new_messages(await self.core.client.run(load, conversation_id, 1)))
 
     async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
-        """Apply an edit to history and memory; answer the last message again, in place."""
-        text = without_address(message.text or message.caption or "", self._identity)
+        """Apply an edit to history and memory; answer the last message again, in place.
+
+        In a group a message that names the bot only now is answered like a new one.
+        """
+        text = without_address(text_of(message), self._identity)
         teaching = None
         if (command := parse_command(text)) is not None:
             entry = command_service.COMMANDS.get(command.name)
@@ -323,17 +359,26 @@ class TurnHandler:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
             rows = delivery.build_keyboard(delivery.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
+        is_new = outcome.what == "unknown" and incoming.owner.is_group
+        if is_new and is_addressed(message, self._identity) and teaching is None:
+            heard = await self.core.client.run(self.core.updates.was_heard, context.stored.id)
+            return "ignored" if heard else await self.answer(message, context)
         if outcome.what != "last":
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
             await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
-        return await self._run_turn(incoming, context)
+        return await self._run_turn(incoming, message, context)
 
-    async def _run_turn(self, incoming: IncomingMessage, context: Context) -> UpdateOutcome:
+    async def _run_turn(
+        self, incoming: IncomingMessage, message: types.Message, context: Context
+    ) -> UpdateOutcome:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""
         view = TelegramView(self, self._address(context), context.stored.message_id or 1)
         turn = Turn(incoming, view, context.control)
+        if may_be_comment(message) and context.gather_seconds:
+            end = context.stored.received_at + timedelta(seconds=context.gather_seconds)
+            turn.answer_after = end
         try:
             outcome = await self.core.agent.run_turn(turn)
         except AppError as error:
@@ -435,23 +480,22 @@ def _build_incoming(
         preferences=caller.preferences,
         has_past=stored.has_past,
         origin=_build_origin(message, stored),
-        voice=read_voice(message),
+        voice=read_voice(message, caller.language),
         newer=stored.newer,
         teaching=teaching,
     )
 
 
 def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
-    sender = message.from_user
-    entities = message.entities or ()
+    entities = message.entities or message.caption_entities or ()
     return TelegramOrigin(
         stored.bot_id,
         message.chat.id,
         message.message_id,
-        sender.id if sender else 0,
+        sender_id_of(message),
         author_id=forward_author(message.forward_origin)[0],
         mentions=tuple(
-            (entity.user.id, entity.extract_from(message.text or ""))
+            (entity.user.id, part_of(text_of(message), entity.offset, entity.length))
             for entity in entities
             if entity.user is not None
         ),

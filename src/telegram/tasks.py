@@ -22,7 +22,7 @@ from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
-from src.telegram.incoming import Context
+from src.telegram.incoming import Context, looks_like_part
 from src.telegram.places import Address
 from src.telegram.rendering import split_text
 from src.texts import say
@@ -30,7 +30,7 @@ from src.texts import say
 logger = logging.getLogger(__name__)
 
 MODEL_ATTEMPTS = 6  # then the bot apologises, after pauses of 1 + 2 + 4 + 8 + 16 seconds
-APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "media", "teach", "command", "new", "stop")
+APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "teach", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # during which an answer is retried if Telegram cannot be reached
 EXTRA_ATTEMPTS = 1  # retries after a refusal or failure for an unknown reason
 EXTRA_NONSENSE_ATTEMPTS = 2  # retries after an unparsable response
@@ -160,8 +160,14 @@ class UpdateTasks:
         if stored is None:
             return  # its process died after it was handled, before the job was finished
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
+        seconds = self._core.settings.gather_seconds
+        if looks_like_part(stored) and (pause := stored.time_left(seconds)):
+            await asyncio.sleep(pause)
+            stored = await self._run(self._updates.find_waiting, update)
+            if stored is None:
+                return  # closed in between
         try:
-            outcome = await self.feed(stored, control)
+            outcome = await self.feed(stored, control, gather_seconds=seconds)
         except Exception as error:
             if await self._may_retry(error, stored, control, job.attempts):
                 log["attempt"] = job.attempts
@@ -173,7 +179,9 @@ class UpdateTasks:
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
 
-    async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
+    async def feed(
+        self, stored: WaitingUpdate, control: TurnControl, *, gather_seconds: float = 0.0
+    ) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
         user_settings = self._core.user_settings
         self._delivery.reopen(stored.chat_id, stored.thread_id)
@@ -185,7 +193,7 @@ class UpdateTasks:
             stored.owner, chosen, stored.sender_language, member=stored.user_id
         )
         result = await self._dispatcher.feed_update(
-            self._delivery.bot, update, context=Context(stored, caller, control)
+            self._delivery.bot, update, context=Context(stored, caller, control, gather_seconds)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 

@@ -59,6 +59,7 @@ from src.talk.turn import reads_as_yes
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
+from src.telegram.words import gather_words
 from src.texts import clear_language, detect_language, plain_text
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
@@ -81,6 +82,14 @@ def received(text: str, kind: str = "group") -> object:
     sender = {"id": 1, "is_bot": False, "first_name": text[:60]}
     message = {"message_id": 1, "date": 0, "chat": {"id": 1, "type": kind}, "from": sender}
     return classify({"update_id": 1, "message": {**message, "text": text}}, BOT, AllowList())
+
+
+def linked(text: str) -> dict[str, object]:
+    """A message with a hundred links, and a rich message with the text in its blocks."""
+    places = range(0, len(text), max(1, len(text) // 100))
+    links = [{"type": "text_link", "offset": at, "length": 1, "url": "https://a"} for at in places]
+    rich = {"blocks": [{"type": "paragraph", "text": [piece]} for piece in text.split(" ")]}
+    return {"text": text, "entities": links, "reply_to_message": {"rich_message": rich}}
 
 
 def gated(text: str) -> object:
@@ -137,6 +146,7 @@ def said(text: str) -> object:
 READERS: dict[str, Reader] = {
     "updates.classify": received,
     "updates.classify private": partial(received, kind="private"),
+    "words.gather_words": lambda text: gather_words(linked(text)),
     "messages.without_address": lambda text: without_address(text, BOT),
     "commands.parse_command": parse_command,
     "texts.detect_language": detect_language,

@@ -68,12 +68,16 @@ class Phone:
 
     async def work(self) -> list[str]:
         """Receive and handle pending updates in order; returns their outcomes."""
+        await self.receive()
+        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
+        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
+
+    async def receive(self) -> None:
+        """Receive pending updates without handling them."""
         method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)
         raw = await self.bot(method)
         self.offset = max([self.offset, *(update["update_id"] + 1 for update in raw)])
         await build_intake(self.rig.client).store(raw)
-        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
-        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
 
     async def _handle(self, row_id: int) -> str:
         stored = self.rig.core.updates.find_waiting(row_id)

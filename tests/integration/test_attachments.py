@@ -454,7 +454,7 @@ async def test_what_speaks_for_itself_is_answered(
 async def test_what_cannot_be_read_gets_a_sentence(phone: Phone, language: Language) -> None:
     story = {"chat": {"id": 5, "type": "private"}, "id": 1}
     await send(phone, story=story, language_code=language)
-    assert phone.last.text == say("cannot_read", language) and said(phone) == []
+    assert phone.last.text == say("unseen_story", language) and said(phone) == []
 
 
 @pytest.mark.parametrize(("content", "key"), [

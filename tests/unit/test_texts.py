@@ -25,6 +25,7 @@ from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
+from src.telegram.content import UNREADABLE, UNSEEN
 from src.telegram.places import REFUSALS as PLACES
 from src.texts import (
     LANGUAGES,
@@ -100,6 +101,7 @@ KEYS_OF_FILE = {
     "forget_screens.py": {"undo_button", "undo_saved_button"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
+    "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
     "attachments.py": {
