@@ -56,7 +56,7 @@ FORGET_LAST = lexicon.AnyCase(
 # stands before it.
 FORGET_BEHIND = lexicon.AnyCase(
     r"(?P<reason>.*?(?P<last>[\w']+))[\s,;:()—–-]+(?:<requests.please>,? )?"
-    r"<forget.verb>[\s,]+(?=<forget.about>(?![\w'-]))"
+    r"<forget.verb>[\s,]+(?=(?:<forget.about>|<forget.whose>)(?![\w'-]))"
 )
 # "Forget that, I was joking": a reason follows the sign.
 FORGET_THAT = lexicon.AnyCase(r"<forget.that>\s*[,.;:(—–]")
@@ -139,7 +139,7 @@ def _parse_object(thing: str) -> ForgetRequest:
 def without_plain_reason(about: str) -> str:
     """Return the text before a possible reason ("… in Sochi she is home"), or ""."""
     heads = (about[: reason.start()] for reason in PLAIN_REASON.finditer(about.translate(FOLD)))
-    return next(filter(content, heads), "")
+    return next((TRAILING.sub("", head) for head in heads if content(head)), "")
 
 
 def _strip_reason(thing: str) -> str:

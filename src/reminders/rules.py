@@ -431,9 +431,11 @@ def reminder_calls(
         return [(SET_REMINDER, {"text": NO_TEXT})]
     start = _without_time(messages).rstrip(".! ")
     for phrase in (text, f"{start} {text}" if start else ""):
-        if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
-            what = request.what[:MAX_TEXT] or NO_TEXT
-            return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
+        request = reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC")
+        if request is None or (phrase != text and request.problem == "no_time"):
+            continue  # what tells no time is no answer to the question for it
+        what = request.what[:MAX_TEXT] or NO_TEXT
+        return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
     return []
 
 
