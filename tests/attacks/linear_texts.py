@@ -56,6 +56,7 @@ from src.reading.words import content_words
 from src.reminders.rules import read_change, read_words
 from src.talk.command_service import parse_command
 from src.talk.turn import reads_as_yes
+from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
 from src.texts import detect_language, plain_text
@@ -156,6 +157,7 @@ READERS: dict[str, Reader] = {
     "citations.number_references": lambda text: citations.number_references(
         text, {"1": 1, "msg-1": 2}, said=[text]
     ),
+    "entities.convert": convert,
     "terms": terms,
     "retriever.entity_terms": entity_terms,
     "plain_text.plain": plain_text.plain,
