@@ -303,7 +303,10 @@ class OfflineTurn:
             orders = [requests.forget_request(_text_of(one)) for one in self._past]
             return next((replace(one, everything=True) for one in reversed(orders) if one), None)
         options = OPTION.findall(str(last_reply.text))
-        return requests.ForgetRequest(requests.pick_option(self.text, options))
+        chosen = requests.pick_option(self.text, options)
+        words = content(chosen)
+        names = any(words and len(shared(chosen, option)) == len(words) for option in options)
+        return requests.ForgetRequest(chosen) if names or chosen.isdecimal() else None
 
     def _search_calls(self) -> list[Call]:
         """Return the search for the question, and one for the newest messages if needed.
