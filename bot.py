@@ -205,7 +205,9 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
     if not rows:
         raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
-    who = "user" if arguments.user_id > 0 else "group"
+    who = "user"
+    if arguments.user_id < 0:
+        who = "group"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
 
 
@@ -216,12 +218,14 @@ async def jobs(core: Core, arguments: argparse.Namespace) -> int:
 
     if arguments.retry is None:
         put_aside = await core.client.run(core.dead_jobs.list_all)
-        print(*map(describe_job, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
+        print("\n".join(map(describe_job, put_aside)) or "Nothing is put aside.")
         return 0
-    every = arguments.retry == ALL
-    retried = await core.client.run(core.dead_jobs.retry, None if every else arguments.retry)
+    if arguments.retry == ALL:
+        print(f"Given back to the queue: {await core.client.run(core.dead_jobs.retry)}.")
+        return 0
+    retried = await core.client.run(core.dead_jobs.retry, arguments.retry)
     print(f"Given back to the queue: {retried}.")
-    return 0 if retried or every else 1
+    return int(not retried)
 
 
 async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -285,7 +289,9 @@ def _file(text: str) -> Path:
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
     """Parse the id of a Telegram user (at most 52 significant bits); a group's is negative."""
-    number = int(text) if text.lstrip("-").isdecimal() else 0
+    number = 0
+    if text.lstrip("-").isdecimal():
+        number = int(text)
     if number == 0 or not least <= number < 2**52:
         raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number
@@ -293,7 +299,9 @@ def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
 
 def job_id(text: str) -> int | str:
     """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
-    return ALL if text == ALL else int(text)
+    if text == ALL:
+        return ALL
+    return int(text)
 
 
 def _build_owner_option(purpose: str) -> dict[str, Any]:
@@ -344,7 +352,9 @@ def _log_level(settings: Settings, name: str) -> str:
     """Return the level; the console shows only warnings, as people read the answers there."""
     is_console = name == "run" and settings.telegram_bot_token is None
     is_quiet = is_console or name not in LOGGING
-    return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
+    if is_quiet and settings.log_level == "INFO":
+        return "WARNING"
+    return settings.log_level
 
 
 def report_warnings(settings: Settings, name: str) -> None:

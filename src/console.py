@@ -171,15 +171,22 @@ class Console:
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
             # Readline has to know that a colour takes no room in the line.
-            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            colour = "{}"
+            if "readline" in sys.modules:
+                colour = "\x01{}\x02"
             return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
-        return line.removesuffix("\n") if line else None
+        if not line:
+            return None
+        return line.removesuffix("\n")
 
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
         try:
-            await (self._run_turn(text) if command is None else self._run_command(command))
+            if command is None:
+                await self._run_turn(text)
+            else:
+                await self._run_command(command)
         except AppError as error:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
@@ -247,7 +254,7 @@ class Console:
     def _reply(
         self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"
     ) -> None:
-        sources = answer.sources if answer else ()
+        answer = answer or StoredAnswer(0, reply, delivered=True, delivered_parts=1)
         if self._as_json:
             record = {
                 "reply": reply,
@@ -257,20 +264,21 @@ class Console:
                         "text": source.text,
                         "said_at": self._local_time(source).isoformat(),
                     }
-                    for source in sources
+                    for source in answer.sources
                 ],
-                "tools": list(answer.tools) if answer else [],
-                "intent": answer.intent if answer else None,
+                "tools": list(answer.tools),
+                "intent": answer.intent,
                 "mode": mode,
             }
             self._write(json.dumps(record, ensure_ascii=False) + "\n")
             return
         lines = [reply]
-        if answer and sources:
+        if answer.sources:
             lines += ["", say("sources_title", self._language)]
-            lines += [self._format_source(source) for source in sources]
-        end = "\n\n" if self._streams.is_terminal else "\n"
-        self._write("\n".join(lines) + end)
+            lines += [self._format_source(source) for source in answer.sources]
+        if self._streams.is_terminal:
+            lines.append("")
+        self._write("\n".join(lines) + "\n")
 
     def _format_source(self, source: AnswerSource) -> str:
         said_at = self._local_time(source)
@@ -282,7 +290,9 @@ class Console:
             text=source.text,
         )
         dates = resolved_dates(source.text, said_at)
-        return f"{line} ({', '.join(dates)})" if dates else line
+        if not dates:
+            return line
+        return f"{line} ({', '.join(dates)})"
 
     def _local_time(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)

@@ -170,9 +170,12 @@ class Core:
         self.commands = self._build_commands()
 
     def caller(
-        self, owner: Owner, chosen: UserSettings, *codes: str | None,
+        self,
+        owner: Owner,
+        chosen: UserSettings,
+        *codes: str | None,
         member: int | None = None,
-    ) -> Caller:  # fmt: skip
+    ) -> Caller:
         """Build the caller; ``codes`` are languages of the caller's devices.
 
         They also choose the first time zone, which does not change with what is spoken; members
@@ -330,7 +333,9 @@ async def open_core(
 def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | None:
     """Build the caller for pictures: ``VISION_MODEL``, else the chat model, unless offline."""
     name = settings.vision_model or settings.chat_model_name
-    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
+    if name == OFFLINE_MODEL:
+        return None
+    return build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

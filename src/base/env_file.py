@@ -73,8 +73,11 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
     if not lines:
         return ()
     numbers = ", ".join(map(str, lines[:MAX_LINES]))
-    numbers += " and more" if len(lines) > MAX_LINES else ""
-    which = f"line {numbers} is" if len(lines) == 1 else f"lines {numbers} are"
+    which = f"lines {numbers} are"
+    if len(lines) == 1:
+        which = f"line {numbers} is"
+    if len(lines) > MAX_LINES:
+        which = f"lines {numbers} and more are"
     return (
         f"{path}: {which} not NAME=value. Write one variable a line, close what a quote opens, "
         "and begin comments with #",

@@ -33,7 +33,9 @@ class Owner(NamedTuple):
     @property
     def row(self) -> tuple[int, int]:
         """``telegram_user_id`` and ``thread_id`` of the row in ``owners``."""
-        return self.telegram_user_id, self.thread_id if self.is_group else 0
+        if self.is_group:
+            return self.telegram_user_id, self.thread_id
+        return self.telegram_user_id, 0
 
     def columns(self) -> dict[str, object]:
         """Return the parameters that every statement on users' data takes.
@@ -117,7 +119,9 @@ class Caller(WithPreferences):
     @property
     def asker(self) -> int | None:
         """The caller in a group; None in a private chat, whose owner may see everything."""
-        return self.member if self.owner.is_group else None
+        if self.owner.is_group:
+            return self.member
+        return None
 
     def with_preferences(self, **changes: Any) -> Self:
         """Return a copy with other preferences."""

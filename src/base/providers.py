@@ -178,7 +178,8 @@ def find_lines(variable: str, value: str) -> list[str]:
     """
     for server in tomllib.loads(SERVERS.read_text("utf-8")).values():
         pattern = server["clue"].replace("<MODEL>", r"([\w.:/@+-]{1,100})")
-        if found := re.fullmatch(pattern, value.strip(), re.IGNORECASE):
+        found = re.fullmatch(pattern, value.strip(), re.IGNORECASE)
+        if found is not None:
             provider, url = PROVIDERS[server.get("provider", "openai")], server.get("url", "")
             lines = [f"{variable}={provider.name}:{found[found.lastindex or 0]}"]
             if url:

@@ -14,6 +14,14 @@ LOW_DISK = 1.0  # GB free; less is soon full of write-ahead log and a growing ch
 READABLE_BY_OTHERS = 0o004
 POSTGRES, PGVECTOR = 17, (0, 7)  # minimum: of ``restore``; of halfvec and binary_quantize
 
+OPEN_TO_ALL: str | None = (
+    "write your Telegram id as ALLOWED_USER_IDS (write 1 first, then to the bot: its refusal "
+    "tells your id)"
+)
+NO_CEILING: str | None = (
+    "for a public bot, set daily_tokens in global_settings, on the admin page or in psql"
+)
+
 # Select the version of the server, and pgvector's: of this database, of the server's packages.
 SELECT_VERSIONS = """
 SELECT current_setting('server_version_num')::int / 10000,
@@ -30,6 +38,13 @@ class CheckResult:
     state: str
     mend: str | None = None
 
+    @property
+    def verdict(self) -> str:
+        """``OK``, or the remedy."""
+        if self.mend is None:
+            return "OK"
+        return f"MEND: {self.mend}"
+
 
 def check_machine(settings: Settings, env_file: Path) -> Iterator[CheckResult]:
     """Yield what is wrong with the rights of ``.env``, and the room for the embedded database."""
@@ -39,26 +54,23 @@ def check_machine(settings: Settings, env_file: Path) -> Iterator[CheckResult]:
     if settings.uses_embedded_database:
         folder = settings.data_dir.expanduser().absolute()
         existing = next(place for place in (folder, *folder.parents) if place.exists())
-        free = shutil.disk_usage(existing).free / 2**30
-        mend = "free space, or move DATA_DIR to a larger disk: a full one stops the bot"
-        state = f"{free:.1f} GB free for DATA_DIR"
-        yield CheckResult("disk", state, mend if free < LOW_DISK else None)
+        free, mend = shutil.disk_usage(existing).free / 2**30, None
+        if free < LOW_DISK:
+            mend = "free space, or move DATA_DIR to a larger disk: a full one stops the bot"
+        yield CheckResult("disk", f"{free:.1f} GB free for DATA_DIR", mend)
 
 
 def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckResult]:
     """Yield what strangers may spend; nothing if the bot is closed, or its model costs nothing."""
     if not settings.is_open_and_paid:
         return
-    is_limited = bool(limits.daily_messages or limits.daily_tokens)
+    access, ceilings = OPEN_TO_ALL, NO_CEILING
+    if limits.daily_messages or limits.daily_tokens:
+        access = ceilings = None
     state = f"open to everybody, and {settings.chat_model_name} costs money"
-    mend = (
-        "write your Telegram id as ALLOWED_USER_IDS (write 1 first, then to the bot: its refusal "
-        "tells your id)"
-    )
-    yield CheckResult("access", state, None if is_limited else mend)
+    yield CheckResult("access", state, access)
     state = f"{limits.daily_messages} messages, {limits.daily_tokens} tokens a day; 0 is no limit"
-    mend = "for a public bot, set daily_tokens in global_settings, on the admin page or in psql"
-    yield CheckResult("ceilings", state, None if is_limited else mend)
+    yield CheckResult("ceilings", state, ceilings)
 
 
 def check_versions(client: PgClient) -> Iterator[CheckResult]:

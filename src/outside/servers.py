@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+RESULTS = {False: "ok", True: "error"}  # of a call in the metrics, by ``isError``
+
 
 @dataclass(frozen=True)
 class ServerState:
@@ -96,7 +98,7 @@ class ServerConnection:
             if self._session is None:
                 raise ToolCallError("away", "is away now")
             reply = await self._session.call(tool, arguments, self._server.timeout)
-            result = "error" if reply.isError else "ok"
+            result = RESULTS[reply.isError]
             return reply
         except ToolCallError as error:
             result = error.result

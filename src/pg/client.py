@@ -66,7 +66,9 @@ class Transaction:
     def fetch_all(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
-        return self._cursor.fetchall() if self._cursor.description else []
+        if self._cursor.description is None:
+            return []
+        return self._cursor.fetchall()
 
     def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Run a statement and return its rows as dicts by column name."""
@@ -81,8 +83,9 @@ class Transaction:
     def execute(self, sql: Sql, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return the number of affected rows."""
         self._client.statements += 1
-        columns = params.columns() if isinstance(params, Owner) else params
-        values = {**(columns or {}), **named}
+        if isinstance(params, Owner):
+            params = params.columns()
+        values = {**(params or {}), **named}
         # None without any parameter, so that ``%`` needs no escape.
         self._cursor.execute(sql, values or None)
         return int(self._cursor.rowcount)

@@ -129,7 +129,9 @@ class GlobalSettingsRepository(Repository):
 
     async def fetch(self) -> GlobalSettings:
         """Return the settings as ``get`` does; no thread is used while the cache is fresh."""
-        return self._settings if self._is_fresh else await self._run(self.get)
+        if self._is_fresh:
+            return self._settings
+        return await self._run(self.get)
 
     def get(self) -> GlobalSettings:
         """Return the settings, at most ``FRESH_SECONDS`` old; defaults if the row was deleted."""
@@ -199,8 +201,9 @@ def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
         problems = {}
         for entry in error.errors():
             name = "".join(map(str, entry["loc"][:1]))
-            message = entry["msg"].removeprefix("Value error, ")
-            problems[name] = f"Write {describe_bounds(name)}" if name in NAMES else message
+            problems[name] = entry["msg"].removeprefix("Value error, ")
+            if name in NAMES:
+                problems[name] = f"Write {describe_bounds(name)}"
         raise SettingsError(problems) from error
 
 
@@ -214,10 +217,13 @@ def describe_bounds(name: str) -> str:
         next(getattr(mark, of) for mark in field.metadata if isinstance(mark, kind))
         for kind, of in ((Ge, "ge"), (Le, "le"))
     )
-    number = "a whole number" if field.annotation is int else "a number"
-    return f"{number} from {least:,} to {most:,}"
+    if field.annotation is int:
+        return f"a whole number from {least:,} to {most:,}"
+    return f"a number from {least:,} to {most:,}"
 
 
 def as_text(value: object) -> str:
     """Return a setting's value as a form shows it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

@@ -42,9 +42,11 @@ class UserSettings:
             time_zone: The zone, used until they name theirs.
         """
         language = choose_language(self.language, self.spoken_language, *codes)
-        source: LanguageSource = "guessed" if self.spoken_language is None else "spoken"
+        source: LanguageSource = "guessed"
         if self.language is not None:
             source = "chosen"
+        elif self.spoken_language is not None:
+            source = "spoken"
         return Preferences(
             language,
             self.time_zone or time_zone,
@@ -160,6 +162,11 @@ class UserSettingsRepository(Repository):
             memory_on: True to remember anything.
         """
         self._client.execute(
-            UPSERT_SETTINGS, Owner(telegram_user_id), language=language, time_zone=time_zone,
-            mode=mode, answer_length=answer_length, memory_on=memory_on,
-        )  # fmt: skip
+            UPSERT_SETTINGS,
+            Owner(telegram_user_id),
+            language=language,
+            time_zone=time_zone,
+            mode=mode,
+            answer_length=answer_length,
+            memory_on=memory_on,
+        )

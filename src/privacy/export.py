@@ -19,6 +19,8 @@ from src.reading import facts, voices
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
+FileFormat = Literal["json", "md"]
+
 PAGE = 1000  # rows in memory at once
 
 # The owner's settings and names.
@@ -178,7 +180,7 @@ class ExportService(ExportRepository):
         """Write both files (see ``write_file``)."""
         return self.write_file("json", caller), self.write_file("md", caller)
 
-    def write_file(self, form: Literal["json", "md"], caller: Caller) -> ReplyFile:
+    def write_file(self, form: FileFormat, caller: Caller) -> ReplyFile:
         """Write one file, without a name on the disk, so that it leaves no trace.
 
         Args:
@@ -208,10 +210,10 @@ class ExportService(ExportRepository):
         target.write(json.dumps(head, ensure_ascii=False)[:-1])
         for part in PARTS:
             target.write(f',\n"{part}": [')
-            records = self.read(part, telegram_user_id, thread_id)
-            for number, record in enumerate(records):
-                target.write(",\n" if number else "\n")
-                target.write(json.dumps(record, ensure_ascii=False))
+            separator = "\n"
+            for record in self.read(part, telegram_user_id, thread_id):
+                target.write(separator + json.dumps(record, ensure_ascii=False))
+                separator = ",\n"
             target.write("\n]")
         target.write("}\n")
 
@@ -246,7 +248,9 @@ class ExportService(ExportRepository):
 
 def _topic(owner: Owner) -> int | None:
     """Return the exported topic of a group; None for a person, whose topics are all exported."""
-    return owner.thread_id if owner.is_group else None
+    if owner.is_group:
+        return owner.thread_id
+    return None
 
 
 def _write_section(target: TextIO, title: str, lines: Iterable[str]) -> None:
@@ -266,7 +270,7 @@ def _speaker(message: Record, language: Language) -> str:
     speaker, name = message.get("speaker"), message.get("origin")
     provenance = voices.words_of(message.get("provenance", "typed"), name, language)
     if provenance:
-        return _one_line(f"{speaker}: {provenance}" if speaker else provenance)
+        return _one_line(": ".join(filter(None, (speaker, provenance))))
     return _one_line(speaker or say("export_you", language))
 
 

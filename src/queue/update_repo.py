@@ -12,13 +12,24 @@ from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.texts.reply import Question
 
-UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edit", "callback",
-                     "member", "refused", "other"]  # fmt: skip
+UpdateKind = Literal[
+    "message",
+    "media",
+    "teach",
+    "command",
+    "new",
+    "stop",
+    "edit",
+    "callback",
+    "member",
+    "refused",
+    "other",
+]
 # Result of handling an update, as the operator sees it.
-UpdateOutcome = Literal[
-    "done", "explained", "left to a later message", "stopped", "wiped", "failed",
-    "ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased",
-]  # fmt: skip
+UpdateOutcome = (
+    Literal["done", "explained", "left to a later message", "stopped", "wiped", "failed"]
+    | Literal["ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased"]
+)
 # Kinds that supersede an unanswered message before them: another message of the same sender, and
 # whatever ends the answer. A taught message gets an answer of its own, so a message is not left to
 # anything that follows one. A part of an album that names the bot nowhere is "media".
@@ -105,7 +116,9 @@ class WaitingUpdate:
         """Language of the sender's Telegram client, if known."""
         content = next((one for one in self.payload.values() if isinstance(one, dict)), {})
         sender = content.get("from") or content.get("user")  # the latter of a reaction
-        return sender.get("language_code") if isinstance(sender, dict) else None
+        if not isinstance(sender, dict):
+            return None
+        return sender.get("language_code")
 
 
 @dataclass(frozen=True)
@@ -406,8 +419,7 @@ class UpdateRepository(Repository):
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
     ) -> UpdateKind | None:
         """Return the kind of the chat's next unhandled update of the given kinds, or None."""
-        row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
-        return row[0] if row else None
+        return self._first(lambda kind: kind, SELECT_NEWER, update=update, kinds=list(kinds))
 
     def lock_update(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
         """Lock an update until the transaction ends, and return the updates that follow it.
@@ -493,8 +505,8 @@ class UpdateRepository(Repository):
         Args:
             older_than: Least age of the updates in seconds.
         """
-        row = self._client.fetch_one(REQUEUE_ORPHANED, seconds=older_than, limits=PATIENT)
-        return int(row[0]) if row else 0
+        [(found, _)] = self._client.fetch_all(REQUEUE_ORPHANED, seconds=older_than, limits=PATIENT)
+        return int(found)
 
     def prune(self, *, hours: int) -> int:
         """Delete updates that were handled more than ``hours`` ago and return their number."""
@@ -502,8 +514,8 @@ class UpdateRepository(Repository):
 
     def count_waiting(self) -> tuple[int, float]:
         """Return the number of unhandled updates and the age of the oldest in seconds."""
-        row = self._client.fetch_one(COUNT_WAITING)
-        return (int(row[0]), float(row[1])) if row else (0, 0.0)
+        [(number, seconds)] = self._client.fetch_all(COUNT_WAITING)
+        return int(number), float(seconds)
 
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         records = [{**vars(update), "position": index} for index, update in enumerate(updates)]
@@ -519,7 +531,8 @@ def _rewrite(value: Any, change: Callable[[str], str]) -> Any:
         return [_rewrite(one, change) for one in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: change(one) if key in TEXT_FIELDS and isinstance(one, str) else _rewrite(one, change)
-        for key, one in value.items()
-    }
+    rewritten = {key: _rewrite(one, change) for key, one in value.items()}
+    for key in TEXT_FIELDS:
+        if isinstance(value.get(key), str):
+            rewritten[key] = change(value[key])
+    return rewritten

@@ -81,10 +81,18 @@ async def show_people(site: AdminSite, request: Request) -> Response:
     statement, offset = page_query(kind, order), page * PAGE
     found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
     ids = [row["id"] for row in found[:PAGE]]
+    settings = await site.core.live_settings.get()
     return site.render(
-        request, "users.html",
+        request,
+        "users.html",
         people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
-        words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
-        has_more=len(found) > PAGE, days=DAYS,
-        currency=(await site.core.live_settings.get()).currency,
-    )  # fmt: skip
+        words=words,
+        kind=kind,
+        kinds=KINDS,
+        order=order,
+        orders=ORDERS,
+        page=page,
+        has_more=len(found) > PAGE,
+        days=DAYS,
+        currency=settings.currency,
+    )

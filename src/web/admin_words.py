@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from src.reading.gate import MASK, redact
+
 Number = int | float | Decimal
 
 
@@ -19,7 +21,9 @@ def labels() -> Mapping[str, Any]:
 
 def count(number: Number | None) -> str:
     """Return ``12,345``; a dash without a number."""
-    return "–" if number is None else f"{number:,.0f}"
+    if number is None:
+        return "–"
+    return f"{number:,.0f}"
 
 
 def short(number: Number) -> str:
@@ -35,9 +39,9 @@ def money(amount: Number | None, currency: str) -> str:
     """Return an amount with two digits, four below one; a dash without a price."""
     if amount is None:
         return "–"
-    value = float(amount)
-    digits = 2 if value == 0 or value >= 1 else 4
-    return f"{value:,.{digits}f} {currency}"
+    if 0 < amount < 1:
+        return f"{amount:,.4f} {currency}"
+    return f"{amount:,.2f} {currency}"
 
 
 def seconds(number: Number | None) -> str:
@@ -47,9 +51,13 @@ def seconds(number: Number | None) -> str:
     value = float(number)
     if value < 1:
         return f"{value * 1000:.0f} ms"
+    if value < 10:
+        return f"{value:.1f} s"
     if value < 60:
-        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
-    return f"{value / 60:.0f} min" if value < 3600 else f"{value / 3600:.1f} h"
+        return f"{value:.0f} s"
+    if value < 3600:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:.1f} h"
 
 
 def size(number: Number | None) -> str:
@@ -66,11 +74,20 @@ def size(number: Number | None) -> str:
 
 def signed(number: Number | None) -> str:
     """Return ``+12`` or ``-3``."""
-    return "–" if number is None else f"{number:+,.0f}"
+    if number is None:
+        return "–"
+    return f"{number:+,.0f}"
+
+
+def masked(text: str | None) -> str:
+    """Redact secrets in a text, door codes included; without a text, all is redacted."""
+    if text is None:
+        return MASK
+    return redact(text, household=True)
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    filter_.__name__: filter_ for filter_ in (count, short, money, seconds, size, signed)
+    filter_.__name__: filter_ for filter_ in (count, short, money, seconds, size, signed, masked)
 }
 
 TONES = [f"part{number}" for number in range(6)]
@@ -152,4 +169,6 @@ def plain_cell(value: Any) -> str:
     """Format a cell of CSV; no text begins a formula in a spreadsheet."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{value}"
-    return "" if value is None else str(value)
+    if value is None:
+        return ""
+    return str(value)

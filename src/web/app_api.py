@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,6 +22,7 @@ from src.core import Core
 from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
 from src.memory.forgetting_repo import UndoResult
 from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.privacy.export import FileFormat
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
 from src.reminders.reminder_service import ReminderResult, format_result
@@ -73,12 +74,19 @@ MAX_OFFSET = 1_000_000
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 # Commands of the chat that the page offers, and whether they take an argument.
 COMMANDS = {
-    "remind": True, "settings": True, "privacy": False, "usage": False, "delete_me": False,
-}  # fmt: skip
-FILE_TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
+    "remind": True,
+    "settings": True,
+    "privacy": False,
+    "usage": False,
+    "delete_me": False,
+}
+FILE_TYPES = {
+    ".json": "application/json",
+    ".md": "text/markdown; charset=utf-8",
+    ".zip": "application/zip",
+}
 
 Endpoint = Callable[[VerifiedCall], Awaitable[Json | Response]]
-FileFormat = Literal["json", "md"]
 
 
 class Api:
@@ -96,12 +104,15 @@ class Api:
         """List the routes; a test requests each of them without ``initData``."""
         get, post = partial(self._route, "GET"), partial(self._route, "POST")
         return [
-            get("/start", LOOK, self.start), get("/facts", LOOK, self.facts),
-            get("/timeline", LOOK, self.timeline), get("/reminders", LOOK, self.reminders),
+            get("/start", LOOK, self.start),
+            get("/facts", LOOK, self.facts),
+            get("/timeline", LOOK, self.timeline),
+            get("/reminders", LOOK, self.reminders),
             get("/settings", LOOK, self.settings),
             get("/export/json", EXPORT, partial(self.export, "json")),
             get("/export/markdown", EXPORT, partial(self.export, "md")),
-            post("/search", SEARCH, self.search), post("/facts/find", SEARCH, self.find_facts),
+            post("/search", SEARCH, self.search),
+            post("/facts/find", SEARCH, self.find_facts),
             post("/facts/{fact}/pin", CHANGE, self.pin),
             post("/facts/{fact}/correct", CHANGE, self.correct),
             post("/facts/{fact}/forget", CHANGE, self.forget),
@@ -111,7 +122,7 @@ class Api:
             post("/reminders/{number}/restore", CHANGE, self.restore_reminder),
             post("/buttons", CHANGE, self.press),
             post("/commands/{command}", CHANGE, self.command),
-        ]  # fmt: skip
+        ]
 
     async def start(self, call: VerifiedCall) -> Json:
         """Return the language, the sentences and the kinds, which the page loads first."""
@@ -171,8 +182,8 @@ class Api:
     async def undo(self, call: VerifiedCall) -> Json:
         """Undo the creation of a fact; the fact that it replaced is current again."""
         caller = call.caller
-        undone = None
-        if fact := call.number("fact"):
+        undone, fact = None, call.number("fact")
+        if fact:
             undone = await self._memories.undo(caller.owner, fact, asker=caller.member)
         return _build_undo_reply(call, undone)
 
@@ -221,7 +232,9 @@ class Api:
         if "from" in query:
             after = _parse_place(call, query["from"])
             return await self._list_messages(call, owner, before=None, after=after)
-        before = _parse_place(call, query["before"]) if "before" in query else LAST
+        before = LAST
+        if "before" in query:
+            before = _parse_place(call, query["before"])
         return await self._list_messages(call, owner, before=before, after=None)
 
     async def _list_messages(
@@ -233,19 +246,22 @@ class Api:
         after: PageCursor | None,
     ) -> Json:
         """Return a page to one side of a place, or half a page to each."""
-        run, size = self._run, MESSAGES // 2 if before and after else MESSAGES
+        run, size = self._run, MESSAGES
+        if before and after:
+            size = MESSAGES // 2
         older = newer = []
+        ends: dict[str, str | None] = {"older": None, "newer": None}
         if before is not None:
             older = await run(self._timeline.list_before, owner, before, limit=size + 1)
         if after is not None:
             newer = await run(self._timeline.list_from, owner, after, limit=size + 1)
+        if len(older) > size:
+            ends["older"] = pack_place(older[size - 1].place)
+        if len(newer) > size:
+            ends["newer"] = pack_place(newer[size].place)
         page = [*reversed(older[:size]), *newer[:size]]
-        return {
-            "messages": [views.message_view(message, call.caller) for message in page],
-            "older": pack_place(older[size - 1].place) if len(older) > size else None,
-            "newer": pack_place(newer[size].place) if len(newer) > size else None,
-            "topic": owner.thread_id,
-        }
+        messages = [views.message_view(message, call.caller) for message in page]
+        return {"messages": messages, **ends, "topic": owner.thread_id}
 
     async def settings(self, call: VerifiedCall) -> Json:
         """List the settings with their choices."""
@@ -278,7 +294,9 @@ class Api:
         rows, caller = self._core.reminders.rows, call.caller
         number = call.number("number")
         restored = await self._run(rows.restore, caller.owner, number, now=caller.moment)
-        return _build_reminder_reply(call, ReminderResult(restored, None if restored else "gone"))
+        if restored is None:
+            return _build_reminder_reply(call, ReminderResult(None, "gone"))
+        return _build_reminder_reply(call, ReminderResult(restored))
 
     async def press(self, call: VerifiedCall) -> Json:
         """Execute a button of the chat: ``{"action": "later:12:1"}``."""
@@ -295,22 +313,24 @@ class Api:
         name = str(call.request.path_params["command"])
         if name not in COMMANDS:
             raise call.refusal(404, "app_not_here")
-        words = call.text("text", MAX_TEXT) if COMMANDS[name] else ""
-        return views.reply_view(
-            await self._core.commands.run(name, call.caller.with_argument(words))
-        )
+        words = ""
+        if COMMANDS[name]:
+            words = call.text("text", MAX_TEXT)
+        reply = await self._core.commands.run(name, call.caller.with_argument(words))
+        return views.reply_view(reply)
 
     async def export(self, form: FileFormat, call: VerifiedCall) -> Response:
         """Send everything in a file: ``json`` for programs, or ``md`` to read."""
         file = await self._run(self._core.exports.write_file, form, call.caller)
-        kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
-        return send_file(file, kind)
+        return send_file(file, FILE_TYPES[Path(file.name).suffix])
 
     def _route(self, method: str, path: str, cost: float, endpoint: Endpoint) -> Route:
         async def serve(request: Request) -> Response:
             async with self._gate.verified(request, cost) as call:
                 reply = await endpoint(call)
-            return JSONResponse(reply) if isinstance(reply, dict) else reply
+            if isinstance(reply, Response):
+                return reply
+            return JSONResponse(reply)
 
         return Route(path, serve, methods=[method])
 
@@ -319,9 +339,10 @@ async def explain(request: Request, error: Exception) -> Response:
     """Answer a refusal, an unknown address, or a defect, which the server logs."""
     if isinstance(error, RefusedError):
         return JSONResponse({"error": error.detail}, error.status_code)
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    key = "app_unavailable" if status == 500 else "app_not_here"
-    return JSONResponse({"error": say(key, accepted_language(request))}, status)
+    language = accepted_language(request)
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": say("app_not_here", language)}, error.status_code)
+    return JSONResponse({"error": say("app_unavailable", language)}, 500)
 
 
 def _build_undo_reply(call: VerifiedCall, undone: UndoResult | None) -> Json:
@@ -342,31 +363,33 @@ def _build_reminder_reply(call: VerifiedCall, result: ReminderResult) -> Json:
         RefusedError: The reminder is gone, or the new time is not possible.
     """
     text = format_result(result, call.caller)
+    if result.refusal == "gone":
+        raise RefusedError(404, text)
     if result.reminder is None:
-        raise RefusedError(404 if result.refusal == "gone" else 400, text)
+        raise RefusedError(400, text)
     return {"text": text}
 
 
 def _build_fact_query(call: VerifiedCall) -> FactQuery:
     """Query a page, and one fact more, which tells that another page follows."""
     query = call.request.query_params
-    kind, offset = query.get("kind"), to_number(query.get("offset", ""), 7)
-    return FactQuery(
-        "newest" if query.get("sort") == "newest" else "kind",
-        kind=kind if kind in KINDS else None,
-        limit=FACTS + 1,
-        offset=min(offset or 0, MAX_OFFSET),
-    )
+    offset = to_number(query.get("offset", ""), 7) or 0
+    page = FactQuery("kind", limit=FACTS + 1, offset=min(offset, MAX_OFFSET))
+    if query.get("sort") == "newest":
+        page = replace(page, order="newest")
+    if query.get("kind") in KINDS:
+        page = replace(page, kind=query["kind"])
+    return page
 
 
 def _build_facts_page(
     call: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
 ) -> Json:
-    return {
-        "counts": counts,
-        "facts": [views.fact_view(fact, call.caller) for fact in facts[:FACTS]],
-        "next": offset + FACTS if len(facts) > FACTS else None,
-    }
+    next_offset = None
+    if len(facts) > FACTS:
+        next_offset = offset + FACTS
+    shown = [views.fact_view(fact, call.caller) for fact in facts[:FACTS]]
+    return {"counts": counts, "facts": shown, "next": next_offset}
 
 
 def _parse_place(call: VerifiedCall, text: str) -> PageCursor:

@@ -51,7 +51,9 @@ class Allowance:
         left, at = self._buckets.pop(key, (self.burst, now))
         left = min(self.burst, left + (now - at) * self.per_second)
         is_enough = left >= cost
-        self._buckets[key] = (left - cost if is_enough else left, now)
+        if is_enough:
+            left -= cost
+        self._buckets[key] = (left, now)
         if len(self._buckets) > MAX_PEOPLE:
             self._buckets.popitem(last=False)
         return is_enough
@@ -124,10 +126,7 @@ def _parse_fields(text: str) -> dict[str, str]:
     if len(text) > MAX_CHARACTERS or not text.isascii():
         raise UnverifiedError("initData is too long, or no ASCII")
     try:
-        pairs = parse_qsl(
-            text, keep_blank_values=True, strict_parsing=True, errors="strict",
-            max_num_fields=MAX_FIELDS,
-        )  # fmt: skip
+        pairs = parse_qsl(text, True, True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError as error:
         raise UnverifiedError("initData is no query string of UTF-8") from error
     fields = dict(pairs)
@@ -162,12 +161,15 @@ def _parse_visitor(user: str) -> Visitor:
         data: Any = json.loads(user)
     except (ValueError, RecursionError) as error:
         raise UnverifiedError("initData does not say who opened the page") from error
-    number = data.get("id") if isinstance(data, dict) else None
-    if type(number) is not int or not 0 < number < MAX_ID:
-        raise UnverifiedError("initData names nobody")
-    code = data.get("language_code")
-    is_bot = data.get("is_bot", False) is not False
-    return Visitor(number, is_bot, code if isinstance(code, str) else None)
+    match data:
+        case {"id": int(number)} if type(number) is int and 0 < number < MAX_ID:
+            is_bot = data.get("is_bot", False) is not False
+        case _:
+            raise UnverifiedError("initData names nobody")
+    match data:
+        case {"language_code": str(code)}:
+            return Visitor(number, is_bot, code)
+    return Visitor(number, is_bot)
 
 
 SCHEME = "tma "  # scheme of the Authorization header: Telegram Mini App
@@ -252,7 +254,9 @@ class Gate:
         if self._calls.locked():
             raise RefusedError(503, say("app_unavailable", language))
         async with self._calls:
-            body = await _read_body(request, language) if request.method == "POST" else {}
+            body: Json = {}
+            if request.method == "POST":
+                body = await _read_body(request, language)
             try:
                 yield await self._build_call(visitor, request, body)
             except AppError as error:
@@ -285,7 +289,9 @@ def accepted_language(request: Request) -> Language:
 
 def to_number(text: str, digits: int) -> int | None:
     """Return a whole number of at most ``digits`` ASCII digits; None for any other text."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+    if text.isascii() and text.isdigit() and len(text) <= digits:
+        return int(text)
+    return None
 
 
 async def _read_body(request: Request, language: Language) -> Json:

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import uvicorn
@@ -48,8 +49,7 @@ def send_file(file: ReplyFile, media_type: str) -> Response:
 def _read_pieces(content: BinaryIO) -> Iterator[bytes]:
     with content:
         content.seek(0)
-        while piece := content.read(PIECE):
-            yield piece
+        yield from iter(partial(content.read, PIECE), b"")
 
 
 @dataclass(eq=False, repr=False)
@@ -65,7 +65,9 @@ class WithHeaders:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle an ASGI connection."""
-        headers = self._static if "/static/" in scope["path"] else self._headers
+        headers = self._headers
+        if "/static/" in scope["path"]:
+            headers = self._static
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -105,19 +107,32 @@ def readiness_checks(
     async def telegram() -> str | None:
         if find_webhook_problem is not None:
             return find_webhook_problem()
-        last = time.monotonic() if last_polled is None else last_polled()
-        if last is None:
-            return "Telegram has not answered getUpdates yet"
-        silence = time.monotonic() - last
-        return f"no answer to getUpdates for {silence:.0f} s" if silence > POLL_SECONDS else None
+        if last_polled is None:
+            return None
+        return _find_silence(last_polled())
 
     async def worker() -> str | None:
         age = await core.client.run(JobRepository(core.client).seconds_since_heartbeat)
-        if age is None:
-            return "no worker is running"
-        return f"no heartbeat of a worker for {age:.0f} s" if age > HEARTBEAT_SECONDS else None
+        return _find_standstill(age)
 
     return {"database": database, "telegram": telegram, "worker": worker}
+
+
+def _find_standstill(age: float | None) -> str | None:
+    if age is None:
+        return "no worker is running"
+    if age <= HEARTBEAT_SECONDS:
+        return None
+    return f"no heartbeat of a worker for {age:.0f} s"
+
+
+def _find_silence(last: float | None) -> str | None:
+    if last is None:
+        return "Telegram has not answered getUpdates yet"
+    silence = time.monotonic() - last
+    if silence <= POLL_SECONDS:
+        return None
+    return f"no answer to getUpdates for {silence:.0f} s"
 
 
 def find_disk_shortage(core: Core) -> str | None:
@@ -148,10 +163,11 @@ def build_http_app(
         return PlainTextResponse("ok")
 
     async def readyz(_request: Request) -> Response:
-        problems = await asyncio.gather(*map(_within_deadline, checks.values()))
-        ready = all(problem is None for problem in problems)
-        body = {name: problem or "ok" for name, problem in zip(checks, problems, strict=True)}
-        return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
+        results = await asyncio.gather(*map(_within_deadline, checks.values()))
+        body = dict(zip(checks, results, strict=True))
+        if any(result != "ok" for result in results):
+            return JSONResponse({"ready": False, **body}, 503)
+        return JSONResponse({"ready": True, **body})
 
     async def metrics(_request: Request) -> Response:
         with contextlib.suppress(StorageError, TimeoutError):
@@ -177,10 +193,11 @@ def build_http_app(
     return Starlette(routes=routes)
 
 
-async def _within_deadline(check: Check) -> str | None:
+async def _within_deadline(check: Check) -> str:
+    """Return the problem that a check finds, or ``ok``."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return await check()
+            return await check() or "ok"
     except TimeoutError:
         return f"no answer within {CHECK_SECONDS:g} s"
     except StorageError as error:
@@ -235,7 +252,9 @@ class HttpServer(uvicorn.Server):
         Raises:
             ConfigError: The port is taken, or not permitted.
         """
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        family = socket.AF_INET
+        if ":" in self._host:
+            family = socket.AF_INET6
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -8,10 +8,19 @@ OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_DEPTH = 12  # nested elements; deeper ones become plain text
 # A heading becomes a strong line, a picture its description.
 ELEMENTS = {
-    "Paragraph": "p", "Heading": "strong", "Strong": "strong", "Emphasis": "em",
-    "Strikethrough": "s", "BlockQuote": "blockquote", "CodeBlock": "pre", "Table": "table",
-    "TableHead": "tr", "TableRow": "tr", "TableCell": "td", "Item": "li",
-}  # fmt: skip
+    "Paragraph": "p",
+    "Heading": "strong",
+    "Strong": "strong",
+    "Emphasis": "em",
+    "Strikethrough": "s",
+    "BlockQuote": "blockquote",
+    "CodeBlock": "pre",
+    "Table": "table",
+    "TableHead": "tr",
+    "TableRow": "tr",
+    "TableCell": "td",
+    "Item": "li",
+}
 LINK = "link"
 NAMES = frozenset({*ELEMENTS.values(), "ul", "ol", "code", "hr", LINK})
 # A text; or the name of an element, one of NAMES, and the nodes in it. The first node of a link is
@@ -28,31 +37,46 @@ def parse_markdown(text: str) -> list[Node]:
             _add_node(path[-1], MARKS.get(event, ""))
             continue
         [(kind, value)] = event.items()
-        if kind == "Start":
-            path.append(_open_element(path[-1], value) if len(path) <= MAX_DEPTH else path[-1])
+        if kind == "Start" and len(path) > MAX_DEPTH:
+            path.append(path[-1])
+        elif kind == "Start":
+            path.append(_open_element(path[-1], value))
         elif kind == "End":
             path.pop()
+        elif kind == "Code":
+            _add_node(path[-1], ["code", value])
         else:
-            _add_node(path[-1], ["code", value] if kind == "Code" else str(value))
+            _add_node(path[-1], str(value))
     return path[0]
 
 
 def _open_element(parent: list[Any], tag: Any) -> list[Any]:
     """Return the node to which the content of a tag is added."""
-    details: Any
-    kind, details = (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
-    name = ELEMENTS.get(kind)
-    if kind == "List":
-        name = "ul" if details is None else "ol"
-    node = [LINK, details["dest_url"]] if kind == "Link" else [name]
-    if node == [None]:
-        return parent
-    parent.append(["p", node] if kind == "Heading" else node)
+    if isinstance(tag, str):
+        tag = {tag: None}
+    [(kind, details)] = tag.items()
+    match kind, details:
+        case "Link", {"dest_url": address}:
+            node = [LINK, address]
+        case "List", None:
+            node = ["ul"]
+        case "List", _:
+            node = ["ol"]
+        case _ if kind in ELEMENTS:
+            node = [ELEMENTS[kind]]
+        case _:
+            return parent
+    if kind == "Heading":
+        parent.append(["p", node])
+    else:
+        parent.append(node)
     return node
 
 
 def _add_node(inside: list[Any], node: Node) -> None:
-    first = 2 if inside[:1] == [LINK] else 1
+    first = 1  # index of the first node after the name, and a link's target
+    if inside[:1] == [LINK]:
+        first = 2
     if isinstance(node, str) and len(inside) > first and isinstance(inside[-1], str):
         inside[-1] += node
     elif node:
