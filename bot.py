@@ -205,9 +205,7 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
     if not rows:
         raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
-    who = "user"
-    if arguments.user_id < 0:
-        who = "group"
+    who = "user" if arguments.user_id > 0 else "group"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
 
 
@@ -289,9 +287,7 @@ def _file(text: str) -> Path:
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
     """Parse the id of a Telegram user (at most 52 significant bits); a group's is negative."""
-    number = 0
-    if text.lstrip("-").isdecimal():
-        number = int(text)
+    number = int(text) if text.lstrip("-").isdecimal() else 0
     if number == 0 or not least <= number < 2**52:
         raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number
@@ -299,9 +295,7 @@ def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
 
 def job_id(text: str) -> int | str:
     """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
-    if text == ALL:
-        return ALL
-    return int(text)
+    return ALL if text == ALL else int(text)
 
 
 def _build_owner_option(purpose: str) -> dict[str, Any]:
@@ -352,9 +346,7 @@ def _log_level(settings: Settings, name: str) -> str:
     """Return the level; the console shows only warnings, as people read the answers there."""
     is_console = name == "run" and settings.telegram_bot_token is None
     is_quiet = is_console or name not in LOGGING
-    if is_quiet and settings.log_level == "INFO":
-        return "WARNING"
-    return settings.log_level
+    return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
 
 
 def report_warnings(settings: Settings, name: str) -> None:

@@ -125,9 +125,7 @@ def _register_tasks(
 
 def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    if not url or not secret:
-        return None
-    return receiver.WebhookRoute(intake, secret.get_secret_value())
+    return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
 
 
 def _build_access(core: Core) -> updates.AllowList:

@@ -171,14 +171,10 @@ class Console:
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
             # Readline has to know that a colour takes no room in the line.
-            colour = "{}"
-            if "readline" in sys.modules:
-                colour = "\x01{}\x02"
+            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
             return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
-        if not line:
-            return None
-        return line.removesuffix("\n")
+        return line.removesuffix("\n") if line else None
 
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
@@ -290,9 +286,7 @@ class Console:
             text=source.text,
         )
         dates = resolved_dates(source.text, said_at)
-        if not dates:
-            return line
-        return f"{line} ({', '.join(dates)})"
+        return f"{line} ({', '.join(dates)})" if dates else line
 
     def _local_time(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)

@@ -87,9 +87,7 @@ def _model_matching(pattern: str, problem: str) -> AfterValidator:
 
 
 def _split(value: Any) -> Any:
-    if isinstance(value, str):
-        return re.findall(r"[^,;\s]+", value)
-    return value
+    return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
 
 
 def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -237,15 +235,12 @@ class Settings(ProviderSettings, BaseSettings):
             return self.database_url.get_secret_value()
         if self.uses_embedded_database:
             return None
-        password = None
-        if self.pg_password:
-            password = self.pg_password.get_secret_value()
         return make_conninfo(
             host=self.pg_host or "localhost",
             port=self.pg_port or 5432,
             dbname=self.pg_db or "ai_db",
             user=self.pg_user or "postgres",
-            password=password,
+            password=self.pg_password.get_secret_value() if self.pg_password else None,
         )
 
     @property
@@ -317,9 +312,7 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     Raises:
         ConfigError: Variables are missing or malformed; it has one line for each.
     """
-    file = EnvFile()
-    if env_file:
-        file = read_env_file(Path(env_file))
+    file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
     file_fields = _fields_only_in_file(file)
     try:
@@ -420,9 +413,7 @@ def _has_no_effect(stray: Stray, settings: Settings) -> bool:
 
 
 def _describe_stray(stray: Stray) -> str:
-    where = "the environment"
-    if stray.in_file:
-        where = ".env"
+    where = ".env" if stray.in_file else "the environment"
     what = f"{ascii(stray.name)[1:-1]}: it is in {where}, but no setting has this name"
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:

@@ -33,9 +33,7 @@ class Owner(NamedTuple):
     @property
     def row(self) -> tuple[int, int]:
         """``telegram_user_id`` and ``thread_id`` of the row in ``owners``."""
-        if self.is_group:
-            return self.telegram_user_id, self.thread_id
-        return self.telegram_user_id, 0
+        return self.telegram_user_id, self.thread_id if self.is_group else 0
 
     def columns(self) -> dict[str, object]:
         """Return the parameters that every statement on users' data takes.
@@ -119,9 +117,7 @@ class Caller(WithPreferences):
     @property
     def asker(self) -> int | None:
         """The caller in a group; None in a private chat, whose owner may see everything."""
-        if self.owner.is_group:
-            return self.member
-        return None
+        return self.member if self.owner.is_group else None
 
     def with_preferences(self, **changes: Any) -> Self:
         """Return a copy with other preferences."""

@@ -28,9 +28,7 @@ def _normalize(value: SecretStr) -> SecretStr:
     if not (port and parts.hostname) or parts.path.strip("/") or parts.query or parts.fragment:
         raise ValueError("it is not the address of a proxy")
     login = ":".join(quote(unquote(part or ""), "") for part in (parts.username, parts.password))
-    host = parts.hostname
-    if ":" in host:
-        host = f"[{host}]"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return SecretStr(f"{scheme}://{login}@{host}:{port}".replace("//:@", "//"))
 
 

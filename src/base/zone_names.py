@@ -107,9 +107,7 @@ def _zones_of_offset(offset: re.Match[str]) -> list[str]:
 def _zones_of_city(text: str) -> list[str]:
     """Return the zones of the longest city name in a text."""
     words = plain_name(text).split()[: 3 * NAME_WORDS]
-    stops = frozenset[str]()
-    if len(words) > 1:
-        stops = lexicon.words("search.stop_words")
+    stops = lexicon.words("search.stop_words") if len(words) > 1 else frozenset[str]()
     for length in range(min(NAME_WORDS, len(words)), 0, -1):
         windows = [words[start : start + length] for start in range(len(words) - length + 1)]
         windows = [window for window in windows if length > 1 or window[0] not in stops]

@@ -86,9 +86,7 @@ class Changes:
 
     def as_row(self) -> str | None:
         """Return the changes as JSON for the database, None if there are none."""
-        if self == NO_CHANGES:
-            return None
-        return json.dumps(vars(self))
+        return None if self == NO_CHANGES else json.dumps(vars(self))
 
 
 NO_CHANGES = Changes()
@@ -154,6 +152,16 @@ class NewAnswer:
     mode: Mode = "assistant"
     recall: Mapping[str, Any] | None = None
     question: Sequence[Mapping[str, Any]] = ()
+
+    def columns(self) -> dict[str, Any]:
+        """Return the parameters of ``INSERT_ANSWER``."""
+        return vars(self) | {
+            "content": storable(self.text),
+            "changes": self.changes.as_row(),
+            "usage": _usage_json(self.usage),
+            "recall": json.dumps(self.recall),
+            "question": json.dumps(self.question),
+        }
 
 
 # The answer to a message.
@@ -514,24 +522,10 @@ def _save_answer(
 ) -> StoredAnswer | None:
     """Store an answer within a transaction; return None if the message was deleted."""
     ids = _ids(answer.conversation_id, answer.message_id)
-    text = storable(answer.text)
-    row = transaction.fetch_one(
-        INSERT_ANSWER,
-        ids,
-        content=text,
-        asks=answer.asks,
-        is_private=answer.is_private,
-        changes=answer.changes.as_row(),
-        mode=answer.mode,
-        usage=_usage_json(answer.usage),
-        recall=json.dumps(answer.recall),
-        question=json.dumps(answer.question),
-    )
+    row = transaction.fetch_one(INSERT_ANSWER, answer.columns())
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        if earlier is None:
-            return None
-        return _answer_row(*earlier)
+        return _answer_row(*earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, ids, content=storable(tools))
@@ -550,7 +544,7 @@ def _save_answer(
         step(transaction, answer)
     return StoredAnswer(
         row[0],
-        text,
+        storable(answer.text),
         delivered=False,
         delivered_parts=0,
         tools=answer.tools,

@@ -51,9 +51,7 @@ class LocomoTurn:
     @property
     def role(self) -> Literal["user", "assistant"]:
         """``assistant`` for the bot, ``user`` for all others."""
-        if self.speaker.lower() in ASSISTANTS:
-            return "assistant"
-        return "user"
+        return "assistant" if self.speaker.lower() in ASSISTANTS else "user"
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RESULTS = {False: "ok", True: "error"}  # of a call in the metrics, by ``isError``
-
 
 @dataclass(frozen=True)
 class ServerState:
@@ -98,7 +96,7 @@ class ServerConnection:
             if self._session is None:
                 raise ToolCallError("away", "is away now")
             reply = await self._session.call(tool, arguments, self._server.timeout)
-            result = RESULTS[reply.isError]
+            result = "error" if reply.isError else "ok"
             return reply
         except ToolCallError as error:
             result = error.result

@@ -133,9 +133,7 @@ class McpSession(ClientSession):
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(limits.MAX_PAGES):
-            params = None
-            if cursor:
-                params = types.PaginatedRequestParams(cursor=cursor)
+            params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=params))
             page = await self.send_request(request, _ToolsPage)
             tools += page.tools
@@ -198,9 +196,7 @@ async def open_session(server: limits.McpServer) -> AsyncIterator[McpSession]:
     def fail(code: int, request_id: int | None = None) -> None:
         session.fail(code, request_id)
 
-    open_transport = _open_http
-    if server.transport == "stdio":
-        open_transport = _open_process
+    open_transport = _open_process if server.transport == "stdio" else _open_http
     inbox_writer, inbox = anyio.create_memory_object_stream[Any](0)
     async with (
         inbox_writer,
@@ -221,9 +217,7 @@ async def open_session(server: limits.McpServer) -> AsyncIterator[McpSession]:
 @asynccontextmanager
 async def _open_process(server: limits.McpServer, fail: Fail) -> AsyncIterator[Any]:
     """Start a server and bound each message to ``MAX_MESSAGE``; kill it at the end."""
-    path = server.command
-    if "/" in path:
-        path = str(Path(server.cwd, path))
+    path = str(Path(server.cwd, server.command)) if "/" in server.command else server.command
     if not which(path, path=server.env.get("PATH")):
         raise ToolServerError("its command is not found")
     unset = "" if "LC_CTYPE" in server.env else "LC_CTYPE"  # Python adds it to the environment

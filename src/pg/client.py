@@ -66,9 +66,7 @@ class Transaction:
     def fetch_all(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
-        if self._cursor.description is None:
-            return []
-        return self._cursor.fetchall()
+        return self._cursor.fetchall() if self._cursor.description else []
 
     def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Run a statement and return its rows as dicts by column name."""

@@ -122,16 +122,12 @@ def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
 
 def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
     """Return the part of the bot that a log record is about."""
-    chain: list[BaseException] = []
-    if error is not None:
-        chain = list(errors.causes(error))
+    chain = list(errors.causes(error)) if error is not None else []
     guess = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
     for part, kinds in ERRORS.items():
         if any(isinstance(one, kinds) for one in chain):
             is_embedding = guess == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
-            if part == "model" and is_embedding:
-                return "embeddings"
-            return part
+            return "embeddings" if part == "model" and is_embedding else part
     if guess == "telegram" and chain and not isinstance(chain[0], errors.AppError):
         return "other"  # a defect of ours while an update was handled
     return guess or "other"
@@ -144,6 +140,4 @@ def _describe_reason(error: BaseException) -> str:
 
 
 def _as_bigint(value: Any) -> int | None:
-    if isinstance(value, int) and abs(value) < 2**63:
-        return value
-    return None
+    return value if isinstance(value, int) and abs(value) < 2**63 else None

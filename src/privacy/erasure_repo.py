@@ -410,6 +410,4 @@ class _Erasure:
 
 def _redact_names(text: str, names: set[str]) -> str:
     patterns = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
-    if not patterns:
-        return text
-    return re.sub("|".join(patterns), "…", text, flags=re.IGNORECASE)
+    return re.sub("|".join(patterns), "…", text, flags=re.IGNORECASE) if patterns else text

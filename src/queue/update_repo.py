@@ -116,9 +116,7 @@ class WaitingUpdate:
         """Language of the sender's Telegram client, if known."""
         content = next((one for one in self.payload.values() if isinstance(one, dict)), {})
         sender = content.get("from") or content.get("user")  # the latter of a reaction
-        if not isinstance(sender, dict):
-            return None
-        return sender.get("language_code")
+        return sender.get("language_code") if isinstance(sender, dict) else None
 
 
 @dataclass(frozen=True)

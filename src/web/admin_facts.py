@@ -179,6 +179,4 @@ def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
 def _query_string(query: QueryParams | Mapping[str, str], **other: object) -> str:
     """Return a query string with some parameters changed, without empty ones."""
     parts = {name: str(value) for name, value in {**query, **other}.items() if value}
-    if not parts:
-        return ""
-    return f"?{QueryParams(parts)}"
+    return f"?{QueryParams(parts)}" if parts else ""

@@ -60,9 +60,7 @@ class Submission:
         """HTTP status of the page that follows."""
         if isinstance(self.refused, SettingsConflictError):
             return 409
-        if self.refused:
-            return 422
-        return 200
+        return 422 if self.refused else 200
 
 
 UNSENT = Submission()  # the page was opened without one
@@ -104,9 +102,7 @@ def problems_of(
         return dict(refused.problems)
     problems = {}
     for name in refused.problems:
-        now, who = say(current[name]), ""
-        if name in authors:
-            who = f" by {authors[name]}"
+        now, who = say(current[name]), f" by {authors[name]}" if name in authors else ""
         problems[name] = (
             f"Meanwhile it was set to {now}{who}. Save to put yours in its place, "
             f"or set {now} to leave it."

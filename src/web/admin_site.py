@@ -266,9 +266,8 @@ class AdminSite:
 
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
-        session, address, who = session_of(request), client_address(request), ""
-        if session is not None:
-            who = session.name
+        session, address = session_of(request), client_address(request)
+        who = session.name if session else ""
         await self.rows(INSERT_ACTION, who=who, address=address, action=action, target=target)
 
     def midnight(self, days: int = 1) -> datetime:
@@ -283,9 +282,7 @@ class AdminSite:
         return f"{local_time(moment, self.zone):%H:%M}"
 
     def _format_moment(self, moment: datetime | None) -> str:
-        if moment is None:
-            return ""
-        return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}"
+        return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
 
 
 def session_of(request: Request) -> AdminSession | None:
@@ -319,9 +316,7 @@ def _redirect_inside(request: Request, next_: str) -> Response:
 
 def client_address(request: Request) -> str:
     """Return the address of the client; proxies of ``TRUSTED_PROXIES`` are resolved by then."""
-    if request.client is None:
-        return "unknown"
-    return request.client.host
+    return request.client.host if request.client else "unknown"
 
 
 def _network_of(address: str) -> str:
@@ -356,16 +351,12 @@ def path_of(owner: Owner) -> str:
 def choice_of(request: Request, name: str, choices: Container[str], default: str = "") -> str:
     """Return a query parameter if it is one of ``choices``, else ``default``."""
     value = request.query_params.get(name, default)
-    if value in choices:
-        return value
-    return default
+    return value if value in choices else default
 
 
 def next_page(ids: Sequence[int]) -> int | None:
     """Return the id before which the next page begins; None after a page that is not full."""
-    if len(ids) < PAGE:
-        return None
-    return ids[-1]
+    return ids[-1] if len(ids) == PAGE else None
 
 
 def int_of(request: Request, name: str, *, digits: int = 9) -> int | None:

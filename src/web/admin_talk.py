@@ -74,11 +74,6 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
     else:
         rows = await site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
         page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
-    older = newer = None
-    if page and has_older:
-        older = page[0]["position"]
-    if page and has_newer:
-        newer = page[-1]["position"]
     return site.render(
         request,
         "talk.html",
@@ -87,8 +82,8 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
         day=query.get("day", ""),
         is_opened=not query,
         days=await _group_by_day(site, owner, request, [row["id"] for row in page]),
-        older=older,
-        newer=newer,
+        older=page[0]["position"] if page and has_older else None,
+        newer=page[-1]["position"] if page and has_newer else None,
     )
 
 
@@ -123,9 +118,8 @@ async def _group_by_day(
         calls[call["message_id"]].append(call)
         call["result"] = link_references(call["result"], base)
     for one in bubbles:
-        write = link_references  # a user's text is shown as it was written
-        if one["role"] == "assistant":
-            write = render_markdown
+        # A user's text is shown as it was written.
+        write = render_markdown if one["role"] == "assistant" else link_references
         one["html"] = write(one["text"], base)
         one["sources"] = [link_references(source, base) for source in one["sources"]]
         one["calls"] = calls[one["id"]]

@@ -21,9 +21,7 @@ def labels() -> Mapping[str, Any]:
 
 def count(number: Number | None) -> str:
     """Return ``12,345``; a dash without a number."""
-    if number is None:
-        return "–"
-    return f"{number:,.0f}"
+    return "–" if number is None else f"{number:,.0f}"
 
 
 def short(number: Number) -> str:
@@ -74,16 +72,12 @@ def size(number: Number | None) -> str:
 
 def signed(number: Number | None) -> str:
     """Return ``+12`` or ``-3``."""
-    if number is None:
-        return "–"
-    return f"{number:+,.0f}"
+    return "–" if number is None else f"{number:+,.0f}"
 
 
 def masked(text: str | None) -> str:
     """Redact secrets in a text, door codes included; without a text, all is redacted."""
-    if text is None:
-        return MASK
-    return redact(text, household=True)
+    return MASK if text is None else redact(text, household=True)
 
 
 FILTERS: dict[str, Callable[..., str]] = {
@@ -169,6 +163,4 @@ def plain_cell(value: Any) -> str:
     """Format a cell of CSV; no text begins a formula in a spreadsheet."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{value}"
-    if value is None:
-        return ""
-    return str(value)
+    return "" if value is None else str(value)

@@ -72,19 +72,10 @@ MAX_TIME = 100
 MAX_OFFSET = 1_000_000
 # Cost of a request, taken from the ``Allowance`` of its sender.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
-# Commands of the chat that the page offers, and whether they take an argument.
-COMMANDS = {
-    "remind": True,
-    "settings": True,
-    "privacy": False,
-    "usage": False,
-    "delete_me": False,
-}
-FILE_TYPES = {
-    ".json": "application/json",
-    ".md": "text/markdown; charset=utf-8",
-    ".zip": "application/zip",
-}
+# Commands of the chat that the page offers, and those of them that take an argument.
+COMMANDS = ("remind", "settings", "privacy", "usage", "delete_me")
+WITH_ARGUMENT = ("remind", "settings")
+FILE_TYPES = {".json": "application/json", ".md": "text/markdown", ".zip": "application/zip"}
 
 Endpoint = Callable[[VerifiedCall], Awaitable[Json | Response]]
 
@@ -232,9 +223,7 @@ class Api:
         if "from" in query:
             after = _parse_place(call, query["from"])
             return await self._list_messages(call, owner, before=None, after=after)
-        before = LAST
-        if "before" in query:
-            before = _parse_place(call, query["before"])
+        before = _parse_place(call, query.get("before", pack_place(LAST)))
         return await self._list_messages(call, owner, before=before, after=None)
 
     async def _list_messages(
@@ -246,22 +235,19 @@ class Api:
         after: PageCursor | None,
     ) -> Json:
         """Return a page to one side of a place, or half a page to each."""
-        run, size = self._run, MESSAGES
-        if before and after:
-            size = MESSAGES // 2
+        run, size = self._run, MESSAGES // 2 if before and after else MESSAGES
         older = newer = []
-        ends: dict[str, str | None] = {"older": None, "newer": None}
         if before is not None:
             older = await run(self._timeline.list_before, owner, before, limit=size + 1)
         if after is not None:
             newer = await run(self._timeline.list_from, owner, after, limit=size + 1)
-        if len(older) > size:
-            ends["older"] = pack_place(older[size - 1].place)
-        if len(newer) > size:
-            ends["newer"] = pack_place(newer[size].place)
         page = [*reversed(older[:size]), *newer[:size]]
-        messages = [views.message_view(message, call.caller) for message in page]
-        return {"messages": messages, **ends, "topic": owner.thread_id}
+        return {
+            "messages": [views.message_view(message, call.caller) for message in page],
+            "older": pack_place(older[size - 1].place) if len(older) > size else None,
+            "newer": pack_place(newer[size].place) if len(newer) > size else None,
+            "topic": owner.thread_id,
+        }
 
     async def settings(self, call: VerifiedCall) -> Json:
         """List the settings with their choices."""
@@ -314,7 +300,7 @@ class Api:
         if name not in COMMANDS:
             raise call.refusal(404, "app_not_here")
         words = ""
-        if COMMANDS[name]:
+        if name in WITH_ARGUMENT:
             words = call.text("text", MAX_TEXT)
         reply = await self._core.commands.run(name, call.caller.with_argument(words))
         return views.reply_view(reply)
@@ -385,10 +371,8 @@ def _build_fact_query(call: VerifiedCall) -> FactQuery:
 def _build_facts_page(
     call: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
 ) -> Json:
-    next_offset = None
-    if len(facts) > FACTS:
-        next_offset = offset + FACTS
     shown = [views.fact_view(fact, call.caller) for fact in facts[:FACTS]]
+    next_offset = offset + FACTS if len(facts) > FACTS else None
     return {"counts": counts, "facts": shown, "next": next_offset}
 
 

@@ -161,15 +161,12 @@ def _parse_visitor(user: str) -> Visitor:
         data: Any = json.loads(user)
     except (ValueError, RecursionError) as error:
         raise UnverifiedError("initData does not say who opened the page") from error
-    match data:
-        case {"id": int(number)} if type(number) is int and 0 < number < MAX_ID:
-            is_bot = data.get("is_bot", False) is not False
-        case _:
-            raise UnverifiedError("initData names nobody")
-    match data:
-        case {"language_code": str(code)}:
-            return Visitor(number, is_bot, code)
-    return Visitor(number, is_bot)
+    number = data.get("id") if isinstance(data, dict) else None
+    if type(number) is not int or not 0 < number < MAX_ID:
+        raise UnverifiedError("initData names nobody")
+    code = data.get("language_code")
+    is_bot = data.get("is_bot", False) is not False
+    return Visitor(number, is_bot, code if isinstance(code, str) else None)
 
 
 SCHEME = "tma "  # scheme of the Authorization header: Telegram Mini App
@@ -254,9 +251,7 @@ class Gate:
         if self._calls.locked():
             raise RefusedError(503, say("app_unavailable", language))
         async with self._calls:
-            body: Json = {}
-            if request.method == "POST":
-                body = await _read_body(request, language)
+            body = await _read_body(request, language) if request.method == "POST" else {}
             try:
                 yield await self._build_call(visitor, request, body)
             except AppError as error:
@@ -289,9 +284,7 @@ def accepted_language(request: Request) -> Language:
 
 def to_number(text: str, digits: int) -> int | None:
     """Return a whole number of at most ``digits`` ASCII digits; None for any other text."""
-    if text.isascii() and text.isdigit() and len(text) <= digits:
-        return int(text)
-    return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 async def _read_body(request: Request, language: Language) -> Json:

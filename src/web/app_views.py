@@ -36,14 +36,11 @@ def fact_view(fact: memory_repo.Memory, caller: Caller) -> Json:
         "quote": fact.quote or fact.text,
         "asked": fact.origin in ASKED,
         "message": fact.message_id,
-        "before": [_past_view(old, caller) for old in fact.past[:MAX_PAST]],
+        "before": [
+            {"text": old.text, "until": caller.day(old.until) if old.until else None}
+            for old in fact.past[:MAX_PAST]
+        ],
     }
-
-
-def _past_view(past: memory_repo.ReplacedFact, caller: Caller) -> Json:
-    if past.until is None:
-        return {"text": past.text, "until": None}
-    return {"text": past.text, "until": caller.day(past.until)}
 
 
 def hit_view(hit: retrieval_repo.Hit, caller: Caller) -> Json:

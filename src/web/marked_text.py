@@ -66,17 +66,12 @@ def _open_element(parent: list[Any], tag: Any) -> list[Any]:
             node = [ELEMENTS[kind]]
         case _:
             return parent
-    if kind == "Heading":
-        parent.append(["p", node])
-    else:
-        parent.append(node)
+    parent.append(["p", node] if kind == "Heading" else node)
     return node
 
 
 def _add_node(inside: list[Any], node: Node) -> None:
-    first = 1  # index of the first node after the name, and a link's target
-    if inside[:1] == [LINK]:
-        first = 2
+    first = 2 if inside[:1] == [LINK] else 1
     if isinstance(node, str) and len(inside) > first and isinstance(inside[-1], str):
         inside[-1] += node
     elif node:
