@@ -73,11 +73,9 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
     if not lines:
         return ()
     numbers = ", ".join(map(str, lines[:MAX_LINES]))
-    which = f"lines {numbers} are"
-    if len(lines) == 1:
-        which = f"line {numbers} is"
     if len(lines) > MAX_LINES:
-        which = f"lines {numbers} and more are"
+        numbers += " and more"
+    which = f"line {numbers} is" if len(lines) == 1 else f"lines {numbers} are"
     return (
         f"{path}: {which} not NAME=value. Write one variable a line, close what a quote opens, "
         "and begin comments with #",

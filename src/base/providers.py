@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from src.base.addresses import HttpUrl, Key
 from src.base.proxies import ProxySettings
 
@@ -80,6 +82,10 @@ class Provider:
         """Return its key, if set."""
         key: Key = getattr(settings, self.key_variable.lower())
         return key
+
+    def secret(self, settings: ProviderSettings) -> SecretStr:
+        """Return its key; ``none`` without one: a local server needs none, but its SDK does."""
+        return self.key(settings) or SecretStr("none")
 
     def base_url(self, settings: ProviderSettings) -> str | None:
         """Return the address to call, if other than its own."""

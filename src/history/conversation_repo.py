@@ -431,16 +431,10 @@ def _insert_message(transaction: Transaction, parameters: dict[str, object]) -> 
 
 def _history_message(*row: Any) -> HistoryMessage:
     id_, role, content, position, asks, sender_id, is_open, *voice = row
-    return HistoryMessage(
-        id=id_,
-        role=role,
-        content=content,
-        position=position,
-        asks=asks,
-        sender_id=sender_id,
-        is_open=is_open,
-        voice=Voice(*voice),
-    )
+    message = HistoryMessage(id=id_, role=role, content=content, position=position)
+    message.update({"asks": asks, "sender_id": sender_id, "is_open": is_open})
+    message["voice"] = Voice(*voice)
+    return message
 
 
 def past_message(*row: Any) -> PastMessage:

@@ -157,14 +157,7 @@ class ToolResultRepository(Repository):
         arguments = arguments.replace("\\u0000", "\\ufffd")
         if len(arguments) > MAX_ARGUMENTS:
             arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
-        self._client.execute(
-            INSERT_RESULT,
-            conversation_id=conversation_id,
-            message_id=message_id,
-            name=storable(result.name)[:200],
-            arguments=arguments,
-            result=storable(result.result)[:MAX_RESULT],
-            error=result.error,
-            duration_ms=result.duration_ms,
-            keep=KEEP,
-        )
+        columns = vars(result) | {"arguments": arguments, "name": storable(result.name)[:200]}
+        columns["result"] = storable(result.result)[:MAX_RESULT]
+        ids = {"conversation_id": conversation_id, "message_id": message_id}
+        self._client.execute(INSERT_RESULT, columns | ids, keep=KEEP)

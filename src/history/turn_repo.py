@@ -442,15 +442,9 @@ class TurnRepository(Repository):
             first_word_at: When the first word of a streamed answer arrived.
         """
         outcome: UpdateOutcome = "done"
-        parameters = {
-            "conversation_id": conversation_id,
-            "answer_id": answer_id,
-            "parts": parts,
-            "update": update,
-            "outcome": outcome,
-            "sent": list(sent),
-            "first_word_at": first_word_at,
-        }
+        parameters = {"conversation_id": conversation_id, "answer_id": answer_id, "parts": parts}
+        parameters |= {"update": update, "outcome": outcome, "sent": list(sent)}
+        parameters["first_word_at"] = first_word_at
         try:
             self._client.execute(UPDATE_DELIVERED_AND_INDEX, parameters | INDEXING)
         except errors.StorageRejectedError as error:
@@ -532,14 +526,10 @@ def _save_answer(
     if answer.stopped:
         transaction.execute(UPDATE_STOPPED, ids)
     if answer.sources:
-        transaction.execute(
-            INSERT_SOURCES,
-            ids,
-            answer_id=row[0],
-            numbers=[source.number for source in answer.sources],
-            message_ids=[source.message_id for source in answer.sources],
-            memory_ids=[source.memory_id for source in answer.sources],
-        )
+        places = [(one.number, one.message_id, one.memory_id) for one in answer.sources]
+        numbers, messages, facts = map(list, zip(*places, strict=True))
+        sources = {"numbers": numbers, "message_ids": messages, "memory_ids": facts}
+        transaction.execute(INSERT_SOURCES, ids | sources, answer_id=row[0])
     for step in steps:
         step(transaction, answer)
     return StoredAnswer(

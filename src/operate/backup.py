@@ -178,13 +178,10 @@ def _run_program(
         if process.returncode:
             stderr.seek(0)
             lines = stderr.read().decode(errors="replace").splitlines()
-            raise BackupError(f"{program} failed: {_extract_errors(lines)[-MAX_CAUSE:]}")
-
-
-def _extract_errors(lines: Sequence[str]) -> str:
-    """Return the errors, without the lines that quote rows (``COPY``, ``DETAIL``, the command)."""
-    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
-    return " | ".join(filter(None, errors)) or "it gave no reason"
+            # Other lines quote rows (``COPY``, ``DETAIL``, the command).
+            errors = filter(None, (line.partition("error: ")[2] for line in lines))
+            cause = " | ".join(errors) or "it gave no reason"
+            raise BackupError(f"{program} failed: {cause[-MAX_CAUSE:]}")
 
 
 def libpq_variables(dsn: str) -> dict[str, str]:

@@ -38,13 +38,6 @@ class CheckResult:
     state: str
     mend: str | None = None
 
-    @property
-    def verdict(self) -> str:
-        """``OK``, or the remedy."""
-        if self.mend is None:
-            return "OK"
-        return f"MEND: {self.mend}"
-
 
 def check_machine(settings: Settings, env_file: Path) -> Iterator[CheckResult]:
     """Yield what is wrong with the rights of ``.env``, and the room for the embedded database."""

@@ -50,7 +50,8 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         print(json.dumps(report, ensure_ascii=False))
     else:
         for result in results:
-            print(f"{result.subject:<12} {result.state:<48} {result.verdict}")
+            verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
+            print(f"{result.subject:<12} {result.state:<48} {verdict}")
     return int(not is_well)
 
 

@@ -173,12 +173,11 @@ async def _describe_failure(
 
 async def _find_better(settings: Settings, provider: Provider, model: str) -> str:
     """Return the address that lists models, or the models that the address lists."""
-    base, key = provider.base_url(settings), provider.key(settings)
+    base, headers = provider.base_url(settings), {}
     if base is None:
         return ""
-    headers = {}
-    if key:
-        headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    if provider.key(settings):
+        headers["Authorization"] = f"Bearer {provider.secret(settings).get_secret_value()}"
     root = re.sub(r"/(v1|chat/completions|embeddings|models)(?=/|$).*", "", base)
     async with httpx.AsyncClient(
         headers=headers, timeout=PROBE_SECONDS, proxy=provider.proxy(settings)

@@ -1,6 +1,5 @@
 """Check of ``doctor``: two calls of the Bot API, without the library that runs the bot."""
 
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -18,10 +17,8 @@ SECONDS = 15.0  # for each step of a request
 async def check_telegram(settings: Settings) -> list[CheckResult]:
     """Ask Telegram for the identity of the bot, and for the state of its webhook."""
     if settings.telegram_bot_token is None:
-        result = CheckResult("telegram", "no token: the console opens instead")
-        if not settings.console_fallback:
-            result = replace(result, mend="set TELEGRAM_BOT_TOKEN, from @BotFather")
-        return [result]
+        mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
+        return [CheckResult("telegram", "no token: the console opens instead", mend)]
     method = "getMe"
     try:
         me = await _call(settings, settings.telegram_bot_token, method)

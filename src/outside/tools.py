@@ -178,9 +178,8 @@ class _SchemaCleaner:
         if isinstance(schema.get("additionalProperties"), bool):
             clean["additionalProperties"] = schema["additionalProperties"]
         if clean.get("type") == "array":  # OpenAI requires ``items``
-            clean["items"] = {}
-            if isinstance(schema.get("items"), dict):
-                clean["items"] = self.clean(schema["items"], depth)
+            items = schema.get("items")
+            clean["items"] = self.clean(items if isinstance(items, dict) else True, depth)
         return clean
 
     def _resolve_reference(self, reference: Any) -> Any:

@@ -161,12 +161,7 @@ class UserSettingsRepository(Repository):
             answer_length: Length of answers.
             memory_on: True to remember anything.
         """
-        self._client.execute(
-            UPSERT_SETTINGS,
-            Owner(telegram_user_id),
-            language=language,
-            time_zone=time_zone,
-            mode=mode,
-            answer_length=answer_length,
-            memory_on=memory_on,
-        )
+        chosen = {"language": language, "time_zone": time_zone, "mode": mode}
+        columns = Owner(telegram_user_id).columns() | chosen
+        columns |= {"answer_length": answer_length, "memory_on": memory_on}
+        self._client.execute(UPSERT_SETTINGS, columns)

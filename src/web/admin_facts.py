@@ -20,6 +20,7 @@ from src.web.admin_site import (
     PAGE,
     AdminSite,
     Fields,
+    Values,
     choice_of,
     int_of,
     next_page,
@@ -74,22 +75,13 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
     is_first = not query.get("before") and not query.get("fact")
     if is_first:
         merges = await site.run(ConsolidationRepository(site.core.client).list_merges, owner)
-    return site.render(
-        request,
-        "facts.html",
-        owner=owner,
-        facts=facts,
-        refused=refused,
-        asked=asked,
-        states=STATES,
-        sources=await _list_sources(site, ids),
-        consolidations=merges,
-        is_first=is_first,
-        done=labels()["fact_notices"].get(query.get("done", ""), ""),
-        query=_query_string(query, done=""),
-        link=partial(_query_string, asked),
-        more=next_page([*ids, *(row["id"] for row in refused)]),
-    )
+    shown: Values = {"facts": facts, "refused": refused, "consolidations": merges}
+    shown["sources"] = await _list_sources(site, ids)
+    links: Values = {"query": _query_string(query, done=""), "link": partial(_query_string, asked)}
+    links |= {"states": STATES, "asked": asked, "is_first": is_first}
+    links["more"] = next_page([*ids, *(row["id"] for row in refused)])
+    done = labels()["fact_notices"].get(query.get("done", ""), "")
+    return site.render(request, "facts.html", owner=owner, done=done, **shown, **links)
 
 
 async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
@@ -98,15 +90,9 @@ async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
     facts = await _list_facts(site, owner, FactQuery(ids=[number]))
     if not facts:
         raise HTTPException(404)
-    sources = await _list_sources(site, [number])
-    return site.render(
-        request,
-        "forget.html",
-        owner=owner,
-        fact=facts[0],
-        sources=sources[number],
-        query=_query_string(request.query_params),
-    )
+    sources, query = await _list_sources(site, [number]), _query_string(request.query_params)
+    about: Values = {"fact": facts[0], "sources": sources[number], "query": query}
+    return site.render(request, "forget.html", owner=owner, **about)
 
 
 async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
@@ -167,12 +153,9 @@ def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
     fact = int_of(request, "fact")
     if fact is not None:
         return FactQuery(ids=[fact], is_living=None)
+    kind, before = asked["kind"] or None, int_of(request, "before")
     return FactQuery(
-        text=asked["q"],
-        kind=asked["kind"] or None,
-        before=int_of(request, "before"),
-        limit=PAGE,
-        **STATES[asked["state"]],
+        text=asked["q"], kind=kind, before=before, limit=PAGE, **STATES[asked["state"]]
     )
 
 

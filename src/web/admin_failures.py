@@ -1,14 +1,13 @@
 """Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
 from collections import defaultdict
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, choice_of, int_of, next_page
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Values, choice_of, int_of, next_page
 from src.web.admin_words import labels
 
 DAYS = (1, 7, FAILURE_DAYS)
@@ -130,24 +129,16 @@ async def show_failures(site: AdminSite, request: Request) -> Response:
     if days not in DAYS:
         days = DAYS[0]
     failures = await rows(SELECT_FAILURES, days=days, part=part, before=before or LAST, limit=PAGE)
-    sections: dict[str, Any] = {}
+    sections: Values = {}
     if not before:
         sections["reasons"] = await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
     if not before and part in ("", "model"):
         sections["calls"] = await rows(SELECT_CALLS, days=days, limit=PAGE)
     if not before and not part:
         sections["messages"] = await rows(SELECT_MESSAGES, days=days, limit=PAGE)
-    return site.render(
-        request,
-        "failures.html",
-        **sections,
-        days=days,
-        part=part,
-        choices=DAYS,
-        failures=failures,
-        older=next_page([row["id"] for row in failures]),
-        is_first=not before,
-    )
+    older = next_page([row["id"] for row in failures])
+    sections |= {"failures": failures, "older": older, "is_first": not before}
+    return site.render(request, "failures.html", days=days, part=part, choices=DAYS, **sections)
 
 
 async def show_queue(site: AdminSite, request: Request) -> Response:

@@ -15,7 +15,7 @@ from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import JobRepository
 from src.web.admin_failures import SELECT_REASONS
-from src.web.admin_site import AdminSite
+from src.web.admin_site import AdminSite, Values
 from src.web.admin_words import Chart, build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
@@ -127,21 +127,12 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
         _examine_model(site, calls),
         _examine_embeddings(site, await _last_failure(site, "embeddings")),
     ]
-    return site.render(
-        request,
-        "overview.html",
-        health=health,
-        now=datetime.now(UTC),
-        today=today,
-        settings=await site.core.live_settings.get(),
-        hours=hours,
-        calls=calls,
-        put_aside=put_aside,
-        growth=growth,
-        reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
-        by_hour=_chart_hours(hours),
-        by_day=_chart_growth(growth),
-    )
+    figures: Values = {"today": today, "hours": hours, "growth": growth, "put_aside": put_aside}
+    figures["reasons"] = await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS)
+    figures["settings"] = await site.core.live_settings.get()
+    charts: Values = {"by_hour": _chart_hours(hours), "by_day": _chart_growth(growth)}
+    state: Values = {"health": health, "calls": calls, "now": datetime.now(UTC)}
+    return site.render(request, "overview.html", **state, **figures, **charts)
 
 
 def _chart_hours(hours: Sequence[Record]) -> Chart | None:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from src.memory.memory_repo import COUNT_LIVING
 from src.pg.records_repo import COST, SUMS
-from src.web.admin_site import PAGE, AdminSite, choice_of, int_of
+from src.web.admin_site import PAGE, AdminSite, Values, choice_of, int_of
 
 DAYS = 30  # covered by the cost
 MAX_PAGES = 2000
@@ -82,17 +82,8 @@ async def show_people(site: AdminSite, request: Request) -> Response:
     found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
     ids = [row["id"] for row in found[:PAGE]]
     settings = await site.core.live_settings.get()
-    return site.render(
-        request,
-        "users.html",
-        people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
-        words=words,
-        kind=kind,
-        kinds=KINDS,
-        order=order,
-        orders=ORDERS,
-        page=page,
-        has_more=len(found) > PAGE,
-        days=DAYS,
-        currency=settings.currency,
-    )
+    people = await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS)
+    values: Values = {"people": people, "days": DAYS, "currency": settings.currency}
+    values |= {"words": words, "page": page, "has_more": len(found) > PAGE}
+    values |= {"kind": kind, "kinds": KINDS, "order": order, "orders": ORDERS}
+    return site.render(request, "users.html", **values)

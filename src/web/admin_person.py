@@ -1,8 +1,6 @@
 """Admin pages of one owner: overview, recall preview, export, blocking, erasure."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +15,7 @@ from src.pg.records_repo import COST, SUMS
 from src.privacy.export import FileFormat
 from src.talk.turn_state import IncomingMessage
 from src.web.admin_people import DAYS, SELECT_PEOPLE
-from src.web.admin_site import AdminSite, Fields, int_of, owner_of, path_of
+from src.web.admin_site import AdminSite, Fields, Values, int_of, owner_of, path_of
 from src.web.http_server import send_file
 
 MAX_QUESTION = 500  # characters
@@ -91,22 +89,17 @@ async def show_person(
         raise HTTPException(404, "Nothing is kept of them.")
     core, live = site.core, await site.core.live_settings.get()
     [person] = await rows(SELECT_PEOPLE, owners=[found[0]["id"]], days=DAYS)
-    return site.render(
-        request,
-        "about.html",
-        status=status,
-        problem=problem,
-        owner=owner,
-        person=person,
-        chosen=await run(core.user_settings.get, owner.telegram_user_id),
-        talks=await rows(SELECT_TALKS, owner, limit=MAX_LINES),
-        reminders=await run(core.reminders.rows.list_waiting, owner, limit=MAX_LINES),
-        summaries=await rows(SELECT_SUMMARIES, owner, limit=MAX_LINES),
-        usage=await rows(SELECT_USAGE, owner, days=DAYS, limit=MAX_LINES),
-        failures=await rows(SELECT_FAILURES, owner, limit=MAX_LINES),
-        days=DAYS,
-        currency=live.currency,
-    )
+    lists = {
+        "talks": await rows(SELECT_TALKS, owner, limit=MAX_LINES),
+        "reminders": await run(core.reminders.rows.list_waiting, owner, limit=MAX_LINES),
+        "summaries": await rows(SELECT_SUMMARIES, owner, limit=MAX_LINES),
+        "usage": await rows(SELECT_USAGE, owner, days=DAYS, limit=MAX_LINES),
+        "failures": await rows(SELECT_FAILURES, owner, limit=MAX_LINES),
+    }
+    chosen = await run(core.user_settings.get, owner.telegram_user_id)
+    about: Values = {"person": person, "chosen": chosen, "days": DAYS, "currency": live.currency}
+    about |= {"owner": owner, "problem": problem, **lists}
+    return site.render(request, "about.html", status=status, **about)
 
 
 async def export_person(site: AdminSite, request: Request, form: Fields) -> Response:
@@ -145,7 +138,7 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
     """Show what a question would recall now, or what was recalled for an answer then."""
     owner = owner_of(request)
     question = request.query_params.get("q", "")[:MAX_QUESTION]
-    shown: dict[str, Any] = {"found": [], "prompt": [], "overview": None, "answer": None}
+    shown: Values = {"found": [], "prompt": [], "overview": None, "answer": None}
     number = int_of(request, "answer", digits=18)
     if question.strip():
         number = None
@@ -159,7 +152,7 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
     )
 
 
-async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Mapping[str, Any]:
+async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Values:
     settings = await site.core.live_settings.get()
     query = Query(
         owner,
@@ -174,18 +167,13 @@ async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Mappi
     message = IncomingMessage(owner, question, caller.moment, caller.preferences)
     prompt = await site.core.agent.preview_prompt(message)
     quoted = "\n".join(message.text for message in prompt)
-    found = [
-        {
-            **score_record(hit),
-            "id": hit_id(hit),
-            "by": hit.uid,
-            "text": hit.text,
-            "said_at": hit.said_at,
-            "retired": hit.retired,
-            "shown": not prompt or f'"{hit_id(hit)}"' in quoted,
-        }
-        for hit in hits
-    ]
+    found = []
+    for hit in hits:
+        is_shown = not prompt or f'"{hit_id(hit)}"' in quoted
+        about = {"said_at": hit.said_at, "retired": hit.retired, "shown": is_shown}
+        found.append(
+            {**score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text, **about}
+        )
     return {"overview": query.overview(), "found": found, "prompt": prompt}
 
 

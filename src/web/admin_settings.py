@@ -9,7 +9,16 @@ from starlette.responses import Response
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of, next_page
+from src.web.admin_site import (
+    LAST,
+    PAGE,
+    AdminSite,
+    Fields,
+    Values,
+    client_address,
+    int_of,
+    next_page,
+)
 from src.web.admin_words import labels
 
 # Changes of settings, newest first.
@@ -51,18 +60,9 @@ async def show_settings(site: AdminSite, request: Request, sent: Submission = UN
         title: [view(known[name], current[name], sent, problems) for name in names]
         for title, names in labels()["settings"].items()
     }
-    return site.render(
-        request,
-        "settings.html",
-        status=sent.status,
-        groups=groups,
-        names=known,
-        sent=sent,
-        problems=problems,
-        changes=changes,
-        say=_say,
-        embedding=await _describe_embedding(site),
-    )
+    values: Values = {"groups": groups, "names": known, "changes": changes, "say": _say}
+    values |= {"sent": sent, "problems": problems, "embedding": await _describe_embedding(site)}
+    return site.render(request, "settings.html", status=sent.status, **values)
 
 
 async def _describe_embedding(site: AdminSite) -> str:
@@ -113,16 +113,8 @@ def _build_field(name: str, label: str, unit: str, description: str) -> Field:
     choices = get_args(kind)
     if kind is bool:
         choices = ("true", "false")
-    return Field(
-        name,
-        label,
-        as_text(about.default),
-        unit,
-        choices,
-        is_number=kind in (int, float),
-        description=description,
-        group=name,
-    )
+    default, is_number = as_text(about.default), kind in (int, float)
+    return Field(name, label, default, unit, choices, is_number, description, group=name)
 
 
 def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:

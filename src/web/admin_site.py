@@ -66,6 +66,7 @@ SELECT coalesce(name, telegram_user_id::text) AS name FROM owners WHERE id = %(o
 """
 
 Fields = Mapping[str, str]
+Values = dict[str, Any]  # variables of a template
 Page = Callable[["AdminSite", Request], Awaitable[Response]]
 Action = Callable[["AdminSite", Request, Fields], Awaitable[str | Response]]
 

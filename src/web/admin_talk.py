@@ -11,7 +11,7 @@ from src.base.owners import Owner
 from src.base.zones import local_time, parse_day_start
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, AdminSite, int_of, owner_of, path_of
+from src.web.admin_site import LAST, AdminSite, Values, int_of, owner_of, path_of
 
 PAGE = 40  # messages
 
@@ -74,17 +74,12 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
     else:
         rows = await site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
         page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
-    return site.render(
-        request,
-        "talk.html",
-        owner=owner,
-        missing=missing,
-        day=query.get("day", ""),
-        is_opened=not query,
-        days=await _group_by_day(site, owner, request, [row["id"] for row in page]),
-        older=page[0]["position"] if page and has_older else None,
-        newer=page[-1]["position"] if page and has_newer else None,
-    )
+    older = page[0]["position"] if page and has_older else None
+    newer = page[-1]["position"] if page and has_newer else None
+    days = await _group_by_day(site, owner, request, [row["id"] for row in page])
+    asked: Values = {"missing": missing, "day": query.get("day", ""), "is_opened": not query}
+    shown: Values = {"owner": owner, "days": days, "older": older, "newer": newer}
+    return site.render(request, "talk.html", **asked, **shown)
 
 
 async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int | None, int, str]:

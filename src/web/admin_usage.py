@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
-from src.web.admin_site import AdminSite, choice_of, int_of
+from src.web.admin_site import AdminSite, Values, choice_of, int_of
 from src.web.admin_words import Chart, build_chart, labels, money, plain_cell
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
@@ -95,18 +95,10 @@ async def show_usage(site: AdminSite, request: Request) -> Response:
     days, by = _parse_filters(request)
     settings = await site.core.live_settings.get()
     lines = await _list_lines(site, days, by, limit=100)
-    return site.render(
-        request,
-        "usage.html",
-        lines=lines,
-        total=_sum_lines(lines),
-        chart=await _build_chart(site, days, by, settings.currency),
-        days=days,
-        choices=_list_day_choices(by),
-        by=by,
-        dimensions=BY,
-        currency=settings.currency,
-    )
+    values: Values = {"lines": lines, "total": _sum_lines(lines), "currency": settings.currency}
+    values["chart"] = await _build_chart(site, days, by, settings.currency)
+    values |= {"by": by, "dimensions": BY, "days": days, "choices": _list_day_choices(by)}
+    return site.render(request, "usage.html", **values)
 
 
 async def download_usage(site: AdminSite, request: Request) -> Response:

@@ -49,13 +49,9 @@ def seconds(number: Number | None) -> str:
     value = float(number)
     if value < 1:
         return f"{value * 1000:.0f} ms"
-    if value < 10:
-        return f"{value:.1f} s"
     if value < 60:
-        return f"{value:.0f} s"
-    if value < 3600:
-        return f"{value / 60:.0f} min"
-    return f"{value / 3600:.1f} h"
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 3600 else f"{value / 3600:.1f} h"
 
 
 def size(number: Number | None) -> str:

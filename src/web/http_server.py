@@ -105,32 +105,19 @@ def readiness_checks(
     async def telegram() -> str | None:
         if find_webhook_problem is not None:
             return find_webhook_problem()
-        if last_polled is None:
-            return None
-        return _find_silence(last_polled())
+        last = time.monotonic() if last_polled is None else last_polled()
+        if last is None:
+            return "Telegram has not answered getUpdates yet"
+        silence = time.monotonic() - last
+        return f"no answer to getUpdates for {silence:.0f} s" if silence > POLL_SECONDS else None
 
     async def worker() -> str | None:
         age = await core.client.run(JobRepository(core.client).seconds_since_heartbeat)
-        return _find_standstill(age)
+        if age is None:
+            return "no worker is running"
+        return f"no heartbeat of a worker for {age:.0f} s" if age > HEARTBEAT_SECONDS else None
 
     return {"database": database, "telegram": telegram, "worker": worker}
-
-
-def _find_standstill(age: float | None) -> str | None:
-    if age is None:
-        return "no worker is running"
-    if age <= HEARTBEAT_SECONDS:
-        return None
-    return f"no heartbeat of a worker for {age:.0f} s"
-
-
-def _find_silence(last: float | None) -> str | None:
-    if last is None:
-        return "Telegram has not answered getUpdates yet"
-    silence = time.monotonic() - last
-    if silence <= POLL_SECONDS:
-        return None
-    return f"no answer to getUpdates for {silence:.0f} s"
 
 
 def find_disk_shortage(core: Core) -> str | None:

@@ -7,20 +7,10 @@ import pyromark
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_DEPTH = 12  # nested elements; deeper ones become plain text
 # A heading becomes a strong line, a picture its description.
-ELEMENTS = {
-    "Paragraph": "p",
-    "Heading": "strong",
-    "Strong": "strong",
-    "Emphasis": "em",
-    "Strikethrough": "s",
-    "BlockQuote": "blockquote",
-    "CodeBlock": "pre",
-    "Table": "table",
-    "TableHead": "tr",
-    "TableRow": "tr",
-    "TableCell": "td",
-    "Item": "li",
-}
+IN_LINE = {"Strong": "strong", "Emphasis": "em", "Strikethrough": "s"}
+BLOCKS = {"Paragraph": "p", "Heading": "strong", "BlockQuote": "blockquote", "CodeBlock": "pre"}
+ROWS = {"Table": "table", "TableHead": "tr", "TableRow": "tr", "TableCell": "td", "Item": "li"}
+ELEMENTS = IN_LINE | BLOCKS | ROWS
 LINK = "link"
 NAMES = frozenset({*ELEMENTS.values(), "ul", "ol", "code", "hr", LINK})
 # A text; or the name of an element, one of NAMES, and the nodes in it. The first node of a link is
