@@ -14,14 +14,6 @@ LOW_DISK = 1.0  # GB free; less is soon full of write-ahead log and a growing ch
 READABLE_BY_OTHERS = 0o004
 POSTGRES, PGVECTOR = 17, (0, 7)  # minimum: of ``restore``; of halfvec and binary_quantize
 
-OPEN_TO_ALL: str | None = (
-    "write your Telegram id as ALLOWED_USER_IDS (write 1 first, then to the bot: its refusal "
-    "tells your id)"
-)
-NO_CEILING: str | None = (
-    "for a public bot, set daily_tokens in global_settings, on the admin page or in psql"
-)
-
 # Select the version of the server, and pgvector's: of this database, of the server's packages.
 SELECT_VERSIONS = """
 SELECT current_setting('server_version_num')::int / 10000,
@@ -57,13 +49,16 @@ def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckRe
     """Yield what strangers may spend; nothing if the bot is closed, or its model costs nothing."""
     if not settings.is_open_and_paid:
         return
-    access, ceilings = OPEN_TO_ALL, NO_CEILING
-    if limits.daily_messages or limits.daily_tokens:
-        access = ceilings = None
+    is_limited = bool(limits.daily_messages or limits.daily_tokens)
     state = f"open to everybody, and {settings.chat_model_name} costs money"
-    yield CheckResult("access", state, access)
+    mend = (
+        "write your Telegram id as ALLOWED_USER_IDS (write 1 first, then to the bot: its refusal "
+        "tells your id)"
+    )
+    yield CheckResult("access", state, None if is_limited else mend)
     state = f"{limits.daily_messages} messages, {limits.daily_tokens} tokens a day; 0 is no limit"
-    yield CheckResult("ceilings", state, ceilings)
+    mend = "for a public bot, set daily_tokens in global_settings, on the admin page or in psql"
+    yield CheckResult("ceilings", state, None if is_limited else mend)
 
 
 def check_versions(client: PgClient) -> Iterator[CheckResult]:

@@ -62,7 +62,8 @@ SELECT_LOGOUT = "SELECT ended_at FROM admin_logouts WHERE session_id = %(id)s"
 
 # Name of an owner, or their id.
 SELECT_NAME = """
-SELECT coalesce(name, telegram_user_id::text) AS name FROM owners WHERE id = %(owner)s
+SELECT coalesce(nullif(name, ''), telegram_user_id::text) AS name FROM owners
+WHERE id = %(owner)s
 """
 
 Fields = Mapping[str, str]
@@ -301,7 +302,7 @@ async def _read_form(request: Request) -> dict[str, str]:
 def _redirect_to_login(request: Request) -> Response:
     root = request.scope["root_path"]
     address = f"{root}/login"
-    page = request.url.replace(scheme="", netloc="")
+    page = request.url.replace(scheme="", netloc="")  # path and query
     next_ = str(page).removeprefix(root)
     if request.method == "GET" and next_ != "/":
         address += "?" + urlencode({"next": next_})

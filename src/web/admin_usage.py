@@ -21,7 +21,6 @@ MAX_BY_PERSON = 30  # days: by person every call is read, since daily sums have 
 BY = ("day", "model", "purpose", "person")
 # Titles of the chart by the dimension.
 TITLES = {"model": "Tokens by day and model", "purpose": "Tokens by day and purpose"}
-EMPTY_COLUMNS = {name: name for name in ("day", "model", "purpose")}  # of a file without rows
 MAX_KEYS, OTHERS = 5, "others"  # keys in a chart, and the name of the rest
 
 # Calls of the last days with their cost; past days are stored as sums. ``key`` is the dimension
@@ -113,8 +112,8 @@ async def download_usage(site: AdminSite, request: Request) -> Response:
     settings = await site.core.live_settings.get()
     text = io.StringIO()
     table = csv.writer(text)
-    names = {name: name for line in lines[:1] for name in line} or EMPTY_COLUMNS
-    table.writerow((names | {"cost": f"cost_{settings.currency}"}).values())
+    names = list(lines[0]) if lines else ["day", "model", "purpose"]
+    table.writerow([f"cost_{settings.currency}" if name == "cost" else name for name in names])
     table.writerows([plain_cell(line[name]) for name in names] for line in lines)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
