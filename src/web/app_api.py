@@ -223,7 +223,7 @@ class Api:
         if "from" in query:
             after = _parse_place(call, query["from"])
             return await self._list_messages(call, owner, before=None, after=after)
-        before = _parse_place(call, query.get("before", pack_place(LAST)))
+        before = _parse_place(call, query["before"]) if "before" in query else LAST
         return await self._list_messages(call, owner, before=before, after=None)
 
     async def _list_messages(
