@@ -14,13 +14,15 @@ Conventions for ambiguous times:
 - "Через неделю" and "in three days" keep the current time of day; hours and minutes are elapsed
   time, also when the clocks change. Of "5-10 минут" the earlier one counts, because a late
   reminder is worth nothing; "несколько" is three.
-- "On Monday", said on a Monday, is the next one.
+- "On Monday at six", said on a Monday, is today, if six is still to come, and the next one
+  otherwise, or without an hour.
 - "Сегодня в 8", said at ten in the morning, is in the evening. Without a day, a time that has
   passed is tomorrow's.
 - "Every month", "раз в неделю" and the like without a day start today. "Every N hours" starts
   now, if N divides a day evenly.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -28,11 +30,11 @@ from typing import Literal, NamedTuple, cast
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
-from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
-from src.reading.time_expressions import days_of, months_later, shifted
+from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
+from src.reading.time_expressions import Days, days_of, months_later, shifted
 from src.reading.times import Span, Unit
 
-Problem = Literal["no_time", "past", "no_text", "no_zone", "too_often", "too_far"]
+Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
 
 PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
@@ -66,7 +68,8 @@ class ReminderRequest:
         when: First time, in UTC, after now; None: see ``problem``.
         repeats: Recurrence; None for a single reminder.
         problem: Reason why it cannot be set. ``no_time``: no time, or an unclear one; ``past``:
-            the time has passed; ``too_far``: more than ten years away; ``too_often``: more than
+            the time has passed; ``unclear``: an end or an exception that cannot be held;
+            ``too_far``: more than ten years away; ``too_often``: more than
             once an hour; ``no_text``: no text; ``no_zone``: the named zone is unknown.
         time_zone: Zone named for this reminder; empty for the user's own.
     """
@@ -111,6 +114,8 @@ class TimeOfDay:
     in_night: bool = False
 
 
+SECOND = timedelta(seconds=1)
+MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
 MAX_EARLIER = 2 * HOUR  # minutes before EARLY to which a reminder of the day may move
 DEFAULT = TimeOfDay(PART_HOURS["morning"] * HOUR)
@@ -150,8 +155,8 @@ class _Request:
         named = []
         for span in self.slot("clock"):
             named.append(_read_clock(span.kind, span.words, self.part))
-            if "also" in span.words:
-                named.append(_read_clock(span.kind, {"hour": span.words["also"]}, self.part))
+            hours = re.findall(r"\d+", span.words.get("also", ""))
+            named += [_read_clock(span.kind, {"hour": hour}, self.part) for hour in hours]
         return [self._near_due(clock) for clock in named]
 
     def _near_due(self, clock: TimeOfDay) -> TimeOfDay:
@@ -189,7 +194,7 @@ def read_new_time(
         now: The current time (aware).
         time_zone: The user's time zone.
     """
-    folded = times.fold(text)
+    folded = times.fold(times.mended(text))
     if (shift := SHIFT.fullmatch(folded)) is None:
         spans = times.find_reminder_spans(folded)
         return read_timing("", spans, now, time_zone, due=due) if spans else None
@@ -377,17 +382,34 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
     inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    if periods := [span for span in dates if "unit" in span.words and span is not inner]:
+    periods = [span for span in dates if "unit" in span.words and span is not inner]
+    rivals = [span for span in dates if span is not inner and span not in periods]
+    if periods:
         inner = replace(inner, within=periods[0])
     days = days_of(inner, request.now, past=False)
     if days is None:
         raise _ProblemError("no_time")
+    others = (days_of(span, request.now, past=False) for span in rivals)
+    if any(other is not None and other.first != days.first for other in others):
+        raise _ProblemError("no_time")  # "tomorrow and on Friday"
     today = request.now.date()
+    if _is_still_today(inner, request):
+        return today
     if days.first < today < days.after and days.after - days.first > DAY:
         if "weekend" in inner.words:
             return today
         raise _ProblemError("no_time")
     return days.first
+
+
+def _is_still_today(span: Span, request: _Request) -> bool:
+    """Return True if a weekday is that of today and its named hour is still to come."""
+    is_plain = "weekday" in span.words and span.within is None and span.kind == "named"
+    if not is_plain or span.which not in (None, "this", "coming"):
+        return False
+    is_today = times.weekday_number(span.words["weekday"]) == request.now.weekday()
+    has_hour = bool(request.slot("clock")) or request.part is not None
+    return is_today and has_hour and (request.clock or DEFAULT).minutes > request.minutes
 
 
 def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
@@ -397,8 +419,13 @@ def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
 
 
 def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
-    habits = request.slot("every")
+    habits, limits = _habits(request), request.slot("limit")
+    if any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits)):
+        raise _ProblemError("unclear")
     period = _interval(habits)
+    by_weekday = any("weekday" in span.words for span in request.slot("date"))
+    if by_weekday and habits[0].kind.startswith("row"):  # "for three weeks on Monday"
+        period = _Length(1, "week")
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
     if period.duration > timedelta(days=366 * MAX_YEARS):
@@ -408,13 +435,143 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     is_uneven = period.unit == "hour" and DAY_HOURS % max(1, period.number)
     if period.number != int(period.number) or period.unit == "second" or is_uneven:
         raise _ProblemError("no_time")
-    begin, first = now, request.now.date()
-    if dates := request.slot("date"):
-        first = _resolve_day(dates, request)
-        midnight = first_moment(datetime.combine(first, time()), request.time_zone)
-        begin = max(now, midnight - timedelta(seconds=1))
+    days = _days_of_habit(request)
+    first = max(request.now.date(), days.first)
+    midnight = first_moment(datetime.combine(first, time()), request.time_zone)
+    begin = max(now, midnight - timedelta(seconds=1))
     repeats = _recurrence(habits, period, first, request)
-    return repeats, next_after(repeats, begin, request.time_zone)
+    when = next_after(repeats, begin, request.time_zone)
+    return _with_end(repeats, when, days.after, request), when
+
+
+def _habits(request: _Request) -> list[Span]:
+    """Return the habits; "7 days in a row" is one only without another."""
+    habits = request.slot("every")
+    return [habit for habit in habits if not habit.kind.startswith("row")] or habits
+
+
+def _days_of_habit(request: _Request) -> Days:
+    """Return the days in which a habit may come: from a named day on, or in a named period."""
+    today = request.now.date()
+    for span in (*request.slot("limit"), *request.slot("every")):
+        span = replace(span, kind=span.kind.removeprefix("row "))
+        if span.kind == "days" and (days := days_of(span, request.now, past=False)) is not None:
+            return days
+    dates = [span for span in request.slot("date") if span.kind != "nth weekday"]
+    if not dates:
+        return Days(today, date.max)
+    inner = next((span for span in dates if "weekday" in span.words), dates[0])
+    days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
+    is_start = "starting" in inner.words or days is None or days.after - days.first == DAY
+    if is_start or days is None or days.after <= today:
+        return Days(_resolve_day(dates, request), date.max)
+    return days
+
+
+def _with_end(repeats: Recurrence, first: datetime, after: date, request: _Request) -> Recurrence:
+    """Return the recurrence until the earliest of its named ends.
+
+    Args:
+        repeats: The recurrence.
+        first: Its first time.
+        after: The day after the period in which it comes; the last of all if none is named.
+        request: The request with its limits.
+
+    Raises:
+        _ProblemError: An end cannot be told, or it is over before it begins.
+    """
+    local = local_time(first, request.time_zone).replace(tzinfo=None)
+    rows = [
+        replace(span, kind=span.kind.removeprefix("row "))
+        for span in request.slot("every")
+        if span.kind.startswith("row")
+    ]
+    ends = [_end_of(span, repeats, local, request) for span in (*request.slot("limit"), *rows)]
+    ends += [None if after == date.max else _end_before(after)]
+    named = [end for end in ends if end is not None]
+    if not named:
+        return repeats
+    if min(named) < local:
+        raise _ProblemError("unclear")
+    return replace(repeats, until=min(named))
+
+
+def _end_of(
+    span: Span, repeats: Recurrence, first: datetime, request: _Request
+) -> datetime | None:
+    """Return the last possible time (local) by one limit; None for a limit that is no end."""
+    match span.kind:
+        case "except" | "hours" | "all" | "days":
+            return None
+        case "count":
+            return _nth_time(span, repeats, first, request)
+        case "length" | "bare length":
+            length = _read_length(span.words)
+            if length.unit in ("second", "minute", "hour"):
+                return request.now + length.duration
+            return _end_before(shifted(first, length.unit, length.number))
+        case "time":
+            return _end_hour(span, first, request)
+        case "new year":
+            return _end_before(date(first.year + 1, 1, 1))
+    return _end_day(span, request)
+
+
+def _end_before(day: date) -> datetime:
+    return datetime.combine(day, time()) - SECOND
+
+
+def _end_hour(span: Span, first: datetime, request: _Request) -> datetime:
+    """Return the end of "every two hours until 6 pm".
+
+    Raises:
+        _ProblemError: The habit comes once a day, or on certain days.
+    """
+    habits = _habits(request)
+    if len(habits) > 1 or _period_of(habits[0]).unit not in ("hour", "minute"):
+        raise _ProblemError("unclear")
+    end = datetime.combine(first, time()) + timedelta(minutes=_end_clock(span.words))
+    return end if end >= first else end + DAY
+
+
+def _end_day(span: Span, request: _Request) -> datetime:
+    """Return the end of "until Friday": Friday's own; "until March" ends before March.
+
+    Raises:
+        _ProblemError: The calendar has no such day.
+    """
+    days = days_of(span, request.now, past=False)
+    if days is None:
+        raise _ProblemError("unclear")
+    is_day = days.after - days.first == DAY
+    before = span.preposition in lexicon.words("limit.before")
+    whole = span.preposition in lexicon.words("limit.through")
+    inclusive = is_day or whole or bool(span.words.keys() & {"edge", "inclusive"})
+    return _end_before(days.after if inclusive and not before else days.first)
+
+
+def _end_clock(words: Mapping[str, str], name: str = "") -> int:
+    """Return the minutes of an hour that ends a habit, or of one of two."""
+    if "midnight" in words or "noon" in words:
+        return (DAY_HOURS if "midnight" in words else NOON) * HOUR
+    parts = ("hour", "minute", "half_day")
+    own = {part: words[part + name] for part in parts if part + name in words}
+    return _read_clock("digital" if "minute" in own else "hour", own, None).minutes
+
+
+def _nth_time(
+    span: Span, repeats: Recurrence, first: datetime, request: _Request
+) -> datetime | None:
+    """Return the last of so many times; as many as there are hours in a day is no end."""
+    number = int(_read_number(span.words["n"]))
+    if repeats.frequency == "daily" and number == len(repeats.hours):
+        return None
+    if repeats.frequency == "daily" or not 1 <= number <= MAX_TIMES:
+        raise _ProblemError("unclear")
+    moment = first_moment(first, request.time_zone)
+    for _ in range(number - 1):
+        moment = next_after(repeats, moment, request.time_zone)
+    return local_time(moment, request.time_zone).replace(tzinfo=None)
 
 
 def _interval(habits: Sequence[Span]) -> _Length:
@@ -436,8 +593,10 @@ def _period_of(habit: Span) -> _Length:
         return _Length(1, cast(Unit, unit))
     units: dict[str, Unit] = {
         "month day": "month", "last day": "month", "year day": "year", "part": "day",
-        "other day": "day",
+        "other day": "day", "nth": "month", "nth alone": "month",
     }  # fmt: skip
+    if habit.kind.startswith("row"):
+        return _Length(1, "day")
     return _Length(number, units.get(habit.kind, "week"))
 
 
@@ -445,20 +604,80 @@ def _recurrence(
     habits: Sequence[Span], period: _Length, first: date, request: _Request
 ) -> Recurrence:
     interval = int(period.number)
-    by_weekday = any("weekday" in date.words for date in request.slot("date"))
-    if any("nth" in habit.words for habit in habits) or (period.unit == "month" and by_weekday):
-        raise _ProblemError("no_time")  # "the second Friday of the month"
+    nth, weekdays = _nth_weekday(habits, period, request)
+    weekdays = weekdays or _weekdays_of_habit(habits, period, request)
     clocks = request.clocks if period.unit == "hour" else _clocks_of_habit(habits, request)
     minutes = clocks[0].minutes if clocks else request.minutes
-    weekdays = {day for habit in habits for day in _weekdays_of(habit)}
     date = _day_of_habit(habits, first)
+    hours = [c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == minutes % HOUR]
+    if period.unit == "hour":
+        hours, minutes = _hours_of_day(interval, minutes, request)
+    elif any(span.kind == "hours" for span in request.slot("limit")):
+        raise _ProblemError("unclear")
     if interval > 1 and period.unit != "hour":
         first = _first_counted_day(first, weekdays, clocks, request)
     moment = datetime.combine(first, time(*divmod(minutes % (DAY_HOURS * HOUR), HOUR)))
-    hours = (c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == moment.minute)
+    if nth:
+        return Recurrence(
+            "monthly", tuple(sorted({*hours} or {moment.hour})), moment.minute,
+            weekdays=tuple(weekdays), nth=nth, interval=interval,
+            start=first if interval > 1 else None,
+        )  # fmt: skip
     return Recurrence.of(
         period.unit, moment, interval=interval, hours=hours, weekdays=weekdays, date=date,
     )  # fmt: skip
+
+
+def _hours_of_day(interval: int, minutes: int, request: _Request) -> tuple[list[int], int]:
+    """Return the hours of "every two hours from 9 to 18", all of them without such limits."""
+    for span in request.slot("limit"):
+        if span.kind == "hours":
+            begin, end = _end_clock(span.words), _end_clock(span.words, "2")
+            if begin >= end:
+                raise _ProblemError("unclear")
+            times = range(begin, min(end, DAY_HOURS * HOUR - 1) + 1, interval * HOUR)
+            return [minute // HOUR for minute in times], begin
+    return list(range(minutes // HOUR % interval, DAY_HOURS, interval)), minutes
+
+
+def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Request) -> set[int]:
+    """Return the weekdays of a habit without its exceptions; none if it names none.
+
+    Raises:
+        _ProblemError: No day is left, or the exception does not fit the period.
+    """
+    weekdays = {day for habit in habits for day in _weekdays_of(habit)}
+    limits = [span for span in request.slot("limit") if span.kind == "except"]
+    if not limits:
+        return weekdays
+    left = (weekdays or set(range(7))) - {day for span in limits for day in _weekdays_of(span)}
+    fits = period.unit == "hour" or (period.unit in ("day", "week") and period.number == 1)
+    if not left or not fits:
+        raise _ProblemError("unclear")
+    return left
+
+
+def _nth_weekday(
+    habits: Sequence[Span], period: _Length, request: _Request
+) -> tuple[tuple[int, ...], set[int]]:
+    """Return the ordinals and the weekday of "the first Monday of every month"; else nothing.
+
+    Raises:
+        _ProblemError: "Every third Friday" counts weeks or months; of "every month on Friday" it
+            is unknown which one; the exceptions of such a habit cannot be held.
+    """
+    dates = request.slot("date") if period.unit == "month" else []
+    named = [span for span in (*habits, *dates) if span.kind.startswith("nth")]
+    if not named:
+        if any("weekday" in span.words for span in dates):
+            raise _ProblemError("no_time")
+        return (), set()
+    nth = times.ordinals_in(named[0].words["nth"])
+    is_weeks = named[0].kind == "nth alone" and not {1, -1}.issuperset(nth)
+    if is_weeks or any(span.kind == "except" for span in request.slot("limit")):
+        raise _ProblemError("unclear")
+    ordinals = tuple(number for number in ORDINALS if number in nth)
+    return ordinals, {times.weekday_number(named[0].words["weekday"]) or 0}
 
 
 def _first_counted_day(
@@ -483,13 +702,18 @@ def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDa
 def _times_per_period(habit: Span) -> int:
     if "twice" in habit.words:
         return 2
+    if "thrice" in habit.words:
+        return 3
     number = habit.words.get("times") or habit.words.get("n_times")
     return int(_read_number(number)) if number else 1
 
 
-def _weekdays_of(habit: Span) -> tuple[int, ...]:
-    named = {"workdays": WORKDAYS, "weekends": WEEKEND}.get(habit.kind)
-    return named or times.weekdays_in(habit.words.get("days", ""))
+def _weekdays_of(span: Span) -> tuple[int, ...]:
+    if span.kind == "workdays" or "workdays" in span.words:
+        return WORKDAYS
+    if span.kind == "weekends" or "weekends" in span.words:
+        return WEEKEND
+    return times.weekdays_in(span.words.get("days", ""))
 
 
 def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:

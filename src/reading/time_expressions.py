@@ -241,6 +241,25 @@ def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
     return around(day, "day")
 
 
+def _nth_weekday(span: Span, now: datetime, past: bool) -> Days | None:
+    """Return "the first Monday of December"; None without a month or a year."""
+    words, nth = span.words, times.ordinals_in(span.words["nth"])[0]
+    weekday = times.weekday_number(words["weekday"]) or 0
+
+    def inside(days: Days) -> Days | None:
+        edge = days.first if nth > 0 else days.after - WEEK
+        first = edge + DAY * ((weekday - edge.weekday()) % 7)
+        return around(first + WEEK * (nth - 1 if nth > 0 else 0), "day")
+
+    if "unit" in words:
+        unit = times.unit_of(words["unit"])
+        return inside(around(shifted(now, unit, OFFSETS[span.which or "this"]), unit))
+    if "month" not in words:
+        return None
+    month = times.month_number(words["month"])
+    return _in_some_year(lambda y: inside(around(date(y, month, 1), "month")), span, now, past)
+
+
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
     saturday = around(today, "week").first + DAY * 5
@@ -296,6 +315,7 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "lasting": _lasting,
     "day": _day,
     "named": _named,
+    "nth weekday": _nth_weekday,
     "year": _year,
     "offset": _offset,
 }
