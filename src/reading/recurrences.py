@@ -233,6 +233,23 @@ def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> date
     raise OverflowError("the recurrence has ended")
 
 
+def last_of(recurrence: Recurrence, first: datetime, number: int, time_zone: str) -> datetime:
+    """Return the last of so many times of a recurrence; local in its zone, and naive.
+
+    Args:
+        recurrence: The recurrence.
+        first: Its first time (aware).
+        number: Number of times, the first included.
+        time_zone: The user's time zone; the recurrence's own wins.
+
+    Raises:
+        OverflowError: There are not so many before the end of the calendar.
+    """
+    for _ in range(number - 1):
+        first = next_after(recurrence, first, time_zone)
+    return _wall(local_time(first, recurrence.zone or time_zone))
+
+
 def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:
     return list(numbers) == sorted(set(numbers) & set(range(limit)))
 

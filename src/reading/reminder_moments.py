@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple, cast
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
-from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
+from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, days_of, months_later, shifted
 from src.reading.times import Span, Unit
 
@@ -568,10 +568,7 @@ def _nth_time(
         return None
     if repeats.frequency == "daily" or not 1 <= number <= MAX_TIMES:
         raise _ProblemError("unclear")
-    moment = first_moment(first, request.time_zone)
-    for _ in range(number - 1):
-        moment = next_after(repeats, moment, request.time_zone)
-    return local_time(moment, request.time_zone).replace(tzinfo=None)
+    return last_of(repeats, first_moment(first, request.time_zone), number, request.time_zone)
 
 
 def _interval(habits: Sequence[Span]) -> _Length:

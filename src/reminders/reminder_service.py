@@ -381,6 +381,8 @@ def _first_time(
     try:
         return next_after(repeats, max(due - SECOND, caller.moment), caller.time_zone)
     except OverflowError:
+        if repeats.until is not None:
+            return caller.moment  # its end has passed
         return datetime.max.replace(tzinfo=UTC)
 
 
