@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Literal, cast
 from uuid import UUID
@@ -306,11 +306,6 @@ class Retriever:
 
     def _is_relevant(self, document: Hit, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _matches_filters(document, query):
-            return False
-        now = query.now.astimezone(UTC)
-        until = document.valid_until  # a fact that had ended when it was told stays true
-        ended = until is not None and document.said_at < until <= now
-        if ended and document.retired_at is None and not time.wants_history and not time.periods:
             return False
         if document.hops is not None or document.bm25 > 0:
             return True

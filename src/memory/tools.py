@@ -99,9 +99,7 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
 
 
 # Reasons with a sentence of their own.
-REFUSALS = frozenset(
-    {"secret", "others_words", "unclear_date", "too_long", "question", "memory_off"}
-)
+REFUSALS = frozenset({"secret", "others_words", "too_long", "question", "memory_off"})
 
 
 def describe_saved(result: Mapping[str, Any], language: Language) -> str:

@@ -61,7 +61,7 @@ class Outcome:
             statement stays current; ``refused``. After a question to the user: ``beside``: both it
             and the fact that it contradicts are current; ``kept``: the existing fact stays, this
             one was not stored.
-        text: The fact with its dates resolved.
+        text: The fact with its dates beside its words.
         memory_id: Its number; None if it was refused.
         uid: ``msg-<id>`` of the message.
         replaced: Texts of the facts that it retired, or contradicts.
@@ -320,10 +320,8 @@ class MemoryWriter:
 
 
 def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
-    """Return the fact with its dates resolved, and the gate's reason to refuse it, if any."""
+    """Return the fact with dates beside its words, and the gate's reason to refuse it, if any."""
     text = resolve_dates(fact.text, said.said_at)
-    if text is None:
-        return fact, "unclear_date"
     numbers = frozenset(re.findall(r"\d+", text)) - frozenset(re.findall(r"\d+", fact.text))
     resolved = fact.model_copy(update={"text": text})
     return resolved, gate.refusal_reason(resolved, said.text, allowed_numbers=numbers)
@@ -332,7 +330,7 @@ def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
 def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
-    period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
+    holds = when_valid(fact.text, said.said_at, is_event=fact.memory_type == "event")
     known = relations.BY_NAME.get(relation)
     is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
     row = fact.model_copy(
@@ -341,7 +339,8 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
             "relation": relation,
             "memory_type": "preference" if relation == facts.WISH else fact.memory_type,
             "importance": max(fact.importance, known.importance if known and is_key else 0),
-            "valid_from": fact.valid_from or (period.start if period else None),
+            "valid_from": fact.valid_from or holds.start,
+            "valid_until": fact.valid_until or holds.end,
         }
     )
     return NewMemory(

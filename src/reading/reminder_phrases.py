@@ -19,7 +19,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from src.reading import lexicon
-from src.reading.relative_dates import PAST
+from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
@@ -350,7 +350,7 @@ def _is_order_for(order: _Order, chosen: Sequence[_SpanRun], folded: str) -> boo
     if not any(_is_certain(run) for run in chosen):
         return False
     has_clock = any(span.slot == "clock" for run in chosen for span in run.spans)
-    if PAST.search(folded) or (
+    if has_past_verb(folded) or (
         (TALKED.search(folded) or MENTIONING.search(folded)) and not has_clock
     ):
         return False

@@ -351,12 +351,14 @@ class TimeQuery:
         content: The text without the words of the periods (its first 2,000 characters).
         wants_history: True if retired facts are relevant ("used to").
         asks_when: True if the text asks for a time.
+        now: The local time at which it was read.
     """
 
     periods: tuple[Period, ...]
     content: str
     wants_history: bool
     asks_when: bool
+    now: datetime
 
 
 def read_time(text: str, now: datetime) -> TimeQuery:
@@ -369,7 +371,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
     text = text[: times.MAX_TEXT]
     # Cheap check for every turn.
     if times.QUESTION_HINT.search(text.lower()) is None:
-        return TimeQuery((), text, wants_history=False, asks_when=False)
+        return TimeQuery((), text, wants_history=False, asks_when=False, now=now)
     source = times.tidy(text)
     folded = times.fold(source)
     past = FUTURE.search(folded) is None
@@ -382,6 +384,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         content=content,
         wants_history=until_past or HISTORY.search(rest) is not None,
         asks_when=WHEN.search(folded) is not None,
+        now=now,
     )
 
 

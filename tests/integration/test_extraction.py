@@ -318,7 +318,7 @@ async def test_tomorrow_is_the_day_after_the_message_in_the_user_s_own_zone(talk
     stored = await extract_from(
         talk, fact("Завтра у меня собеседование", message, memory_type="event")
     )
-    assert [text[:14] for text in stored] == ["22 ноября 2026"]
+    assert ["(22 ноября 2026)" in text for text in stored] == [True]
     talk.client.execute(
         "INSERT INTO user_settings (owner_id, time_zone)"
         " VALUES (add_owner(%(user)s, 0), 'America/New_York')",
@@ -326,7 +326,7 @@ async def test_tomorrow_is_the_day_after_the_message_in_the_user_s_own_zone(talk
     )
     message = talk.add("Завтра иду к врачу")
     stored = await extract_from(talk, fact("Завтра иду к врачу", message, memory_type="event"))
-    assert [text[:14] for text in stored[1:]] == ["21 ноября 2026"]
+    assert ["(21 ноября 2026)" in text for text in stored[1:]] == [True]
     assert read_by_model(talk.requests[1])[0]["said_at"] == "2026-11-20 17:30"
 
 

@@ -71,6 +71,16 @@ async def test_facts_are_listed_by_kind_with_date_and_what_they_replaced(phone: 
     assert labels(phone.last) == ["1", "2"]
 
 
+async def test_a_fact_that_is_over_says_so(phone: Phone, client: PgClient) -> None:
+    await phone.write("/remember Я в Риге до пятницы")
+    await phone.write("/memory")
+    assert "было до" not in phone.last.text
+    client.execute("UPDATE memories SET valid_until = valid_until - interval '30 days'")
+    client.execute("UPDATE memory_sources SET said_at = said_at - interval '30 days'")
+    await phone.write("/memory")
+    assert "уже прошло: было до" in phone.last.text
+
+
 async def test_pages_are_turned_in_place_and_never_past_the_end(phone: Phone) -> None:
     for number in range(PAGE_SIZE + 3):
         await phone.write(f"/remember Дома у меня лежит предмет номер {number}")

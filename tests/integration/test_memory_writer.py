@@ -11,6 +11,7 @@ import pytest
 
 from src.base.errors import ModelUnavailableError, StorageError
 from src.base.owners import Owner
+from src.base.zones import local_time
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.pg.client import PgClient
@@ -316,7 +317,7 @@ async def test_replaying_every_message_changes_nothing(teller: Person) -> None:
     await tell_a_long_story(teller)
     kinds = {row[0] for row in teller.rows("SELECT retired_reason FROM memories")}
     assert kinds == {None, "replaced", "outdated"}
-    assert len(await teller.texts()) == 6
+    assert len(await teller.texts()) == 7
     await assert_a_replay_changes_nothing(teller)
 
 
@@ -451,10 +452,10 @@ async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Per
 
 
 @pytest.mark.parametrize(("text", "stored"), [
-    ("Завтра иду к врачу", "22 ноября 2026 иду к врачу"),
-    ("Вчера купил машину", "20 ноября 2026 купил машину"),
-    ("Завтра йду до лікаря", "22 листопада 2026 йду до лікаря"),
-    ("Tomorrow I see the dentist", "On 22 November 2026 I see the dentist"),
+    ("Завтра иду к врачу", "Завтра (22 ноября 2026) иду к врачу"),
+    ("Вчера купил машину", "Вчера (20 ноября 2026) купил машину"),
+    ("Завтра йду до лікаря", "Завтра (22 листопада 2026) йду до лікаря"),
+    ("Tomorrow I see the dentist", "Tomorrow (22 November 2026) I see the dentist"),
 ])  # fmt: skip
 async def test_relative_dates_become_the_days_that_they_were(
     teller: Person, text: str, stored: str
@@ -472,17 +473,34 @@ async def test_tomorrow_counts_from_the_users_own_midnight(teller: Person) -> No
     early = await teller.tell("Завтра экзамен", said=teller.write("Завтра экзамен", at=night))
     after = night + timedelta(hours=1)
     late = await teller.tell("Завтра зачёт", said=teller.write("Завтра зачёт", at=after))
-    assert [early.text, late.text] == ["22 ноября 2026 экзамен", "23 ноября 2026 зачёт"]
+    assert [early.text, late.text] == [
+        "Завтра (22 ноября 2026) экзамен", "Завтра (23 ноября 2026) зачёт",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "text", ["На днях уеду в отпуск", "Кілька днів тому купив авто", "In a few days I fly to Rome"]
 )
-async def test_a_day_that_nobody_can_tell_is_refused(teller: Person, text: str) -> None:
+async def test_a_day_that_nobody_can_tell_stays_in_its_words(teller: Person, text: str) -> None:
     outcome = await teller.tell(text, memory_type="event")
-    assert (outcome.kind, outcome.reason, outcome.memory_id) == ("refused", "unclear_date", None)
-    assert teller.rows("SELECT reason, text FROM rejected_facts") == [("unclear_date", text)]
-    assert await teller.texts() == []
+    assert (outcome.kind, outcome.text) == ("new", text)
+    assert teller.rows("SELECT valid_from, valid_until FROM memories") == [(None, None)]
+
+
+@pytest.mark.parametrize(("text", "kind", "until"), [
+    ("Конференция 3 мая", "event", "2027-05-04"),
+    ("Я в Риге до пятницы", "user_fact", "2026-11-28"),
+    ("День рождения мамы 3 мая", "event", None), ("Живу в Риге", "user_fact", None),
+])  # fmt: skip
+async def test_what_has_an_end_of_its_own_is_told_as_past_after_it(
+    teller: Person, text: str, kind: str, until: str | None
+) -> None:
+    await teller.tell(text, memory_type=kind)
+    [fact] = await teller.living()
+    end = fact.valid_until and local_time(fact.valid_until, "Europe/Moscow").date().isoformat()
+    assert end == until
+    [hit] = [hit for hit in await teller.find(text) if hit.kind == "memory"]
+    assert hit.is_over(teller.moment + timedelta(days=365)) == (until is not None)
 
 
 SECRETS = (
