@@ -43,7 +43,7 @@ FAR_UNITS = ("month", "year")  # of which only the month or the year is told
 
 @dataclass(frozen=True)
 class Validity:
-    """When a fact holds in the world: from ``start`` until just before ``end`` (aware)."""
+    """Time in which a fact holds: from ``start`` until just before ``end`` (aware)."""
 
     start: datetime | None = None
     end: datetime | None = None

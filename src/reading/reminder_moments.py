@@ -32,7 +32,7 @@ from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, days_of, months_later, shifted
-from src.reading.times import Span, Unit
+from src.reading.times import WEEKEND, WORKDAYS, Span, Unit
 
 Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
@@ -47,7 +47,6 @@ LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 MAX_YEARS = 10
 MAX_NUMBER = 10**6  # of any unit; more is too far away, or no real number
-WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 SECONDS: dict[Unit, int] = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
     "month": 2_629_746, "year": 31_556_952,
@@ -99,6 +98,9 @@ class _Length(NamedTuple):
         return timedelta(seconds=round(self.number * SECONDS[self.unit]))
 
 
+LONG_PERIODS = {"fortnight": _Length(2, "week"), "quarter": _Length(3, "month")}
+
+
 @dataclass(frozen=True)
 class TimeOfDay:
     """Time of day.
@@ -138,12 +140,17 @@ class _Request:
         return self.now.hour * HOUR + self.now.minute
 
     @property
-    def part(self) -> Part | None:
+    def parts(self) -> list[Part]:
+        """Named parts of the day, those of habits last."""
         parts = [cast(Part, span.kind.removeprefix("bare ")) for span in self.slot("part")]
         habits = [
             habit.words.get("part") or habit.words.get("word", "") for habit in self.slot("every")
         ]
-        return next(filter(None, [*parts, *map(_day_part, habits)]), None)
+        return [*parts, *(part for part in map(_day_part, habits) if part is not None)]
+
+    @property
+    def part(self) -> Part | None:
+        return next(iter(self.parts), None)
 
     @property
     def clocks(self) -> list[TimeOfDay]:
@@ -420,7 +427,8 @@ def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
 
 def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     habits, limits = _habits(request), request.slot("limit")
-    if any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits)):
+    is_unclear = any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits))
+    if is_unclear or [habit.kind for habit in habits] == ["last day alone"]:
         raise _ProblemError("unclear")
     period = _interval(habits)
     by_weekday = any("weekday" in span.words for span in request.slot("date"))
@@ -590,8 +598,10 @@ def _period_of(habit: Span) -> _Length:
         return _Length(1, cast(Unit, unit))
     units: dict[str, Unit] = {
         "month day": "month", "last day": "month", "year day": "year", "part": "day",
-        "other day": "day", "nth": "month", "nth alone": "month",
+        "other day": "day", "nth": "month", "nth alone": "month", "last day alone": "month",
     }  # fmt: skip
+    if habit.kind in LONG_PERIODS:
+        return LONG_PERIODS[habit.kind]
     if habit.kind.startswith("row"):
         return _Length(1, "day")
     return _Length(number, units.get(habit.kind, "week"))
@@ -665,6 +675,8 @@ def _nth_weekday(
     """
     dates = request.slot("date") if period.unit == "month" else []
     named = [span for span in (*habits, *dates) if span.kind.startswith("nth")]
+    if period.unit == "year" and any(span.kind == "nth weekday" for span in request.slot("date")):
+        raise _ProblemError("unclear")
     if not named:
         if any("weekday" in span.words for span in dates):
             raise _ProblemError("no_time")
@@ -693,7 +705,12 @@ def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDa
     count = max((_times_per_period(habit) for habit in habits), default=1)
     if count > 1 and len(clocks) != count:
         raise _ProblemError("no_time")  # "twice a day"
-    return clocks or [request.clock or DEFAULT]
+    parts = request.parts if len(request.parts) > 1 else []
+    return (
+        clocks
+        or [TimeOfDay(PART_HOURS[part] * HOUR) for part in parts]
+        or [request.clock or DEFAULT]
+    )
 
 
 def _times_per_period(habit: Span) -> int:
@@ -706,9 +723,9 @@ def _times_per_period(habit: Span) -> int:
 
 
 def _weekdays_of(span: Span) -> tuple[int, ...]:
-    if span.kind == "workdays" or "workdays" in span.words:
+    if span.kind == "workdays":
         return WORKDAYS
-    if span.kind == "weekends" or "weekends" in span.words:
+    if span.kind == "weekends":
         return WEEKEND
     return times.weekdays_in(span.words.get("days", ""))
 
@@ -716,7 +733,7 @@ def _weekdays_of(span: Span) -> tuple[int, ...]:
 def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
     """Return (day of the month, month) that the habits name, or else those of ``first``."""
     for habit in habits:
-        if habit.kind == "last day":
+        if habit.kind.startswith("last day"):
             return 31, first.month
         if "day" in habit.words:
             day, month = times.number_in(habit.words["day"]), habit.words.get("month")

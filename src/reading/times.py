@@ -294,6 +294,7 @@ TIMES = (
     rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
     r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d) times)"
 )
+SHORT_DAY = r"<time.weekday_short>(?!\w)"
 NTH_WEEKDAY = (
     f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
 )
@@ -301,6 +302,14 @@ OF_MONTH = "<limit.of_month>"
 HABITS = (
     rf"nth: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?{NTH_WEEKDAY} {OF_MONTH}",
     rf"unclear: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?<limit.nth> <reminder.workday>",
+    rf"unclear: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?<limit.before_last> "
+    rf"(?:<reminder.workday>|{WEEKDAY})",
+    rf"unclear: (?:on |every |each )?(?:the )?{DAY}(?:,| <reminder.and>|, <reminder.and>) "
+    rf"(?:the )?{DAY} (?:<reminder.of_every_month>|<reminder.month_day>)",
+    "quarter: <reminder.quarterly>",
+    "fortnight: <reminder.fortnightly>",
+    rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|[ /]){WEEKDAY}){{2,6}})",
+    f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY})+)",
     rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
     rf"row length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
     rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
@@ -326,6 +335,7 @@ HABITS = (
     "adverb: (?P<word><reminder.adverb>|<reminder.part_adverb>)",
     f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
     "other day: <reminder.other_day>",
+    "last day alone: <limit.last_day>",
 )
 TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
 FOR_DATE = "(?:<reminder.for_date> )?"
@@ -375,9 +385,12 @@ LENGTHS = (
 UNTIL = "(?P<prep><limit.until>) (?:the )?"
 END_OF = "(?:(?P<edge><limit.end>) (?:the )?)?"
 EXCEPT = "(?:<limit.except>|<limit.but>)(?: <limit.on>)? (?:the )?"
-ANY_DAY = r"(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>)(?!\w)"
-ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:(?:{JOINT}|,? <limit.or> )(?:<limit.on> )?{ANY_DAY}){{0,6}})"
-DAYS_OFF = "(?:(?P<weekends><limit.weekends>)|(?P<workdays><limit.workdays>))"
+ANY_DAY = (
+    "(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>|<limit.weekends>|<limit.workdays>)"
+    r"(?!\w)"
+)
+OR = f"(?:{JOINT}|,? <limit.or> )"
+ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}(?:<reminder.on_weekday> )?{ANY_DAY}){{0,6}})"
 DAY_TO = (
     "(?:<limit.from> (?=.{1,20} <limit.to> )|(?=[^ ]+ ?- ?))"
     f"(?P<day>{DAY})(?: ?- ?| <limit.to> )"
@@ -401,7 +414,7 @@ LIMITS = (
     rf"month day: {UNTIL}(?P<day>{DAY}) <reminder.month_day>{INCLUSIVE}",
     rf"month day: {UNTIL}(?P<day>{DAY_NUMBER}(?:st|nd|rd|th))",
     rf"days: {DAY_TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
-    rf"days: <limit.from> {MONTH_FIRST} (?P<day>{DAY})(?: ?- ?| <limit.to> )"
+    rf"days: (?:<limit.from> )?{MONTH_FIRST} (?P<day>{DAY})(?: ?- ?| <limit.to> )"
     rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
     f"day: {UNTIL}(?P<word><time.day>){INCLUSIVE}",
     f"named: {UNTIL}{END_OF}{WHICH_NOUN}{INCLUSIVE}",
@@ -423,9 +436,9 @@ LIMITS = (
     "bare length: (?P<unit><limit.unit>)",
     rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
     "all: <limit.no_day_off>",
-    f"unclear: {EXCEPT}{ANY_DAYS}(?:{JOINT}|,? <limit.or> )(?:<limit.on> )?<limit.day_off>",
-    f"except: {EXCEPT}(?:{ANY_DAYS}|{DAYS_OFF})",
-    f"except: (?:<limit.on> )?(?:{ANY_DAYS}|{DAYS_OFF}) <limit.not_needed>",
+    f"unclear: {EXCEPT}{ANY_DAYS}{OR}(?:<limit.on> )?<limit.day_off>",
+    f"except: {EXCEPT}{ANY_DAYS}",
+    f"except: (?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
     "unclear: <limit.condition>",
     f"unclear: {EXCEPT}(?:<limit.day_off>|<time.month>)",
     *(rule.replace("date: ", "unclear: ", 1) for rule in _date_rules(EXCEPT)),
@@ -587,7 +600,7 @@ def find_reminder_spans(folded: str) -> list[Span]:
 def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
     """Return the lengths beside an hour, which make a habit of it: "at 9 for 5 days"."""
     dates = [span for span in spans if span.slot == "date"]
-    clocks = [span for span in spans if span.slot == "clock"]
+    clocks = [span for span in spans if span.slot in ("clock", "part")]
     if not clocks:
         return []
     begins = [span for span in dates if STARTING_WORD.match(folded, span.start)]
@@ -635,7 +648,11 @@ def _find_limits(
         if span is None:
             break
         position = span.end
-        if span.kind != "except" and any(_overlap(span, habit) for habit in habits):
+        rivals = [habit for habit in habits if _overlap(span, habit)]
+        wins = span.kind == "except" or all(
+            rival.slot != "every" and span.start < rival.start for rival in rivals
+        )
+        if not wins:
             position = span.start + 1
         elif _is_limit(span, [*spans, *limits], folded):
             limits.append(span)
@@ -710,6 +727,8 @@ def _lies_in(inner: Span, outer: Span) -> bool:
 
 # Values of the words in a span.
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
+WEEKENDS, WORKING = (lexicon.Expression(f"<limit.{days}>") for days in ("weekends", "workdays"))
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 
 
@@ -795,9 +814,16 @@ def weekday_number(words: str) -> int | None:
 
 
 def weekdays_in(words: str) -> tuple[int, ...]:
-    """Return the weekdays, 0 to 6, of a match of ``WEEKDAYS``: a list or a range."""
-    numbers = map(weekday_number, MANY_DAYS.findall(words))
-    days = tuple(number for number in numbers if number is not None)
+    """Return the weekdays, 0 to 6, of a list or a range, which may hold "weekends"."""
+    days: tuple[int, ...] = ()
+    for word in MANY_DAYS.findall(words):
+        number = weekday_number(word)
+        if number is not None:
+            days = (*days, number)
+        elif WEEKENDS.fullmatch(word):
+            days = (*days, *WEEKEND)
+        elif WORKING.fullmatch(word):
+            days = (*days, *WORKDAYS)
     if RANGE_OF_DAYS.search(words) and len(days) == 2 and days[0] < days[1]:
         return tuple(range(days[0], days[1] + 1))
     return days

@@ -14,7 +14,8 @@ from src.base.zones import DAY, is_shown_twice, local_time, locale_of, place_of_
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
-from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
+from src.reading.reminder_moments import Problem, ReminderRequest
+from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
 from src.texts import Language, say

@@ -14,9 +14,10 @@ from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import ORDINALS, Recurrence, last_of, next_after
-from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, ReminderRequest
+from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, pick_option
 from src.reading.sentences import is_question
+from src.reading.times import WORKDAYS
 from src.reading.words import shared
 from src.texts import Language, say
 from src.texts.morphology import parts_of_speech, words

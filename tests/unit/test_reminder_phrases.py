@@ -369,7 +369,8 @@ remind me to do laundry on 5/12/2026 | do laundry | 2026-12-05 09:00 |  |
 remind me 5 minutes before 9 to leave | leave | 2026-11-24 08:55 |  |
 remind me ten minutes before the train at 18:40 |\
     ten minutes before the train | 2026-11-23 18:30 |  |
-remind me on Mon and Wed at 7 to run | Wed to run | 2026-11-30 07:00 |  |
+remind me on Mon and Wed at 7 to run |\
+    run | 2026-11-25 07:00 | FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=7;BYMINUTE=0 |
 remind me every month to pay |\
     pay | 2026-12-23 09:00 | FREQ=MONTHLY;BYMONTHDAY=23;BYHOUR=9;BYMINUTE=0 |
 """

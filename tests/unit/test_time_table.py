@@ -300,8 +300,68 @@ ALL_UK = """
 нагадай 5 грудн о 9 подзвонити мамі | подзвонити мамі | 12-05 09:00
 нагадай у першу суботу грудня о 9 купити ялинку | купити ялинку | 12-05 09:00
 """
+MORE = """
+remind me meds at 9 every day for a week | meds | 11-24 09:00, 11-25 09:00, 11-30 09:00
+remind me to take meds for 10 days at 9am and 9pm |\
+    take meds | 11-23 21:00, 11-24 09:00, 12-02 21:00
+remind me every day at 9am for the rest of the week to write |\
+    write | 11-24 09:00, 11-25 09:00, 11-29 09:00
+remind me each morning except sat n sun to jog | jog | MO,TU,WE,TH,FR 9
+remind me mon-fri except wed at 7 to jog | jog | MO,TU,TH,FR 7
+remind me every day at 8, skip weekends, to leave | leave | MO,TU,WE,TH,FR 8
+remind me every day at 6 except weekends and wednesdays to wake up | wake up | MO,TU,TH,FR 18
+remind me daily at 9 except sunday and holidays to open shop | | asks
+remind me every sunday except the first to visit | | asks
+remind me every day at 9 to open the shop (not sundays) | open the shop | MO,TU,WE,TH,FR,SA 9
+remind me every sunday at 7 pm starting next week for 3 weeks to prep |\
+    prep | 12-06 19:00, 12-13 19:00, 12-20 19:00
+remind me tomorrow and friday at 9 to call | | asks
+every day at 9 take pills, stop on friday, remind me |\
+    take pills | 11-24 09:00, 11-25 09:00, 11-27 09:00
+remind me every day at 9 to take pills and stop after a week |\
+    take pills | 11-24 09:00, 11-25 09:00, 11-30 09:00
+remind me every month on the last day to back up | back up | 11-30 09:00, 12-31 09:00, …
+remind me on the second to last friday of the month to pay | | asks
+remind me fortnightly on friday at 9 to submit | submit | 11-27 09:00, 12-11 09:00, …
+remind me every quarter on the 1st to pay taxes | pay taxes | 12-01 09:00, 2027-03-01 09:00, …
+remind me mon, wed and fri at 7 to run | run | MO,WE,FR 7
+remind me dec 1-24 at 8 to open the calendar |\
+    open the calendar | 12-01 08:00, 12-02 08:00, 12-24 08:00
+remind me on the 1st and 15th of every month to pay | | asks
+remind me every year on the first monday of september to pay | | asks
+remind me every 2 hours during the day to stretch | | asks
+remind me on the first and third monday of the month at 9 to sweep |\
+    sweep | 12-07 09:00, 12-21 09:00, …
+напоминай с завтра по пятницу в 9 пить витамины |\
+    пить витамины | 11-24 09:00, 11-25 09:00, 11-27 09:00
+напоминай с понедельника каждый день в 9 до конца года бегать |\
+    бегать | 11-30 09:00, 12-01 09:00, 12-31 09:00
+напоминай весь декабрь каждый день в 9 бегать | бегать | 12-01 09:00, 12-02 09:00, 12-31 09:00
+напоминай каждое воскресенье в декабре в 10 бегать |\
+    бегать | 12-06 10:00, 12-13 10:00, 12-27 10:00
+напоминай каждый час с 9 утра до 6 вечера размяться | размяться | 11-23 11:00, 11-23 12:00, …
+напоминай каждые два часа до вечера пить воду | | asks
+напоминай каждый день по 20 декабря включительно в 9 пить |\
+    пить | 11-24 09:00, 11-25 09:00, 12-20 09:00
+напоминай каждый день в 8 про школу, в выходные не надо | про школу | MO,TU,WE,TH,FR 8
+напоминай пж кажд день в 9 таблетки 5 дней | таблетки | 11-24 09:00, 11-25 09:00, 11-28 09:00
+напоминай трижды в день 5 дней пить | | asks
+напоминай пн ср пт в 19 про зал | про зал | MO,WE,FR 19
+каждый день в 9 пить чай, в пятницу прекратить, напоминай | | asks
+напоминай 1 и 15 числа каждого месяца платить | | asks
+напоминай каждый день утром и вечером пить таблетки |\
+    пить таблетки | 11-23 19:00, 11-24 09:00, …
+напомни в след понедельник в 9 позвонить | позвонить | 11-30 09:00
+нагадуй щодня о 9 окрім сб та нд пити | пити | MO,TU,WE,TH,FR 9
+нагадуй з пн по пт крім середи о 8 про школу | про школу | MO,TU,TH,FR 8
+нагадуй щогодини з 9 ранку до 6 вечора вставати | вставати | 11-23 11:00, 11-23 12:00, …
+нагадуй щопонеділка до нового року о 9 про звіт |\
+    про звіт | 11-30 09:00, 12-07 09:00, 12-28 09:00
+нагадуй з 1 по 10 грудня щодня о 8 про звіт | про звіт | 12-01 08:00, 12-02 08:00, 12-10 08:00
+"""
 TABLES = (
-    ENDS_EN, EXCEPTIONS_EN, NTH_EN, MOMENTS_EN, ENDS_RU, EXCEPTIONS_RU, NTH_RU, MOMENTS_RU, ALL_UK,
+    MORE, ENDS_EN, EXCEPTIONS_EN, NTH_EN, MOMENTS_EN,
+    ENDS_RU, EXCEPTIONS_RU, NTH_RU, MOMENTS_RU, ALL_UK,
 )  # fmt: skip
 CASES = [
     tuple(part.strip() for part in line.split("|"))
@@ -355,4 +415,4 @@ def test_a_reminder_comes_when_it_was_asked_for(said: str, what: str, expected: 
 
 
 def test_the_table_is_large_enough() -> None:
-    assert len(CASES) >= 150
+    assert len(CASES) >= 200
