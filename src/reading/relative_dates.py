@@ -108,7 +108,7 @@ def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tupl
 
 def has_past_verb(text: str) -> bool:
     """Return True if a folded text has a verb in the past tense."""
-    return PAST.search(text) is not None
+    return any(tense == "past" for _, tense in _verbs(text))
 
 
 def resolve_dates(text: str, said_at: datetime) -> str:

@@ -14,6 +14,7 @@ from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import ORDINALS, Recurrence, last_of, next_after
+from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, pick_option
 from src.reading.sentences import is_question
@@ -21,6 +22,7 @@ from src.reading.times import WORKDAYS
 from src.reading.words import shared
 from src.texts import Language, say
 from src.texts.morphology import parts_of_speech, words
+from src.texts.plain_text import between
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -28,6 +30,7 @@ Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "satur
 MAX_TEXT = 1000  # characters; the limit of the column
 MAX_CHANGE = 150  # characters of a request to cancel or move a reminder
 MAX_CLAUSES = 3  # at the end of a request, at which an order can begin
+MAX_BESIDE_TIME = 3  # words beside the time in an answer to "when?": "ok then tomorrow please"
 MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
 # Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
@@ -204,6 +207,8 @@ ASKS_FOR_LIST = lexicon.AnyCase(
 )
 # "Remind me", without subject and time; the user's next answer completes it.
 BARE_ORDER = lexicon.AnyCase("<cancel.bare_order>[.! ]*")
+# An answer to "when?" that is only an hour.
+BARE_HOUR = re.compile(r"\W*(\d{1,2})\W*")
 # Polite words and what separates them; with a comma only after them, they end a clause.
 POLITE = lexicon.AnyCase(
     r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>|<move.sorry>)\b(?P<behind>[ ,]*)"
@@ -473,7 +478,8 @@ def reminder_calls(
     if BARE_ORDER.fullmatch(text):
         return [(SET_REMINDER, {"text": NO_TEXT})]
     start = _without_time(messages).rstrip(".! ")
-    for phrase in (text, f"{start} {text}" if start else ""):
+    time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
+    for phrase in (text, f"{start} {time}" if start and time else ""):
         if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
             what = request.what[:MAX_TEXT] or NO_TEXT
             return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
@@ -527,6 +533,20 @@ def _without_time(messages: Sequence[BaseMessage]) -> str:
     if _asks(_answer_before(messages)) != "reminder_time":
         return ""
     return strip_time_label(str(_talk(messages)[-3].text))
+
+
+def _only_time(text: str, *, has_text: bool) -> str:
+    """Return an answer to "when?": a text with a time and little else; else an empty string.
+
+    If the reminder has no text yet, the answer may name it as well.
+    """
+    if hour := BARE_HOUR.fullmatch(text):
+        return f"at {hour[1]}:00"
+    folded = times.fold(times.mended(text[:MAX_CHANGE]))
+    spans = [(span.start, span.end) for span in times.find_reminder_spans(folded)]
+    rest = " ".join(between(folded, spans))
+    is_time = len(words(rest)) <= MAX_BESIDE_TIME and not has_past_verb(rest)
+    return text if spans and (is_time or not has_text) else ""
 
 
 def _asks(message: BaseMessage) -> str | None:

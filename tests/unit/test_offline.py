@@ -757,6 +757,21 @@ def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) ->
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
 
 
+@for_each(("text", "is_answer"), [
+    ("завтра в 9", True), ("9", True), ("ну давай в пятницу в 18, пожалуйста", True),
+    ("зватра утром", True), ("люблю суши, но ненавижу роллы с огурцом", False),
+    ("в пятницу я ел суши", False), ("кота зовут Барсик", False),
+])  # fmt: skip
+def test_only_a_time_answers_the_question_when_to_remind(text: str, is_answer: bool) -> None:
+    asked = user_message("Напомни купить суши", [
+        TypedWords(uid="msg-1", text="Напомни купить суши", is_asked=True)
+    ])  # fmt: skip
+    more = user_message(text, [TypedWords(uid="msg-2", text=text, is_asked=True)])
+    talk = [asked, asks("reminder_time", say("reminder_no_time", "ru")), more]
+    named = [name for name, _ in calls(talk, (*TOOLS, "set_reminder"))]
+    assert (named == ["set_reminder"]) == is_answer
+
+
 def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
     return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
 
