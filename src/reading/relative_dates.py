@@ -28,7 +28,7 @@ from src.texts.morphology import HYPHENATED_WORD, parts_of_speech
 
 Tense = Literal["past", "future"]
 
-PAST = lexicon.Expression(r"\b(?!<time.not_past>\b)<time.past>\b")
+PAST = lexicon.Expression(r"\b<time.past>\b")
 HABIT = lexicon.Expression(r"\b<time.habitual>\b")
 YEARLY = lexicon.Expression(r"\b<time.yearly>")
 NEGATED = lexicon.Expression(r"(?:\b<time.negated>|n't) $")
@@ -73,12 +73,12 @@ class _Fact:
         clause = self.folded[start:end]
         if FUTURE.search(clause):
             return "future"
-        if PAST.search(clause) and PLANNING.search(clause):
-            return None
         tenses = [(distance(at, span), tense) for at, tense in _verbs(self.folded, start, end)]
+        if any(tense == "past" for _, tense in tenses) and PLANNING.search(clause):
+            return None
         if tenses:
             return min(tenses)[1]
-        return None if any(tense == "past" for _, tense in _verbs(self.folded)) else "future"
+        return None if has_past_verb(self.folded) else "future"
 
     def language(self, span: Span) -> Language:
         if not CYRILLIC.search(self.folded, span.start, span.end):
@@ -96,11 +96,11 @@ def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tupl
     for match in HYPHENATED_WORD.finditer(folded, start, len(folded) if end is None else end):
         word, tags = match[0], parts_of_speech(match[0])
         if tags:
-            is_past = {"VERB", "past"} <= tags
+            is_past = {"VERB", "past"} <= tags and word not in lexicon.words("time.not_past")
             may_be_noun = "NOUN" in tags and "1per" not in tags  # "печь", unlike "иду"
             is_verb = bool(tags & {"VERB", "INFN", "infn"}) and not may_be_noun
-        else:
-            is_past = PAST.fullmatch(word) is not None
+        else:  # the expression sees the word before: "is closed"
+            is_past = PAST.behind(folded, match.start()) == match.end()
             is_verb = PRESENT.fullmatch(word) is not None
         if is_past or is_verb:
             yield match.start(), "past" if is_past else "future"
