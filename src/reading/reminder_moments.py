@@ -513,7 +513,7 @@ def _end_of(
             return None
         case "count":
             return _nth_time(span, repeats, first, request)
-        case "length" | "bare length":
+        case "length" | "bare length" | "length beside":
             length = _read_length(span.words)
             if length.unit in ("second", "minute", "hour"):
                 return request.now + length.duration

@@ -430,8 +430,8 @@ LIMITS = (
     "unclear: <limit.for> (?:the )?<limit.daytime>",
     "named: (?:<limit.for> )?(?P<edge><limit.rest>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
     rf"length: <limit.for> (?:the )?(?:<limit.coming> )?{LENGTH}(?: <limit.in_a_row>)?",
-    f"length: (?:the )?<limit.coming> {COUNTED_LENGTH}(?: <limit.in_a_row>)?",
-    f"length: <limit.whole> (?P<unit>{UNIT})",
+    f"length beside: (?:the )?<limit.coming> {COUNTED_LENGTH}(?: <limit.in_a_row>)?",
+    f"length beside: <limit.whole> (?P<unit>{UNIT})",
     f"bare length: {COUNTED_LENGTH}(?: (?P<row><limit.in_a_row>))?",
     "bare length: (?P<unit><limit.unit>)",
     rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
@@ -440,7 +440,8 @@ LIMITS = (
     f"except: {EXCEPT}{ANY_DAYS}",
     f"except: (?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
     "unclear: <limit.condition>",
-    f"unclear: {EXCEPT}(?:<limit.day_off>|<time.month>)",
+    f"unclear: {EXCEPT}<limit.day_off>",
+    "unclear: <limit.except> (?:<limit.on> )?(?:the )?(?:<limit.circumstance>|<time.month>)",
     *(rule.replace("date: ", "unclear: ", 1) for rule in _date_rules(EXCEPT)),
     "unclear: <limit.until_sure>",
     "unclear: <limit.until> (?:my |the )?<limit.event>",
@@ -504,6 +505,11 @@ MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters
 RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
+SHORT_UNITS = ("second", "minute", "hour")
+UNIT_DAYS: dict[Unit, float] = {
+    "second": 0.00001, "minute": 0.0007, "hour": 0.04, "day": 1, "week": 7, "month": 28,
+    "year": 365,
+}  # fmt: skip
 STARTING_WORD = lexicon.Expression("(?:<limit.starting>|<limit.from>) ")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
 
@@ -607,7 +613,7 @@ def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
     times = [*clocks, *begins, *(span for span in dates if "weekday" in span.words)]
     rows = []
     for span in _find_limits(spans, [], [], folded):
-        is_length = span.kind in ("length", "bare length")
+        is_length = "length" in span.kind
         if is_length and length_of(span.words)[1] in ("day", "week", "month", "year"):
             is_row = _is_beside(span, times, folded) and all(date in times for date in dates)
         else:
@@ -616,6 +622,15 @@ def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
         if is_row:
             rows.append(replace(span, kind=f"row {span.kind}", slot="every"))
     return rows
+
+
+def _period(habit: Span) -> float:
+    """Return about how many days lie between two times of a habit."""
+    words = habit.words
+    unit = lexicon.values("reminder.adverb").get(words.get("word", "")) or words.get("unit")
+    if unit is not None:
+        return UNIT_DAYS[unit_of(unit)]
+    return 7 if habit.kind == "weekdays" else 1
 
 
 def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
@@ -667,13 +682,21 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
     """Return True if an expression is an end or an exception, and not a part of the thing."""
     before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
     is_beside = _is_beside(span, spans, folded)
+    period = min((_period(habit) for habit in spans if habit.slot == "every"), default=1.0)
+    if "length" in span.kind:
+        amount, unit = length_of(span.words)
+        is_short = amount.high * UNIT_DAYS[unit] <= period
+        if is_short and (unit in SHORT_UNITS or not is_beside):
+            return False  # "to meditate for ten minutes", "every Sunday cook for three days"
     match span.kind:
+        case "time" | "hours":
+            return is_beside or period < 1
+        case "length beside" | "count" | "perhaps":
+            return is_beside
         case "bare length":
             is_last = AT_END.fullmatch(folded, span.end) is not None
             is_sure = is_beside or is_last or not folded[span.start : span.end].isascii()
             return is_sure and before not in lexicon.words("limit.no_length_after")
-        case "count" | "perhaps":
-            return is_beside
     return True
 
 

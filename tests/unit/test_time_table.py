@@ -301,6 +301,26 @@ ALL_UK = """
 нагадай у першу суботу грудня о 9 купити ялинку | купити ялинку | 12-05 09:00
 """
 MORE = """
+remind me every monday at 9 to plan the whole week | plan the whole week | MO 9
+remind me every sunday at 9 to plan the next 2 weeks | plan the next 2 weeks | SU 9
+remind me every sunday at 9 to cook for 3 days | cook for 3 days | SU 9
+remind me every day at 9 that I am not in a hurry | I am not in a hurry | MO,TU,WE,TH,FR,SA,SU 9
+remind me every day at 9 to call mum before she sleeps |\
+    call mum before she sleeps | MO,TU,WE,TH,FR,SA,SU 9
+remind me every friday at 9 to water the plants but not the cactus |\
+    water the plants but not the cactus | FR 9
+напоминай по понедельникам в 9 планировать всю неделю | планировать всю неделю | MO 9
+напоминай каждый день в 9 не пить кофе | не пить кофе | MO,TU,WE,TH,FR,SA,SU 9
+напоминай каждый день в 9 отжаться 10 раз | отжаться 10 раз | MO,TU,WE,TH,FR,SA,SU 9
+напоминай каждый день в 9 до еды пить таблетку | до еды пить таблетку | MO,TU,WE,TH,FR,SA,SU 9
+нагадуй щодня о 9 не пити каву | не пити каву | MO,TU,WE,TH,FR,SA,SU 9
+remind me every day at 9 to meditate for 10 minutes |\
+    meditate for 10 minutes | MO,TU,WE,TH,FR,SA,SU 9
+remind me every day at 9 to work until 6pm | work until 6pm | MO,TU,WE,TH,FR,SA,SU 9
+напоминай каждый день в 9 медитировать 10 минут | медитировать 10 минут | MO,TU,WE,TH,FR,SA,SU 9
+напоминай каждый день в 9 работать до 18 | работать до 18 | MO,TU,WE,TH,FR,SA,SU 9
+напоминай раз в нед в 9 поливать | поливать | 11-30 09:00, 12-07 09:00, …
+нагадуй щодня о 9 медитувати 10 хвилин | медитувати 10 хвилин | MO,TU,WE,TH,FR,SA,SU 9
 remind me meds at 9 every day for a week | meds | 11-24 09:00, 11-25 09:00, 11-30 09:00
 remind me to take meds for 10 days at 9am and 9pm |\
     take meds | 11-23 21:00, 11-24 09:00, 12-02 21:00
