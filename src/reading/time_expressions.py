@@ -369,6 +369,8 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware); periods are in its zone.
     """
     text = text[: times.MAX_TEXT]
+    if times.may_hold_typo(text):
+        text = times.mended(text)
     # Cheap check for every turn.
     if times.QUESTION_HINT.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False, now=now)

@@ -502,6 +502,7 @@ APOSTROPHE = re.compile(r"(?<=[бпвмфр])[\"*″](?=[яюєї])|(?<=\bп) (?
 LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
 MENDED = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
 MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters
+MAX_MENDED = 300  # characters of a question
 RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
@@ -530,6 +531,13 @@ def mended(text: str) -> str:
     Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
     """
     return LETTERS.sub(_mend, text)
+
+
+def may_hold_typo(text: str) -> bool:
+    """Return True if ``mended`` may change the start of a text; cheap enough for every turn."""
+    words = LETTERS.findall(text[:MAX_MENDED].lower())
+    near = {word[:i] + word[i + 1 :] for word in words for i in range(len(word))}
+    return not _near_forms().keys().isdisjoint(near.union(words))
 
 
 def _mend(match: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from src.base.zones import local_time
 from src.reading.relative_dates import Validity, resolve_dates, when_valid
 from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
-from src.reading.times import MAX_TEXT, find_spans, fold, tidy
+from src.reading.times import MAX_TEXT, find_spans, fold, mended, tidy
 from tests.cases import for_each, for_random
 
 KYIV = ZoneInfo("Europe/Kyiv")
@@ -304,6 +304,24 @@ def test_both_kinds_of_zone_agree(zone: str) -> None:
     for text in ("вчера", "last winter", "с марта по май", "since 5 March", "год назад"):
         by_pytz = read_time(text, local_time(moment, zone)).periods
         assert by_pytz == read_time(text, moment.astimezone(ZoneInfo(zone))).periods
+
+
+@for_each(("typed", "meant"), [
+    ("what did I do yesteday", "what did I do yesterday"),
+    ("what happened on wendesday?", "what happened on wednesday?"),
+    ("что я делал вчеар", "что я делал вчера"), ("что было в четвег", "что было в четверг"),
+    ('що було у п"ятницю', "що було у п'ятницю"), ("що було у п ятницю", "що було у п'ятницю"),
+    ("що я робив у вівторк", "що я робив у вівторок"),
+])  # fmt: skip
+def test_a_typo_of_one_letter_names_the_same_days(typed: str, meant: str) -> None:
+    assert read_time(typed, NOW).periods == read_time(meant, NOW).periods != ()
+
+
+@for_each("text", [
+    "a sundae with Augusta", "завтрак с Серёжей", "парта и карта", "где мой март", "середина",
+])  # fmt: skip
+def test_another_word_is_no_typo(text: str) -> None:
+    assert mended(text) == text
 
 
 def test_today_is_the_day_of_the_user() -> None:
