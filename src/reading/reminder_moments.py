@@ -18,6 +18,9 @@ Conventions for ambiguous times:
   otherwise, or without an hour.
 - "Сегодня в 8", said at ten in the morning, is in the evening. Without a day, a time that has
   passed is tomorrow's.
+- "Until Friday" and "по пятницу" include Friday, "before Friday" does not; "until March" ends with
+  February, "through March" with March. "Every two hours until six" ends today, "from nine to six"
+  comes in these hours of every day. An end or an exception that cannot be told sets nothing.
 - "Every month", "раз в неделю" and the like without a day start today. "Every N hours" starts
   now, if N divides a day evenly.
 """
@@ -32,7 +35,7 @@ from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, days_of, months_later, shifted
-from src.reading.times import WEEKEND, WORKDAYS, Span, Unit
+from src.reading.times import SECONDS, WEEKEND, WORKDAYS, Span, Unit
 
 Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
@@ -47,10 +50,6 @@ LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 MAX_YEARS = 10
 MAX_NUMBER = 10**6  # of any unit; more is too far away, or no real number
-SECONDS: dict[Unit, int] = {
-    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
-    "month": 2_629_746, "year": 31_556_952,
-}  # fmt: skip
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
     rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
@@ -626,7 +625,7 @@ def _recurrence(
     moment = datetime.combine(first, time(*divmod(minutes % (DAY_HOURS * HOUR), HOUR)))
     if nth:
         return Recurrence(
-            "monthly", tuple(sorted({*hours} or {moment.hour})), moment.minute,
+            "monthly", tuple(sorted(set(hours))), moment.minute,
             weekdays=tuple(weekdays), nth=nth, interval=interval,
             start=first if interval > 1 else None,
         )  # fmt: skip
@@ -642,8 +641,8 @@ def _hours_of_day(interval: int, minutes: int, request: _Request) -> tuple[list[
             begin, end = _end_clock(span.words), _end_clock(span.words, "2")
             if begin >= end:
                 raise _ProblemError("unclear")
-            times = range(begin, min(end, DAY_HOURS * HOUR - 1) + 1, interval * HOUR)
-            return [minute // HOUR for minute in times], begin
+            named = range(begin, min(end, DAY_HOURS * HOUR - 1) + 1, interval * HOUR)
+            return [minute // HOUR for minute in named], begin
     return list(range(minutes // HOUR % interval, DAY_HOURS, interval)), minutes
 
 
@@ -657,7 +656,8 @@ def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Reques
     limits = [span for span in request.slot("limit") if span.kind == "except"]
     if not limits:
         return weekdays
-    left = (weekdays or set(range(7))) - {day for span in limits for day in _weekdays_of(span)}
+    named = weekdays or set(range(7))
+    left = named.difference(*map(_weekdays_of, limits))
     fits = period.unit == "hour" or (period.unit in ("day", "week") and period.number == 1)
     if not left or not fits:
         raise _ProblemError("unclear")

@@ -308,7 +308,7 @@ HABITS = (
     rf"(?:the )?{DAY} (?:<reminder.of_every_month>|<reminder.month_day>)",
     "quarter: <reminder.quarterly>",
     "fortnight: <reminder.fortnightly>",
-    rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|[ /]){WEEKDAY}){{2,6}})",
+    rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
     f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY})+)",
     rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
     rf"row length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
@@ -389,8 +389,11 @@ ANY_DAY = (
     "(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>|<limit.weekends>|<limit.workdays>)"
     r"(?!\w)"
 )
-OR = f"(?:{JOINT}|,? <limit.or> )"
-ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}(?:<reminder.on_weekday> )?{ANY_DAY}){{0,6}})"
+OR = (
+    "(?:,? (?:(?:<reminder.and>|<limit.or>|&) )?(?:<reminder.on_weekday> )?|,(?! )| ?- ?|/"
+    f"|{THROUGH})"
+)
+ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}{ANY_DAY}){{0,6}})"
 DAY_TO = (
     "(?:<limit.from> (?=.{1,20} <limit.to> )|(?=[^ ]+ ?- ?))"
     f"(?P<day>{DAY})(?: ?- ?| <limit.to> )"
@@ -436,7 +439,7 @@ LIMITS = (
     "bare length: (?P<unit><limit.unit>)",
     rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
     "all: <limit.no_day_off>",
-    f"unclear: {EXCEPT}{ANY_DAYS}{OR}(?:<limit.on> )?<limit.day_off>",
+    f"unclear: {EXCEPT}{ANY_DAYS}{OR}<limit.day_off>",
     f"except: {EXCEPT}{ANY_DAYS}",
     f"except: (?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
     "unclear: <limit.condition>",
@@ -507,9 +510,9 @@ RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
 SHORT_UNITS = ("second", "minute", "hour")
-UNIT_DAYS: dict[Unit, float] = {
-    "second": 0.00001, "minute": 0.0007, "hour": 0.04, "day": 1, "week": 7, "month": 28,
-    "year": 365,
+SECONDS: dict[Unit, int] = {
+    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
+    "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
 STARTING_WORD = lexicon.Expression("(?:<limit.starting>|<limit.from>) ")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
@@ -632,13 +635,13 @@ def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
     return rows
 
 
-def _period(habit: Span) -> float:
-    """Return about how many days lie between two times of a habit."""
+def _period(habit: Span) -> int:
+    """Return about how many seconds lie between two times of a habit."""
     words = habit.words
     unit = lexicon.values("reminder.adverb").get(words.get("word", "")) or words.get("unit")
     if unit is not None:
-        return UNIT_DAYS[unit_of(unit)]
-    return 7 if habit.kind == "weekdays" else 1
+        return SECONDS[unit_of(unit)]
+    return SECONDS["week"] if habit.kind == "weekdays" else SECONDS["day"]
 
 
 def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
@@ -690,15 +693,16 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
     """Return True if an expression is an end or an exception, and not a part of the thing."""
     before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
     is_beside = _is_beside(span, spans, folded)
-    period = min((_period(habit) for habit in spans if habit.slot == "every"), default=1.0)
+    periods = [_period(habit) for habit in spans if habit.slot == "every"]
+    period = min(periods, default=SECONDS["day"])
     if "length" in span.kind:
         amount, unit = length_of(span.words)
-        is_short = amount.high * UNIT_DAYS[unit] <= period
+        is_short = amount.high * SECONDS[unit] <= period
         if is_short and (unit in SHORT_UNITS or not is_beside):
             return False  # "to meditate for ten minutes", "every Sunday cook for three days"
     match span.kind:
         case "time" | "hours":
-            return is_beside or period < 1
+            return is_beside or period < SECONDS["day"]
         case "length beside" | "count" | "perhaps":
             return is_beside
         case "bare length":

@@ -13,7 +13,7 @@ from src.base import zone_names, zones
 from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
-from src.reading.recurrences import ORDINALS, Recurrence, last_of, next_after
+from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, pick_option
@@ -54,9 +54,7 @@ class ReminderOrder(Form):
     weekdays: list[Weekday] = Field(default_factory=list)
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31)
-    weeks_of_month: list[int] = Field(default_factory=list, max_length=len(ORDINALS))
     until: str = Field(default="", max_length=40)
-    times: int = Field(default=0, ge=0, le=reminder_moments.MAX_TIMES)
     time_zone: str = Field(default="", max_length=60)
     moves: str = Field(default="", max_length=MAX_CHANGE)
 
@@ -125,47 +123,31 @@ class ReminderOrder(Form):
         if self.repeats == "no":
             return None
         days = [WEEKDAYS.index(one) for one in self.weekdays]
-        local = zones.local_time(first, time_zone)
-        if self.weeks_of_month:
-            return self._with_end(self._weekdays_of_months(local, days), first, time_zone)
         try:
             recurrence = Recurrence.of(
-                UNITS[self.repeats], local, interval=self.every,
+                UNITS[self.repeats], zones.local_time(first, time_zone), interval=self.every,
                 hours=self.hours, weekdays=WORKDAYS if self.repeats == "workdays" else days,
                 date=(self.day, 0),
             )  # fmt: skip
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
-        return self._with_end(recurrence, first, time_zone)
+        return replace(recurrence, zone=self.own_zone(), until=self.end())
 
-    def _weekdays_of_months(self, first: datetime, days: Sequence[int]) -> Recurrence:
-        """Return "the first Monday of every month"."""
+    def end(self) -> datetime | None:
+        """Return the last possible time, local and naive; None without an end.
+
+        Raises:
+            ValueError: The end is invalid.
+        """
+        written = self.until.strip()
+        if not written:
+            return None
         try:
-            return Recurrence(
-                "monthly", tuple(sorted({*self.hours} or {first.hour})), first.minute,
-                weekdays=tuple(sorted(days)), interval=self.every,
-                nth=tuple(number for number in ORDINALS if number in self.weeks_of_month),
-                start=first.date() if self.every > 1 else None,
-            )  # fmt: skip
+            end = datetime.fromisoformat(written).replace(tzinfo=None, microsecond=0)
         except ValueError:
-            raise ValueError("weeks_of_month: 1 to 4 or -1, with weekdays") from None
-
-    def _with_end(self, repeats: Recurrence, first: datetime, time_zone: str) -> Recurrence:
-        """Return the recurrence in the named zone, until the named day or for so many times."""
-        repeats = replace(repeats, zone=self.own_zone())
-        if self.until.strip():
-            try:
-                until = datetime.fromisoformat(self.until.strip()).replace(tzinfo=None)
-            except ValueError:
-                raise ValueError("until: write it as 2026-12-05") from None
-            is_day = len(self.until.strip()) <= len("2026-12-05")
-            end = until.replace(hour=23, minute=59, second=59) if is_day else until
-            return replace(repeats, until=end.replace(microsecond=0))
-        if self.times:
-            before = first - zones.SECOND
-            first = next_after(repeats, before, time_zone)
-            return replace(repeats, until=last_of(repeats, first, self.times, time_zone))
-        return repeats
+            raise ValueError("until: write it as 2026-12-05") from None
+        is_day = len(written) <= len("2026-12-05")
+        return end.replace(hour=23, minute=59, second=59) if is_day else end
 
     def by_words(self, said: str, now: datetime, time_zone: str) -> "ReminderOrder":
         """Return the order, in the user's own words where it lacks their end or exception.
@@ -175,14 +157,14 @@ class ReminderOrder(Form):
             now: Current time, aware.
             time_zone: Zone of the clock.
         """
-        if self.repeats == "no" or self.until or self.times or len(said) > MAX_TEXT:
+        if self.repeats == "no" or self.until or len(said) > MAX_TEXT:
             return self
         found = reminder_phrases.read_reminder(said, now, time_zone)
         if found is None:
             return self
         repeats, is_daily = found.repeats, self.repeats == "daily" and not self.weekdays
-        has_limit = repeats is not None and (
-            repeats.until is not None or (is_daily and bool(repeats.weekdays))
+        has_limit = repeats is not None and bool(
+            repeats.until or repeats.nth or (is_daily and repeats.weekdays)
         )
         if found.problem == "unclear" or has_limit:
             return ReminderOrder(text=self.text, when=said, moves=self.moves)

@@ -162,8 +162,8 @@ def _spelt_out(entry: str) -> Iterator[str]:
     if choice is None:
         yield entry
         return
-    endings = choice["endings"].split("|") + [""] * (choice[0][0] == "[")
-    for ending in endings:
+    left_out = [""] if choice[0].startswith("[") else []
+    for ending in [*choice["endings"].split("|"), *left_out]:
         yield from _spelt_out(entry[: choice.start()] + ending + entry[choice.end() :])
 
 
