@@ -469,8 +469,10 @@ def _days_of_habit(request: _Request) -> Days:
         return Days(today, date.max)
     inner = next((span for span in dates if "weekday" in span.words), dates[0])
     days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
-    is_start = "starting" in inner.words or days is None or days.after - days.first == DAY
-    if is_start or days is None or days.after <= today:
+    by_hours = any(_period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
+    if days is None or days.after <= today or "starting" in inner.words:
+        return Days(_resolve_day(dates, request), date.max)
+    if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
         return Days(_resolve_day(dates, request), date.max)
     return days
 
@@ -508,7 +510,7 @@ def _end_of(
 ) -> datetime | None:
     """Return the last possible time (local) by one limit; None for a limit that is no end."""
     match span.kind:
-        case "except" | "hours" | "all" | "days":
+        case "except" | "only" | "hours" | "all" | "days":
             return None
         case "count":
             return _nth_time(span, repeats, first, request)
@@ -653,11 +655,13 @@ def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Reques
         _ProblemError: No day is left, or the exception does not fit the period.
     """
     weekdays = {day for habit in habits for day in _weekdays_of(habit)}
-    limits = [span for span in request.slot("limit") if span.kind == "except"]
+    limits = [span for span in request.slot("limit") if span.kind in ("except", "only")]
     if not limits:
         return weekdays
-    named = weekdays or set(range(7))
-    left = named.difference(*map(_weekdays_of, limits))
+    left = weekdays or set(range(7))
+    for span in limits:
+        days = set(_weekdays_of(span))
+        left = left - days if span.kind == "except" else left & days
     fits = period.unit == "hour" or (period.unit in ("day", "week") and period.number == 1)
     if not left or not fits:
         raise _ProblemError("unclear")
@@ -683,7 +687,7 @@ def _nth_weekday(
         return (), set()
     nth = times.ordinals_in(named[0].words["nth"])
     is_weeks = named[0].kind == "nth alone" and not {1, -1}.issuperset(nth)
-    if is_weeks or any(span.kind == "except" for span in request.slot("limit")):
+    if is_weeks or any(span.kind in ("except", "only") for span in request.slot("limit")):
         raise _ProblemError("unclear")
     ordinals = tuple(number for number in ORDINALS if number in nth)
     return ordinals, {times.weekday_number(named[0].words["weekday"]) or 0}

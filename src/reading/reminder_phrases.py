@@ -387,7 +387,7 @@ def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
     if re.search(r"\w", rest) and not PRONOUN.search(rest):  # the text before is context
         merged = [(0, order.begin), *(cut for cut in merged if cut[1] > order.begin)]
     # Punctuation stays after the text it belongs to: "встреча, за час до неё".
-    pieces = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in between(source, merged)]
+    pieces = [piece.lstrip(" ,:;)—–-").rstrip(" :—–-") for piece in between(source, merged)]
     text = " ".join(piece for piece in pieces if re.search(r"\w", piece))
     text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
     text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?(—–-")

@@ -309,7 +309,7 @@ HABITS = (
     "quarter: <reminder.quarterly>",
     "fortnight: <reminder.fortnightly>",
     rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
-    f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY})+)",
+    f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY}){{1,6}})",
     rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
     rf"row length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
     rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
@@ -421,7 +421,7 @@ LIMITS = (
     rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
     f"day: {UNTIL}(?P<word><time.day>){INCLUSIVE}",
     f"named: {UNTIL}{END_OF}{WHICH_NOUN}{INCLUSIVE}",
-    rf"named: {UNTIL}{END_OF}(?:(?P<weekend><time.weekend>)|(?P<month><time.month>)(?: {IN_YEAR})?"
+    rf"named: {UNTIL}{END_OF}(?:(?P<weekend><time.weekend>)|(?P<month>{MONTH_ANY})(?: {IN_YEAR})?"
     rf"|(?P<season><time.season>)|(?P<weekday>{WEEKDAY})){INCLUSIVE}",
     rf"named: {UNTIL}(?P<edge><limit.end>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
     rf"year: {UNTIL}{END_OF}(?P<year>{YEAR})(?: <time.year_noun>)?",
@@ -440,8 +440,9 @@ LIMITS = (
     rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
     "all: <limit.no_day_off>",
     f"unclear: {EXCEPT}{ANY_DAYS}{OR}<limit.day_off>",
+    f"only: <limit.only_on> (?:<limit.on> )?{ANY_DAYS}",
     f"except: {EXCEPT}{ANY_DAYS}",
-    f"except: (?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
+    f"except: (?:<reminder.between> )?(?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
     "unclear: <limit.condition>",
     f"unclear: {EXCEPT}<limit.day_off>",
     "unclear: <limit.except> (?:<limit.on> )?(?:the )?(?:<limit.circumstance>|<time.month>)",
@@ -629,7 +630,9 @@ def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
             is_row = _is_beside(span, times, folded) and all(date in times for date in dates)
         else:
             is_end = span.kind in ("date", "day", "named", "month day")
-            is_row = span.kind == "days" or (is_end and _is_beside(span, begins, folded))
+            is_through = span.preposition in lexicon.words("limit.through")
+            starts = dates if is_through else begins
+            is_row = span.kind == "days" or (is_end and _is_beside(span, starts, folded))
         if is_row:
             rows.append(replace(span, kind=f"row {span.kind}", slot="every"))
     return rows
@@ -675,7 +678,8 @@ def _find_limits(
             break
         position = span.end
         rivals = [habit for habit in habits if _overlap(span, habit)]
-        wins = span.kind == "except" or all(
+        others = [h for h in habits if h.slot == "every" and h not in rivals]
+        wins = (span.kind in ("except", "only") and bool(others)) or all(
             rival.slot != "every" and span.start < rival.start for rival in rivals
         )
         if not wins:

@@ -301,6 +301,25 @@ ALL_UK = """
 нагадай у першу суботу грудня о 9 купити ялинку | купити ялинку | 12-05 09:00
 """
 MORE = """
+remind me 2 take my pill at 10pm every night 4 the next 21 days |\
+    2 take my pill | 11-23 22:00, 11-24 22:00, 12-13 22:00
+remind me monthly on the 1st through dec to report | report | 12-01 09:00
+remind me every day at 8 (weekends off) to leave | leave | MO,TU,WE,TH,FR 8
+remind me every day at 8 to leave, no weekends | leave | MO,TU,WE,TH,FR 8
+remind me every day at 8 to leave, only on weekdays | leave | MO,TU,WE,TH,FR 8
+remind me tomorrow through friday at 9 to swim |\
+    swim | 11-24 09:00, 11-25 09:00, 11-27 09:00
+remind me every monday until i say stop to report | report | 11-30 09:00, 12-07 09:00, …
+remind me every monday and thursday except next monday to swim | | asks
+напоминай каждый час сегодня с 14 до 20 пить воду |\
+    пить воду | 11-23 14:00, 11-23 15:00, 11-23 20:00
+напоминай каждый день в 8 вставать, а в выходные нет | вставать | MO,TU,WE,TH,FR 8
+напоминай только по будням в 8 вставать | только вставать | MO,TU,WE,TH,FR 8
+напоминай каждый понедельник пока не отменю про созвон |\
+    про созвон | 11-30 09:00, 12-07 09:00, …
+нагадуй з завтра до п'ятниці о 9 пити вітаміни |\
+    пити вітаміни | 11-24 09:00, 11-25 09:00, 11-27 09:00
+нагадуй щодня о 8 вставати, лише у будні | вставати | MO,TU,WE,TH,FR 8
 remind me every monday at 9 to plan the whole week | plan the whole week | MO 9
 remind me every sunday at 9 to plan the next 2 weeks | plan the next 2 weeks | SU 9
 remind me every sunday at 9 to cook for 3 days | cook for 3 days | SU 9
@@ -417,9 +436,9 @@ def told(repeats: Recurrence | None, first: datetime, expected: str) -> str:
         assert len(found) == MANY and len({one.hour for one in week}) == 1
         days = sorted({one.weekday() for one in week})
         return f"{','.join(DAY_NAMES[day] for day in days)} {week[0].hour}"
-    last = "…" if len(found) == MANY else shown(found[-1])
     if len(found) == 1:
-        return shown(first) + " only"
+        return shown(first)
+    last = "…" if len(found) == MANY else shown(found[-1])
     return ", ".join([shown(found[0]), shown(found[1]), last])
 
 
