@@ -163,7 +163,7 @@ async def test_a_quote_of_an_earlier_message_has_that_one_as_its_source(person: 
         " ON s.memory_id = f.id WHERE f.owner_id = %(owner)s"
     )
     assert (source, at) == (uid, told_at)
-    assert "21" in text and "авт" not in text, "tomorrow counts from when it was said"
+    assert "Завтра (21 ноября 2026)" in text, "tomorrow counts from when it was said"
 
 
 async def test_an_old_statement_saved_late_does_not_replace_a_newer_one(person: Person) -> None:
