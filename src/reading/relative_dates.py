@@ -37,6 +37,8 @@ PRESENT = lexicon.Expression(r"\b<time.present>\b|'s\b")
 CLAUSE_END = lexicon.Expression(r"[,;:.!?()—] | - | (?=<time.joint> )")
 TIMELESS_KINDS = frozenset({"someday", "narrated", "habit", "recent"})
 COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
+AFTER_DID = lexicon.Expression(r"\b<time.did> $")  # "didn't come" is in the past
+MAX_DID = 10  # characters of it
 DATED = re.compile(r"(?:'s)?,? \([^)]{0,20}\d")  # the date is already there
 FAR_UNITS = ("month", "year")  # of which only the month or the year is told
 
@@ -102,6 +104,7 @@ def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tupl
         else:  # the expression sees the word before: "is closed"
             is_past = PAST.behind(folded, match.start()) == match.end()
             is_verb = PRESENT.fullmatch(word) is not None
+            is_verb = is_verb and not AFTER_DID.search(folded[: match.start()][-MAX_DID:])
         if is_past or is_verb:
             yield match.start(), "past" if is_past else "future"
 
