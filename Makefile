@@ -24,7 +24,7 @@ test: $(VENV)/.installed-dev $(VENV)/.browser
 	$(BIN)/python -m tests
 
 proof: $(VENV)/.installed-dev $(VENV)/.browser
-	$(BIN)/python -m pytest -m proof -n 2 -rPs --durations 0 --proof-minutes $(PROOF_MINUTES)
+	$(BIN)/python -m pytest -m proof -n 2 -rfEs --durations 0 --proof-minutes $(PROOF_MINUTES)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -224,6 +224,7 @@ class World:
             "DATABASE_URL": dsn,
             "HTTP_PORT": "0",
             "LOG_LEVEL": "WARNING",
+            "GATHER_SECONDS": "0",  # the model answers at once, unlike real ones
         }
 
 

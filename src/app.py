@@ -13,7 +13,6 @@ import src.telegram  # noqa: F401  (imports aiogram with deferred models)
 
 # isort: split
 from aiogram import Bot
-from aiogram.exceptions import AiogramError
 from procrastinate import App
 
 from src.base.errors import AppError, ConfigError, DeliveryError
@@ -203,14 +202,7 @@ async def _announce(bot: Bot, core: Core) -> None:
             "everybody in Telegram may use this bot, and its model costs money: set "
             "ALLOWED_USER_IDS, or daily_tokens in global_settings; doctor says how"
         )
-    pause = 1.0
-    while True:
-        try:
-            return await setup.configure_telegram(bot, core.settings)
-        except AiogramError as error:
-            logger.warning("Telegram did not take the commands or webhook", exc_info=error)
-            await asyncio.sleep(pause)
-            pause = min(MAX_PAUSE * 10, pause * 2)
+    await setup.configure_until_done(bot, core.settings)
 
 
 async def _run_until(

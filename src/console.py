@@ -13,7 +13,7 @@ import termios
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -30,7 +30,8 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, turn_state, zones
-from src.texts import FALLBACK, Language, detect_language, say
+from src.talk.commands import Command, parse_command
+from src.texts import FALLBACK, Language, say
 from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
@@ -114,19 +115,19 @@ class Console:
             core: The rooms.
             user_id: Telegram id of the user.
             as_json: Whether each reply is one line of JSON.
-            language: Language before the first message, unless the user chose one.
+            language: Language of the terminal, until the user chooses or speaks one.
             streams: Input and output; by default stdin and stdout.
             folder: Where the files of an answer are written.
         """
         self._core = core
-        self._commands = core.commands
+        self._commands = replace(core.commands, is_console=True)
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
         self._time_zone = core.settings.timezone
         self._as_json = as_json
         self._folder = folder
         self._streams = streams or _standard_streams()
-        self._language = language
+        self._code = self._language = language
         self._conversation_id: UUID | None = None  # of the last turn
 
     async def run(self) -> None:
@@ -136,8 +137,11 @@ class Console:
             return
         caller, _ = await self._load_caller()
         greeting = say("console_hello", caller.language)
-        if not self._commands.has_model:
-            greeting = f"{greeting}\n{say('offline_note', caller.language)}"
+        if not self._commands.features.has_model:
+            note = (
+                f"{say('offline_note', caller.language)} {say('console_model', caller.language)}"
+            )
+            greeting = f"{greeting}\n{note}"
         self._write(f"{GREY}{greeting}{RESET}\n\n")
         try:
             with restored_terminal(self._streams.source.fileno()):
@@ -173,14 +177,14 @@ class Console:
         return line.removesuffix("\n") if line else None
 
     async def _answer(self, text: str) -> None:
-        command = command_service.parse_command(text)
+        command = parse_command(text)
         try:
             await (self._run_turn(text) if command is None else self._run_command(command))
         except AppError as error:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
 
-    async def _run_command(self, command: command_service.Command) -> None:
+    async def _run_command(self, command: Command) -> None:
         entry = command_service.COMMANDS.get(command.name)
         if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, turn_state.Teaching())
@@ -190,9 +194,13 @@ class Console:
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
-        for file in reply.files:
-            await asyncio.to_thread(_save_file, file, self._folder)
         text = reply.text
+        if reply.files:
+            paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
+            where = say("console_files", self._language, paths="\n".join(map(str, paths)))
+            text = f"{text}\n{where}"
+        if command.name == "delete_me":
+            text = say("console_delete", self._language)
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
             if lacks_zone:  # the reply names the zone
@@ -207,7 +215,6 @@ class Console:
         await self._memory.indexer.embed_pending()
 
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
-        self._language = detect_language(text, self._language)
         caller, _ = await self._load_caller()
         incoming = turn_state.IncomingMessage(
             self._owner,
@@ -217,14 +224,17 @@ class Console:
             teaching=teaching,
         )
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
-        await self._core.agent.run_turn(turn)
+        try:
+            await self._core.agent.run_turn(turn)
+        finally:
+            self._language = turn.incoming.language
         self._conversation_id = turn.conversation_id
         await self._in_background(self._memory.digest_turn(turn.conversation_id))
 
     async def _load_caller(self) -> tuple[Caller, UserSettings]:
         chosen = await self._commands.settings.get(self._owner)
-        caller = self._core.caller(self._owner, chosen, self._language)
-        self._time_zone = caller.time_zone
+        caller = self._core.caller(self._owner, chosen, self._code)
+        self._time_zone, self._language = caller.time_zone, caller.language
         return caller, chosen
 
     async def _in_background(self, work: Awaitable[None]) -> None:
@@ -310,10 +320,12 @@ class _ConsoleView(turn_state.AnswerView):
         return 1
 
 
-def _save_file(file: ReplyFile, folder: Path) -> None:
-    with file.content, (folder / file.name).open("wb") as target:
+def _save_file(file: ReplyFile, folder: Path) -> Path:
+    path = (folder / file.name).absolute()
+    with file.content, path.open("wb") as target:
         file.content.seek(0)
         shutil.copyfileobj(file.content, target)
+    return path
 
 
 def _standard_streams() -> ConsoleStreams:

@@ -39,6 +39,7 @@ from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_service import SettingsService
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
@@ -47,7 +48,13 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
-from src.talk.settings import SettingsScreens, SettingsService
+from src.talk.commands import Features
+from src.talk.erase_screens import EraseScreens
+from src.talk.forget_screens import ForgetScreens
+from src.talk.pages import Pages
+from src.talk.question_screens import QuestionScreens
+from src.talk.search_screens import SearchScreens
+from src.talk.settings import SettingsScreens
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.zones import ZoneService
 from src.texts import choose_language
@@ -163,13 +170,18 @@ class Core:
         self.commands = self._build_commands()
 
     def caller(
-        self, owner: Owner, chosen: UserSettings, *heard: str | None,
+        self, owner: Owner, chosen: UserSettings, *codes: str | None,
         member: int | None = None,
     ) -> Caller:  # fmt: skip
-        """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
-        language = choose_language(chosen.language, *heard)
-        zone = chosen.time_zone or first_zone(language, self.settings.timezone)
-        preferences = chosen.resolve(language, zone)
+        """Build the caller; ``codes`` are languages of the caller's devices.
+
+        They also choose the first time zone, which does not change with what is spoken; members
+        of a group have one clock.
+        """
+        zone = self.settings.timezone
+        if not owner.is_group:
+            zone = first_zone(choose_language(*codes), zone)
+        preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
 
     async def close(self) -> None:
@@ -266,19 +278,22 @@ class Core:
 
     def _build_commands(self) -> command_service.CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings
+        features = Features.of(settings)
+        facts, has_model = MemoryScreens(memories, client, settings.app_url), features.has_model
         return command_service.CommandService(
             self.agent,
             memories,
             client,
-            screens=MemoryScreens(memories, client, settings.app_url),
+            screens=facts,
+            search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
+            forgetting=ForgetScreens(memories, client),
+            erasing=EraseScreens(self.agent, memories, client, facts, has_model),
+            questions=QuestionScreens(self.questions, memories, client),
+            pages=Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),
-            compaction=self.memory.compaction,
-            exports=self.exports,
-            ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
-            questions=self.questions,
-            has_model=settings.chat_model_name != OFFLINE_MODEL,
-            servers=self.servers,
+            exports=self.exports,
+            features=features,
         )
 
 

@@ -71,6 +71,7 @@ VALID: tuple[Json, ...] = (
     update(my_chat_member={"chat": private(), "from": person(), "date": 1_700_000_000, **MEMBERS}),
     update(stopped_message_generation={"chat": private(), "draft_id": 5}),
     update(message=message("/remember кот")),
+    update(message=message(photo=PHOTO, chat=group(), media_group_id="1378")),
     update(message_reaction={"chat": private(), "message_id": 5, "user": person(),
      "date": 1_700_000_000, "old_reaction": [],
      "new_reaction": [{"type": "emoji", "emoji": "👎"}]}),

@@ -122,6 +122,7 @@ Networks = Annotated[
 ]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+Streaming = Literal["edits", "drafts", "off"]  # how an answer grows
 
 
 MAX_PERSONA = 4000  # characters; it is sent with every message
@@ -157,6 +158,7 @@ class Settings(ProviderSettings, BaseSettings):
     telegram_webhook_url: HttpsUrl | None = None
     telegram_webhook_secret: WebhookSecret | None = None
     telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
+    streaming: Streaming = "edits"
     allowed_user_ids: UserIds = frozenset()
     admin_user_ids: UserIds = frozenset()
 
@@ -198,6 +200,7 @@ class Settings(ProviderSettings, BaseSettings):
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
+    gather_seconds: Annotated[float, Field(ge=0, le=10)] = 1.0
     console_fallback: bool = True
 
     _servers: tuple[mcp_file.McpServer, ...] = ()

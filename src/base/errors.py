@@ -226,6 +226,21 @@ class ChatUnavailableError(AppError):
     """The user blocked the bot, or the chat is gone: nothing can be sent there."""
 
 
+class PlaceLostError(AppError):
+    """Nothing can be sent to this topic, or for now to this chat; other places are not concerned.
+
+    Attributes:
+        scope: ``topic`` or ``chat``.
+        reason: Key of the words that say why a message comes elsewhere.
+    """
+
+    def __init__(self, scope: str, reason: str) -> None:
+        """Name the place only: Telegram's description may quote a user."""
+        super().__init__(f"this {scope} takes no messages ({reason})")
+        self.scope = scope
+        self.reason = reason
+
+
 DocumentProblem = Literal[
     "broken", "kind", "protected", "too_full", "too_large", "too_slow", "without_text"
 ]

@@ -29,7 +29,7 @@ FRAMES, LINKS = 5, 5  # logged per error: our innermost frames, links of its cha
 HTTP_LIBRARIES = ("aiogram", "httpx", "httpx2", "httpcore", "httpcore2", "uvicorn")
 QUIET = {
     **dict.fromkeys((*HTTP_LIBRARIES, "alembic"), logging.WARNING),
-    **dict.fromkeys(("procrastinate", "telegramify_markdown", "psycopg.pool"), logging.ERROR),
+    **dict.fromkeys(("procrastinate", "psycopg.pool"), logging.ERROR),
     **dict.fromkeys(("mcp", "client"), logging.CRITICAL),  # the MCP SDK quotes servers' data
 } | {
     logger: level

@@ -44,6 +44,10 @@ class Owner(NamedTuple):
         return {"owner": self, "user": self.telegram_user_id, "thread_id": self.thread_id}
 
 
+# Where the language is from: chosen in /settings, told by messages, or guessed.
+LanguageSource = Literal["chosen", "spoken", "guessed"]
+
+
 @dataclass(frozen=True)
 class Preferences:
     """Settings of one owner as they apply, from the door to the graph.
@@ -56,6 +60,7 @@ class Preferences:
         answer_length: The length of answers that the owner wants.
         memory_on: True if messages are remembered and recalled.
         has_reminders: True if the owner may have pending reminders.
+        language_from: Where the language is from.
     """
 
     language: Language
@@ -65,6 +70,7 @@ class Preferences:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     has_reminders: bool = True
+    language_from: LanguageSource = "chosen"
 
 
 class WithPreferences:

@@ -103,7 +103,11 @@ class TypedWords(TypedDict):
 
 
 def user_message(
-    text: str, words: Sequence[TypedWords], *, files: Sequence[str] = (), language: str = "en"
+    text: str,
+    words: Sequence[TypedWords],
+    *,
+    files: Sequence[str] = (),
+    language: str | None = None,
 ) -> HumanMessage:
     """Return the message to answer, with the words it was rendered from.
 

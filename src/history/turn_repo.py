@@ -303,10 +303,13 @@ SELECT stream_message_id FROM messages
 WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
 """
 
-# True if the answer to the newest user message of the topic was stopped.
-SELECT_NEWEST_STOPPED = """
-SELECT m.stopped_at IS NOT NULL
+# How the answer to the newest user message of the topic was stopped: with a word about it if the
+# transaction that stored it marked the message, since the model was still writing.
+SELECT_STOP = """
+SELECT CASE WHEN m.stopped_at = a.created_at THEN 'shown'
+            WHEN m.stopped_at IS NOT NULL THEN 'silent' END
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN messages a ON a.reply_to_id = m.id AND a.role = 'assistant'
 WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
@@ -487,9 +490,13 @@ class TurnRepository(Repository):
         """
         return self._all(lambda *cited: cited, SELECT_CITED, owner, sent=sent_message)
 
-    def was_newest_stopped(self, owner: owners.Owner) -> bool:
-        """Return True if the answer to the owner's newest message was stopped."""
-        return self._first(bool, SELECT_NEWEST_STOPPED, owner) or False
+    def find_stop(self, owner: owners.Owner) -> Literal["shown", "silent"] | None:
+        """Return whether the answer to the owner's newest message shows that it was stopped.
+
+        Returns:
+            None if it was not stopped.
+        """
+        return self._first(lambda stop: stop, SELECT_STOP, owner)
 
 
 def _save_answer(

@@ -40,6 +40,17 @@ PICTURES = {
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
+# Recordings that speech models accept, by signature, with the ending by which they know them.
+SOUNDS = {
+    b"OggS": "ogg",
+    b"ID3": "mp3",
+    b"fLaC": "flac",
+    b"\x1aE\xdf\xa3": "webm",
+    b"#!AMR": "amr",
+}
+MPEG_FRAMES = (b"\xff\xfb", b"\xff\xfa", b"\xff\xf3", b"\xff\xf2")  # of an MP3 without tags
+# Kinds of MPEG-4 files that hold pictures.
+PICTURE_BRANDS = (b"hei", b"hev", b"mif1", b"msf1", b"avif", b"avis", b"crx ")
 MAX_PICTURE = 8 << 20  # bytes; providers accept 5 to 20 MB of base64, a third more
 
 
@@ -76,11 +87,13 @@ class EnclosedText:
         name: Origin of the text: a file's name, "photo".
         text: The text.
         file_id: Telegram's id of a picture, for downloading it again.
+        author_id: Sender of the file, if the user only replies to it.
     """
 
     name: str
     text: str
     file_id: str | None = None
+    author_id: int | None = None
 
 
 def picture_type(data: bytes) -> str | None:
@@ -88,6 +101,19 @@ def picture_type(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for start, mime in PICTURES.items() if data.startswith(start)), None)
+
+
+def sound_ending(data: bytes) -> str | None:
+    """Return the ending for the name of a recording, by its content; None for anything else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+        return "wav"
+    if data[4:8] == b"ftyp":
+        if data[8:12].startswith(PICTURE_BRANDS):
+            return None
+        return "m4a" if data[8:12].startswith(b"M4A") else "mp4"
+    if data.startswith(MPEG_FRAMES) and b"\0" in data[:4096]:  # unlike a text in an old encoding
+        return "mp3"
+    return next((ending for start, ending in SOUNDS.items() if data.startswith(start)), None)
 
 
 # A picture of the owner: that of a message, else the newest of the conversation, skipping some.
@@ -152,7 +178,13 @@ class AttachmentService:
         self._logged: set[str] = set()
 
     async def read(
-        self, attachment: Attachment, *, caption: str, language: Language, conversation_id: UUID
+        self,
+        attachment: Attachment,
+        *,
+        caption: str,
+        language: Language,
+        conversation_id: UUID,
+        is_own: bool = True,
     ) -> MediaText:
         """Return the content of an attachment, or the problem with it.
 
@@ -161,17 +193,23 @@ class AttachmentService:
             caption: Text that the user sent with it.
             language: Language of problems, and of descriptions of pictures without a caption.
             conversation_id: Conversation whose owner is charged.
+            is_own: True if the user sent it; False if it belongs to a message that they reply to.
 
         Raises:
             TransientError: A retry may succeed.
         """
+        kind = attachment.kind
         try:
             self._check(attachment)
             async with self._places:
                 data = await self._download(attachment.file_id, conversation_id)
-                if attachment.kind == "sound":
-                    return MediaText(spoken=await self._transcribe(data, attachment))
-                if attachment.kind == "document" and picture_type(data) is None:
+                kind = _kind_of(data, attachment)
+                if kind == "sound":
+                    spoken = await self._transcribe(data)
+                    name = say("recording_name", language)
+                    others = None if is_own else EnclosedText(name, spoken)
+                    return MediaText(spoken if is_own else "", others)
+                if kind == "document":
                     return await self._read_document(data, attachment, language)
                 text = await self._describe(data, caption, language, conversation_id)
         except errors.PostponedError:
@@ -179,8 +217,8 @@ class AttachmentService:
         except errors.TransientError:
             raise
         except errors.AppError as error:
-            self._log_error(error, attachment.kind)
-            key = _find_text_key(error, attachment.kind)
+            self._log_error(error, kind)
+            key = _find_text_key(error, kind)
             return MediaText(problem=say(key, language))
         return MediaText(
             enclosed=EnclosedText(say("picture_name", language), text, attachment.file_id)
@@ -241,9 +279,11 @@ class AttachmentService:
             exc_info=error,
         )
 
-    async def _transcribe(self, data: bytes, attachment: Attachment) -> str:
-        assert self.transcriber is not None
-        text = await self.transcriber.transcribe(data, attachment.name)
+    async def _transcribe(self, data: bytes) -> str:
+        if self.transcriber is None:
+            raise UnreadError("sound_unheard")
+        name = f"recording.{sound_ending(data) or 'ogg'}"
+        text = await self.transcriber.transcribe(data, name)
         if not text:
             raise UnreadError("sound_silent")
         return text
@@ -276,6 +316,15 @@ class AttachmentService:
         is_cut = document.is_cut or len(document.text) > MAX_DOCUMENT
         problem = say("document_cut", language, count=len(text)) if is_cut else ""
         return MediaText(enclosed=EnclosedText(attachment.name, text), problem=problem)
+
+
+def _kind_of(data: bytes, attachment: Attachment) -> AttachmentKind:
+    """A file is what it holds, whatever its name; Telegram knows voices and photos as such."""
+    if attachment.kind != "document":
+        return attachment.kind
+    if picture_type(data) is not None:
+        return "picture"
+    return "sound" if sound_ending(data) is not None else "document"
 
 
 def _build_picture_prompt(

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from src.base.errors import ModelError, ModelReplyError, ModelSetupError, PostponedError
 from src.base.metrics import Metrics
+from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository
@@ -49,6 +50,21 @@ COUNT_MESSAGE = """
 INSERT INTO daily_messages AS m (day, owner_id, messages)
 VALUES ((now() AT TIME ZONE %(zone)s)::date, add_owner(%(sender)s, 0), 1)
 ON CONFLICT (day, owner_id) DO UPDATE SET messages = m.messages + 1
+"""
+
+# Take a message back that is not answered.
+UNCOUNT_MESSAGE = """
+UPDATE daily_messages SET messages = messages - 1
+WHERE day = (now() AT TIME ZONE %(zone)s)::date AND owner_id = %(owner)s AND messages > 0
+"""
+
+# Store that a user is told of a limit; no row if they were told already.
+UPSERT_REFUSED = """
+INSERT INTO user_settings AS s (owner_id, refused_until)
+VALUES (add_owner(%(sender)s, 0), %(until)s)
+ON CONFLICT (owner_id) DO UPDATE SET refused_until = %(until)s
+WHERE s.refused_until IS NULL OR s.refused_until < %(until)s
+RETURNING true
 """
 
 # Time at which the oldest answer of the last minute to a user is a minute old, without refusals;
@@ -172,8 +188,29 @@ class DailyCeilings:
         )
         for ceiling, is_reached in checks:
             if is_reached and getattr(settings, ceiling):
+                if is_new:
+                    await self._uncount(sender)
                 return self._report(ceiling, today.ends_at)
         return None
+
+    async def _uncount(self, sender: int) -> None:
+        await self._client.run(
+            self._client.execute, UNCOUNT_MESSAGE, Owner(sender), zone=self._time_zone
+        )
+
+    async def mark_told(self, sender: int, until: datetime) -> bool:
+        """Store that the sender is told of a limit; return False if they were told already.
+
+        Args:
+            sender: The sender.
+            until: When the limit ends.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        params = {"sender": sender, "until": until}
+        row = await self._client.run(self._client.fetch_one, UPSERT_REFUSED, params)
+        return row is not None
 
     async def sum_spent(self, sender: int, owner: int, *, with_total: bool = False) -> Spent:
         """Return the messages and tokens of today and the tokens of thirty days.

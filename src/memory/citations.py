@@ -35,7 +35,8 @@ def number_references(
 ) -> tuple[str, list[int]]:
     """Number the references 1, 2, 3 by their first mention, and drop invalid ones.
 
-    ``[1, 2]`` counts as ``[1][2]``. Code and brackets that the user wrote stay unchanged.
+    ``[1, 2]`` counts as ``[1][2]``, and ``[1][1]`` as ``[1]``. Code and brackets that the user
+    wrote stay unchanged.
 
     Args:
         answer: The model's answer.
@@ -59,25 +60,37 @@ class References:
     def __init__(self) -> None:
         """Start without citations."""
         self.cited: list[int] = []
+        self._adjacent: set[int] = set()  # sources of the references at the end of what was read
 
     def number(self, piece: str, known: Mapping[str, int], *, said: Iterable[str] = ()) -> str:
         """Renumber the next piece; see ``number_references``."""
-        if "[" not in piece:
-            return piece
-        parts = enumerate(_protected_pattern(said).split(piece))  # the odd ones are protected
-        return "".join(part if n % 2 else self._renumber(part, known) for n, part in parts)
+        parts = _protected_pattern(said).split(piece) if "[" in piece else [piece]
+        return "".join(
+            self._keep(part) if number % 2 else self._renumber(part, known)
+            for number, part in enumerate(parts)  # the odd ones are protected
+        )
+
+    def _keep(self, text: str) -> str:
+        if text:
+            self._adjacent.clear()
+        return text
 
     def _renumber(self, text: str, known: Mapping[str, int]) -> str:
-        def number(match: re.Match[str]) -> str:
+        text = REFERENCE_LIST.sub(lambda match: _split_list(match[1]), text)
+        pieces = []
+        end = 0
+        for match in REFERENCE.finditer(text):
+            pieces.append(self._keep(text[end : match.start()]))
+            end = match.end()
             source = known.get(match[1] or match[2])
-            if source is None:
-                return ""
+            if source is None or source in self._adjacent:
+                continue
+            self._adjacent.add(source)
             if source not in self.cited:
                 self.cited.append(source)
             spaces = match[0].partition("[")[0]
-            return f"{spaces}[{self.cited.index(source) + 1}]"
-
-        return REFERENCE.sub(number, REFERENCE_LIST.sub(lambda m: _split_list(m[1]), text))
+            pieces.append(f"{spaces}[{self.cited.index(source) + 1}]")
+        return "".join([*pieces, self._keep(text[end:])])
 
 
 def _protected_pattern(said: Iterable[str]) -> re.Pattern[str]:

@@ -9,7 +9,9 @@ from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY, without_yo
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop punctuation
 # Separator of clauses.
-CLAUSE_END = lexicon.AnyCase(r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)")
+CLAUSE_END = lexicon.AnyCase(
+    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)|(?<=\d)\s+(?=[^\W\d_]{3,}\s\d)"
+)
 # Rest of a sentence from which all content was redacted.
 NOTHING = lexicon.AnyCase(r"[\W\d_]*(?:<find.left_over>[\W_]*)*")
 

@@ -13,7 +13,16 @@ from itertools import islice, pairwise
 
 from src.reading import facts, lexicon, requests, sentences
 from src.reading.contradictions import stance
-from src.reading.words import Word, content_words, lemmas_about, lemmas_in, lemmas_of, people
+from src.reading.words import (
+    Word,
+    answered_values,
+    content_words,
+    lemmas_about,
+    lemmas_in,
+    lemmas_of,
+    people,
+)
+from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import blank, flat, plain, without_yo
 
 NOISE = lexicon.Expression(r"\b<match.noise>\b")
@@ -25,6 +34,7 @@ NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 NAMED = lexicon.AnyCase(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*")
 NUMBER = re.compile(r"\d")  # "I owe Ned 60" is about money
 SURE = 2  # matched words from which on a number also matches words for money
+SHORT_FORM = 4  # letters that a word has at least when it is cut short
 CLAUSE_END = re.compile("[,;:.!?—–]")
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
@@ -114,11 +124,35 @@ def count_shared(request: Request, candidate: Candidate) -> int:
     """Return how many words of the request the candidate contains."""
     known = lemmas_of(f"{candidate.text} {candidate.object}") | _subject_lemmas(candidate.subject)
     relation = _relation_words(candidate, known)
-    found = sum(bool(word.lemmas & (known | relation)) for word in request.words)
+    if not candidate.is_fact:
+        known |= answered_values(candidate.text)  # "the locker number" is in "locker 12"
+    short = {word.text for word in content_words(candidate.text) if _is_short_form(word.text)}
+    found = sum(
+        bool(word.lemmas & (known | relation)) or word.text.startswith(tuple(short))
+        for word in request.words
+    )
     if found < SURE or NUMBER.search(candidate.text) is None:
         return found
     money = lemmas_in("match.money") - known - relation
     return found + sum(bool(word.lemmas & money) for word in request.words)
+
+
+def weigh_shared(request: Request, text: str) -> int:
+    """Return how many words of the request a clause contains; a person counts twice."""
+    return sum(
+        count_shared(replace(request, words=(word,)), Candidate(text, is_fact=False))
+        * (1 + _is_person(word))
+        for word in request.words
+    )
+
+
+def _is_person(word: Word) -> bool:
+    return word.is_kin or word.is_name or "Name" in parts_of_speech(word.text)
+
+
+def _is_short_form(word: str) -> bool:
+    """Return True for a word that no dictionary knows, and that may be cut short: "аккум"."""
+    return len(word) >= SHORT_FORM and not word.isascii() and not parts_of_speech(word)
 
 
 def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candidate]:

@@ -1,8 +1,8 @@
 """Exact forgetting: a fact with those that it replaced, and its words in every message."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from src.base.owners import Owner
 from src.memory import forget_matching
@@ -14,15 +14,17 @@ from src.pg.client import Transaction
 from src.pg.locks import lock_history
 from src.reading import lexicon, requests
 from src.reading.facts import fact_number, fact_uid, holds_many
-from src.reading.words import lemmas_of
+from src.reading.words import content_words, lemmas_of
 from src.texts.plain_text import plain
 
 MAX_ASKED = 8  # facts listed in a question back
 MAX_NEAREST = 3
+MAX_REST = 1  # words of a clause beyond the request, with which clauses that depend on it go
 BEGINNING = 4  # letters of a word that the database searches for
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 # A clause that depends on the one before it: "…, his name is Rex".
 GOES_ON = lexicon.AnyCase(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])")
+CONJUNCTION = lexicon.AnyCase(r"<find.clause>\s+")
 DASH = re.compile("[—–-]")
 REPEATED = 0.5  # an answer with this share of a fact's words repeats it
 
@@ -83,6 +85,7 @@ class Forgetter:
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
         self._forgotten: list[Candidate] = []
+        self._request: Request | None = None
 
     def forget(self, ids: Sequence[str], about: str = "") -> Forgotten:
         """Forget exactly these facts (``fact-12``) and messages (``msg-12``).
@@ -109,6 +112,7 @@ class Forgetter:
             everything: Forget all matches without a question back, sentences too.
         """
         request = read_request(about)
+        self._request = None if everything else request
         meant = self._find_facts(request, everything=everything)
         if request.words and (everything or not meant):
             self._sentences = self._find_sentences(request)
@@ -143,20 +147,28 @@ class Forgetter:
 
     def _find_sentences(self, request: Request) -> dict[int, list[str]]:
         """Return matching sentences from which no fact was made, by message id."""
-        forms = (form for word in request.words for form in (word.text, *word.lemmas))
-        messages = self._repository.list_messages(beginnings=set(map(_prefix, forms)))
         found: dict[int, list[str]] = {}
         quotes = [quote for fact in self._facts for quote in fact.quotes.values()]
+        for message, sentence in self._list_statements(request):
+            if any(spans(sentence, quote) for quote in quotes):
+                continue
+            if is_meant(request, Candidate(sentence, is_fact=False)):
+                parts = [sentence[a:b].strip() for a, b in _meant_clauses(sentence, request)]
+                parts = [part[CONJUNCTION.behind(part) :] for part in parts]
+                found.setdefault(message, []).extend(parts)
+        return found
+
+    def _list_statements(self, request: Request) -> Iterator[tuple[int, str]]:
+        """Yield the sentences that may hold a word of the request, each with its message."""
+        forms = (form for word in request.words for form in (word.text, *word.lemmas))
+        messages = self._repository.list_messages(beginnings=set(map(_prefix, forms)))
         for message in messages:
             is_statement = message.role == "user" and message.id != self._request_id
             if not is_statement or not self._is_by_asker(message.sender_id) or _asks(message.text):
                 continue
             for sentence in filter(None, map(str.strip, SENTENCE_END.split(message.text))):
-                if _asks(sentence) or any(spans(sentence, quote) for quote in quotes):
-                    continue
-                if is_meant(request, Candidate(sentence, is_fact=False)):
-                    found.setdefault(message.id, []).extend(_find_clauses(sentence, request))
-        return found
+                if not _asks(sentence):
+                    yield message.id, sentence
 
     def _add_earlier(self, request: Request, meant: Sequence[Candidate]) -> list[Candidate]:
         """Add retired facts that nothing replaced: "where I live" means earlier homes as well."""
@@ -168,10 +180,21 @@ class Forgetter:
         return [fact, *(f for f in same if is_meant(request, f))]
 
     def _find_nearest(self, request: Request) -> tuple[ForgetMatch, ...]:
-        current = [fact for fact in self._facts if fact.is_current]
-        scored = [(forget_matching.count_shared(request, fact), fact) for fact in current]
-        near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
-        return tuple(ForgetMatch(fact_uid(fact.id), fact.text) for number, fact in near if number)
+        """Return the facts, and the clauses of messages, with most words of the request."""
+        count = forget_matching.count_shared
+        facts = [fact for fact in self._facts if fact.is_current]
+        near = [
+            (count(request, fact), ForgetMatch(fact_uid(fact.id), fact.text)) for fact in facts
+        ]
+        told = [quote for fact in self._facts for quote in fact.quotes.values()]
+        for message, sentence in self._list_statements(request):
+            if not any(spans(sentence, quote) for quote in told):
+                number = count(request, Candidate(sentence, is_fact=False))
+                text = _meant_text(sentence, request)
+                near.append((number, ForgetMatch(f"msg-{message}", text)))
+        near.reverse()  # the newest first
+        near.sort(key=lambda entry: entry[0], reverse=True)
+        return tuple(match for number, match in near[:MAX_NEAREST] if number)
 
     def _carry_out(self, facts: Collection[int], sentences: Sequence[str] = ()) -> Forgotten:
         """Forget these facts, and the messages and sentences that were found.
@@ -180,7 +203,7 @@ class Forgetter:
             facts: Ids of the facts.
             sentences: The sentences, for the reply.
         """
-        self._forgotten = forgotten = self._add_replaced(facts)
+        self._forgotten = forgotten = list(map(self._narrow, self._add_replaced(facts)))
         ids = {fact.id for fact in forgotten}
         sources = {n for fact in forgotten for uid in fact.quotes if (n := message_number(uid))}
         # Questions about the facts may contain any of these words.
@@ -252,6 +275,18 @@ class Forgetter:
             parts += spans(text, sentence)
         return cut(text, parts) if parts else message.text
 
+    def _narrow(self, fact: Candidate) -> Candidate:
+        """Return a fact with nothing but the clauses that the request means."""
+        if self._request is None:
+            return fact
+        texts = [fact.text, *fact.quotes.values()]
+        text, *quotes = (_meant_text(one, self._request) for one in texts)
+        if text == fact.text.strip():
+            return fact
+        return replace(
+            fact, text=text, object="", quotes=dict(zip(fact.quotes, quotes, strict=True))
+        )
+
     def _repeats(self, message: TouchedMessage, changed: Collection[int]) -> bool:
         if message.cites or message.reply_to_id in self._message_ids:
             return True
@@ -262,16 +297,40 @@ class Forgetter:
         return any(len(words & lemmas) >= threshold * len(words) for words in word_sets if words)
 
 
-def _find_clauses(sentence: str, request: Request) -> list[str]:
-    """Return the clauses of a sentence that a request means, with those that depend on them."""
-    groups: list[Span] = []
-    for start, end in clauses(sentence):
-        before = sentence[groups[-1][1] : start] if groups else ","
-        if GOES_ON.match(sentence, start) or DASH.search(before):
-            start = groups.pop()[0] if groups else start
-        groups.append((start, end))
-    parts = [sentence[start:end].strip() for start, end in groups]
-    return [p for p in parts if is_meant(request, Candidate(p, is_fact=False))] or [sentence]
+def _meant_clauses(text: str, request: Request) -> list[Span]:
+    """Return the clauses of a text that hold most of a request, and those that depend on them.
+
+    Words of the request may stand in other clauses, which stay: "height: Ann 98, Ben 101" without
+    "Ben's height". Dependent clauses ("his name is Rex") go with one that says little else.
+    """
+    found = clauses(text)
+    counts = [forget_matching.weigh_shared(request, text[start:end]) for start, end in found]
+    labels = [text[end : end + 1] == ":" for _, end in found]
+    values = [count for count, is_label in zip(counts, labels, strict=True) if not is_label]
+    best = max(values, default=0)
+    meant: list[Span] = []
+    takes_next = False
+    for number, (start, end) in enumerate(found):
+        before = text[found[number - 1][1] : start] if number else ""
+        depends = GOES_ON.match(text, start) is not None or DASH.search(before) is not None
+        is_meant_itself = counts[number] == best > 0 and not labels[number]
+        if is_meant_itself:
+            rest = len(content_words(text[start:end])) - counts[number]
+            takes_next = rest <= MAX_REST
+        elif not (depends and takes_next):
+            takes_next = False
+            continue
+        meant.append((start, end))
+    return meant or found
+
+
+def _meant_text(text: str, request: Request) -> str:
+    """Return the clauses of a text that a request means, as one text."""
+    meant = _meant_clauses(text, request)
+    if len(meant) == len(clauses(text)):
+        return text.strip()
+    joined = ", ".join(text[start:end].strip() for start, end in meant)
+    return joined[CONJUNCTION.behind(joined) :]
 
 
 def _find_parts(

@@ -162,13 +162,13 @@ WHERE e.owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
-# Remove quotations of forgotten text from replies.
+# Remove quotations of forgotten text from replies; a long one is cut, with an ellipsis.
 CLEAR_QUOTED = """
 UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
 FROM conversations c
 WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL AND c.owner_id = %(owner)s
   AND EXISTS (SELECT 1 FROM unnest(%(gone)s::text[]) AS gone
-              WHERE position(lower(m.quoted) IN lower(gone)) > 0
+              WHERE position(rtrim(lower(m.quoted), '…') IN lower(gone)) > 0
                  OR position(lower(gone) IN lower(m.quoted)) > 0)
 """
 

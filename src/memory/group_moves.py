@@ -159,8 +159,9 @@ MERGE_OWNERS = (
     """,
     """
     INSERT INTO user_settings AS o (owner_id, language, time_zone, inactive_since, mode,
-                                    answer_length, memory_on)
-    SELECT %(kept)s, language, time_zone, inactive_since, mode, answer_length, memory_on
+                                    answer_length, memory_on, spoken_language)
+    SELECT %(kept)s, language, time_zone, inactive_since, mode, answer_length, memory_on,
+           spoken_language
     FROM user_settings WHERE owner_id = %(gone)s
     ON CONFLICT (owner_id) DO UPDATE
     SET language = coalesce(EXCLUDED.language, o.language),
@@ -169,7 +170,8 @@ MERGE_OWNERS = (
         mode = CASE EXCLUDED.mode WHEN 'assistant' THEN o.mode ELSE EXCLUDED.mode END,
         answer_length = CASE EXCLUDED.answer_length WHEN 'normal' THEN o.answer_length
                         ELSE EXCLUDED.answer_length END,
-        memory_on = EXCLUDED.memory_on AND o.memory_on, updated_at = now()
+        memory_on = EXCLUDED.memory_on AND o.memory_on,
+        spoken_language = coalesce(EXCLUDED.spoken_language, o.spoken_language), updated_at = now()
     """,
     *(
         f"UPDATE {table} SET owner_id = %(kept)s WHERE owner_id = %(gone)s"  # noqa: S608

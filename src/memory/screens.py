@@ -38,7 +38,7 @@ class MemoryScreens:
         """Return a page of facts, of all kinds or of one.
 
         Args:
-            called: The caller.
+            caller: The caller.
             number: Page number from 1; beyond the last page, the last one.
             kind: ALL_KINDS, or the number of one of KINDS.
         """
@@ -77,7 +77,7 @@ class MemoryScreens:
         """Return the card of a fact: kind, source, past, and action buttons.
 
         Args:
-            called: The caller.
+            caller: The caller.
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """

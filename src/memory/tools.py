@@ -259,7 +259,7 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
     if found.ask or found.nearest:
         result["note"] = SEVERAL_FIT if found.ask else NONE_FITS
     changes = Changes(forgetting=found.number)
-    asks: Asks | None = "forget_which" if found.ask else None
+    asks: Asks | None = "forget_which" if found.ask or found.nearest else None
     return result, Finding(changes=changes, facts_changed=bool(found.texts), asks=asks)
 
 

@@ -188,8 +188,10 @@ class OfflineTurn:
         self._is_private = asks(self.text) or any(map(requests.announces_private, previous))
         # A file without earlier messages decides by its own text.
         context = " ".join(map(_text_of, self._past[-CONTEXT:] or self._latest))
-        known = choose_language(history.language_of(messages))
-        self.language = detect_language(self.text, detect_language(context, known))
+        known = history.language_of(messages)
+        self.language = choose_language(known)
+        if known is None:
+            self.language = detect_language(self.text, detect_language(context))
 
     def calls(self) -> list[Call]:
         """Return the calls to make, in order: the requested ones, or else saving and searching."""
@@ -301,7 +303,10 @@ class OfflineTurn:
             orders = [requests.forget_request(_text_of(one)) for one in self._past]
             return next((replace(one, everything=True) for one in reversed(orders) if one), None)
         options = OPTION.findall(str(last_reply.text))
-        return requests.ForgetRequest(requests.pick_option(self.text, options))
+        chosen = requests.pick_option(self.text, options)
+        words = content(chosen)
+        names = any(words and len(shared(chosen, option)) == len(words) for option in options)
+        return requests.ForgetRequest(chosen) if names or chosen.isdecimal() else None
 
     def _search_calls(self) -> list[Call]:
         """Return the search for the question, and one for the newest messages if needed.

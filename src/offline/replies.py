@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from src.memory.embedding_space import RELATED
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of
 from src.reading import lexicon
 from src.reading import words as reading_words
@@ -29,6 +30,8 @@ from src.texts.morphology import (
 from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
+CHANGES = 2  # later quotes that may change the sure ones
+SHARED_WORD = 0.05  # of a word that an unsure quote shares, on the scale of its similarity
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 # Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
@@ -50,6 +53,7 @@ MAX_DISTANCE = 5  # messages between a note and its correction
 # A laugh or a sigh before a correction or retraction.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
+CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
 INTRODUCED = lexicon.AnyCase(
     r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
@@ -116,13 +120,51 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     unique = {r["id"] if _is_fact(r) else r["uid"]: r for r in results}  # of the first search
     records = [_classify(r, kind(r["text"])) for r in unique.values()]
     overview = str(found[0].get("overview") or "") if found else ""
-    chosen = _overview_records(records, overview) if overview else near(records, question)
-    if not chosen:
-        return None
+    if overview:
+        title = say(f"offline_overview_{overview}", language)
+        listed = _overview_records(records, overview)
+        return _format_quotes(title, listed, question, language) or None
+    sure, close = near(records, question), nearest(records, question)
+    changes = [record for record in close if _tells_of_change(record, sure)]
+    parts = (
+        _format_quotes(say("offline_quote_one", language), sure, question, language),
+        _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),
+    )
+    unsure = _format_quotes(say("offline_nearest", language), close[:QUOTED], question, language)
+    return "\n\n".join(filter(None, parts)) or unsure or None
+
+
+def _format_quotes(title: str, records: Found, question: str, language: Language) -> str:
+    """Return quotes below a title, newest first, or "" without any."""
+    if not records:
+        return ""
     wanted = frozenset(terms(question))
-    title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_format_line(record, wanted, language) for record in newest_first(chosen)]
+    lines = [_format_line(record, wanted, language) for record in newest_first(records)]
     return "\n".join([title, "", *lines])
+
+
+def nearest(records: Found, question: str) -> list[Record]:
+    """Return the notes nearest to a question that share a word or a sense with it, nearest first.
+
+    Args:
+        records: Search results.
+        question: The question as asked.
+    """
+    pool = [r for r in _quotable(records, question) if r.get("score", 1)]
+    pool = [r for r in pool if not _is_of_another(r["text"], question)]
+    pool = [r for r in pool if r.get("similarity", 0) >= RELATED or shared(question, r["text"])]
+    return sorted(pool, key=lambda record: -_nearness(record, question))
+
+
+def _tells_of_change(record: Record, sure: Found) -> bool:
+    """Return True if a record was told after the sure ones and tells that something changed."""
+    is_later = bool(sure) and all(_sort_key(record) > _sort_key(one) for one in sure)
+    return is_later and CHANGED.search(record["text"].translate(FOLD)) is not None
+
+
+def _nearness(record: Record, question: str) -> float:
+    words_in_common = len(shared(question, record["text"]))
+    return float(record.get("similarity", 0)) + SHARED_WORD * words_in_common
 
 
 def _classify(record: Record, kind: str) -> Record:
@@ -149,8 +191,7 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
         least: Minimum closeness.
     """
     question = _fix_typos(question, records)
-    pool = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
-    pool = [r for r in pool if not _asks_the_same(r, question)]
+    pool = _quotable(records, question)
     scores = {id(r): _closeness(r, question) for r in pool}
     pool.sort(key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
@@ -160,6 +201,12 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
     related = [r for r in rest if _relates(r, best, pool, talk)]
     later = [r for r in rest if r not in related and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *related, *later[:1]]
+
+
+def _quotable(records: Found, question: str) -> list[Record]:
+    """Return the records that tell something, for a question about oneself only one's own."""
+    own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
+    return [r for r in own if _tells(r) and not _asks_the_same(r, question)]
 
 
 def _fix_typos(question: str, records: Found) -> str:

@@ -56,7 +56,7 @@ async def check_model(settings: Settings) -> CheckResult:
     if message.tool_calls:
         expected = _expect(spent[0], by_form=False)
         return CheckResult("model", f"{name}, {speed}, calls tools{expected}")
-    way, mend = await _try_form(PROVIDERS[name.partition(":")[0]], caller)
+    way, mend = await _try_form(settings, name, caller)
     return CheckResult("model", f"{name}, {speed}, {way}{_expect(spent[0], by_form=True)}", mend)
 
 
@@ -82,10 +82,12 @@ FORM_TASK = (
 )
 
 
-async def _try_form(provider: Provider, caller: chat.ModelCaller) -> tuple[str, str | None]:
+async def _try_form(
+    settings: Settings, name: str, caller: chat.ModelCaller
+) -> tuple[str, str | None]:
     """Return how a model works that has called no tool, and the remedy if there is one."""
-    if not provider.has_openai_client:
-        return "called no tool, though asked to", NO_TOOLS
+    if not PROVIDERS[name.partition(":")[0]].has_openai_client:
+        return "does not call tools", NO_TOOLS
     try:
         form = await caller.form(
             [HumanMessage(FORM_TASK)], NumbersForm, purpose="doctor", on_usage=lambda _usage: None
@@ -93,8 +95,11 @@ async def _try_form(provider: Provider, caller: chat.ModelCaller) -> tuple[str, 
     except AppError:
         form = NumbersForm()
     if not form.words:
-        return "called no tool and filled in no form: it saves little", NO_TOOLS
-    return "called no tool, but fills in forms: set LLM_CALLS=form", None
+        return "neither calls tools nor fills in forms", NO_TOOLS
+    is_tried = settings.llm_calls == "auto" and settings.is_own_server(name)
+    if is_tried or settings.llm_calls == "form":
+        return "does not call tools, but fills in forms, which are used instead", None
+    return "does not call tools, but fills in forms", "set LLM_CALLS=form"
 
 
 FIRST_PROMPT, FORM_PROMPT, ANSWER = 3000, 900, 150  # tokens; an answer of 100 words

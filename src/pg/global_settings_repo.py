@@ -28,7 +28,7 @@ Messages = Annotated[int, Field(ge=0, le=10**9)]
 class GlobalSettings(BaseModel):
     """The settings row; fields have the names of the columns and the bounds of their checks.
 
-    The column comments document the settings, also on the admin page.
+    ``src/web/admin_labels.toml`` says what they do.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,10 +1,11 @@
 """Settings of a user or group, and whether they can be reached or are blocked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from src.base.owners import AnswerLength, Mode, Owner, Preferences
+from src.base.owners import AnswerLength, LanguageSource, Mode, Owner, Preferences
 from src.pg.client import Repository
-from src.texts import Language
+from src.texts import Language, choose_language
 
 
 @dataclass(frozen=True)
@@ -12,7 +13,7 @@ class UserSettings:
     """Settings of one owner; None stands for the default.
 
     Attributes:
-        language: Chosen language, or None to follow Telegram.
+        language: Chosen language, or None to follow what is spoken.
         time_zone: A tz database name.
         mode: Mode of the graph.
         answer_length: Length of answers.
@@ -20,6 +21,7 @@ class UserSettings:
         has_reminders: True if any reminder is pending, also in another topic of the group.
         is_inactive: True if nothing could be sent to the owner lately.
         is_blocked: True if an operator has blocked the owner.
+        spoken_language: Language of the last message of some length; None: none was clear.
     """
 
     language: str | None = None
@@ -30,17 +32,28 @@ class UserSettings:
     has_reminders: bool = False
     is_inactive: bool = False
     is_blocked: bool = False
+    spoken_language: str | None = None
 
-    def resolve(self, language: Language, time_zone: str) -> Preferences:
-        """Return the settings as they apply, with what was found for those that are not chosen."""
+    def resolve(self, codes: Sequence[str | None], time_zone: str) -> Preferences:
+        """Return the settings as they apply.
+
+        Args:
+            codes: Languages of the owner's devices, used until they choose or speak one.
+            time_zone: The zone, used until they name theirs.
+        """
+        language = choose_language(self.language, self.spoken_language, *codes)
+        source: LanguageSource = "guessed" if self.spoken_language is None else "spoken"
+        if self.language is not None:
+            source = "chosen"
         return Preferences(
             language,
-            time_zone,
+            self.time_zone or time_zone,
             self.time_zone is not None,
             self.mode,
             self.answer_length,
             self.memory_on,
             self.has_reminders,
+            source,
         )
 
 
@@ -50,9 +63,15 @@ SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
        coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
        EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
                WHERE w.telegram_user_id = o.telegram_user_id AND r.is_waiting),
-       s.inactive_since IS NOT NULL, o.blocked_at IS NOT NULL
+       s.inactive_since IS NOT NULL, o.blocked_at IS NOT NULL, s.spoken_language
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
+"""
+
+# Store the language that the owner speaks.
+UPSERT_SPOKEN = """
+INSERT INTO user_settings (owner_id, spoken_language) VALUES (add_owner(%(user)s, 0), %(language)s)
+ON CONFLICT (owner_id) DO UPDATE SET spoken_language = %(language)s, updated_at = now()
 """
 
 # Mark an owner who blocked the bot, or whose chat no longer exists, as inactive.
@@ -111,6 +130,10 @@ class UserSettingsRepository(Repository):
     def mark_active(self, telegram_user_id: int) -> None:
         """Record that the owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
+
+    def set_spoken(self, telegram_user_id: int, language: Language) -> None:
+        """Store the language of the owner's last message of some length."""
+        self._client.execute(UPSERT_SPOKEN, Owner(telegram_user_id), language=language)
 
     def clear_zone(self, telegram_user_id: int) -> None:
         """Clear the owner's time zone."""

@@ -24,7 +24,8 @@ PAGE = 1000  # rows in memory at once
 # The owner's settings and names.
 SELECT_SETTINGS = """
 SELECT jsonb_build_object('language', s.language, 'time_zone', s.time_zone, 'mode', s.mode,
-                          'answer_length', s.answer_length, 'memory_on', s.memory_on)
+                          'answer_length', s.answer_length, 'memory_on', s.memory_on,
+                          'spoken_language', s.spoken_language)
        || jsonb_strip_nulls(jsonb_build_object('name', o.name, 'username', o.username))
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
@@ -222,7 +223,10 @@ class ExportService(ExportRepository):
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in facts.MEMORY_TYPES:
             current = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
-            lines = (f"- {_one_line(fact['text'])} ({fact['saved_at'][:10]})" for fact in current)
+            lines = (
+                f"- {_one_line(fact['text'])} ({_to_local(fact['saved_at'], zone):%Y-%m-%d})"
+                for fact in current
+            )
             _write_section(target, say(f"kind_{kind}", language), lines)
         reminders = (
             f"- {_one_line(one['text'])} ({_to_local(one['due_at'], zone):%Y-%m-%d %H:%M})"

@@ -16,13 +16,14 @@ UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edi
                      "member", "refused", "other"]  # fmt: skip
 # Result of handling an update, as the operator sees it.
 UpdateOutcome = Literal[
-    "done", "explained", "asked for zone", "left to a later message", "stopped", "wiped", "failed",
+    "done", "explained", "left to a later message", "stopped", "wiped", "failed",
     "ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased",
 ]  # fmt: skip
-# Kinds that supersede an unanswered message before them. The kinds in ANSWERED_SEPARATELY get an
-# answer of their own, so a message is not left to anything that follows one of them.
+# Kinds that supersede an unanswered message before them: another message of the same sender, and
+# whatever ends the answer. A taught message gets an answer of its own, so a message is not left to
+# anything that follows one. A part of an album that names the bot nowhere is "media".
 SUPERSEDING: tuple[UpdateKind, ...] = ("message", "new", "stop")
-ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("media", "teach")
+ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("teach",)
 TEXT_FIELDS = ("text", "caption")  # of Telegram's messages
 # Parameters of the statements that look for newer updates of a chat.
 NEWER_KINDS = {"answered": list(SUPERSEDING), "kinds": [*SUPERSEDING, *ANSWERED_SEPARATELY]}
@@ -93,6 +94,11 @@ class WaitingUpdate:
     def age_days(self) -> float:
         """Days since the update was received."""
         return (datetime.now(UTC) - self.received_at).total_seconds() / 86_400
+
+    def time_left(self, seconds: float) -> float:
+        """Return how many of ``seconds`` after its arrival are left; clocks may differ a bit."""
+        passed = (datetime.now(UTC) - self.received_at).total_seconds()
+        return min(seconds, max(0.0, seconds - passed))
 
     @property
     def sender_language(self) -> str | None:
@@ -192,8 +198,9 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        (SELECT CASE WHEN n.kind = ANY(%(answered)s) THEN n.kind END FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
+          AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))
         ORDER BY n.id LIMIT 1) AS newer,
-       coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
+       coalesce((SELECT p.asked ->> 'asks' = 'zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
         ORDER BY p.id DESC LIMIT 1), false) AS zone_asked,
@@ -211,7 +218,27 @@ SELECT_NEWER = """
 SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
     ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
 WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
+  AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))
 ORDER BY n.id LIMIT 1
+"""
+
+# Count the parts of albums that name the bot nowhere as messages, once another part names it.
+PROMOTE_ALBUMS = """
+UPDATE telegram_updates u SET kind = 'message'
+WHERE u.bot_id = %(bot_id)s AND u.kind = 'media' AND u.handled_at IS NULL
+  AND u.media_group_id = ANY(%(albums)s)
+  AND EXISTS (SELECT 1 FROM telegram_updates a
+              WHERE a.bot_id = u.bot_id AND a.chat_id = u.chat_id AND a.user_id = u.user_id
+                AND a.media_group_id = u.media_group_id AND a.kind = 'message')
+"""
+
+# An earlier update that brought the same message, and was not ignored.
+SELECT_HEARD = """
+SELECT 1 FROM telegram_updates u JOIN telegram_updates e
+    ON e.bot_id = u.bot_id AND e.chat_id = u.chat_id AND e.message_id = u.message_id
+       AND e.id < u.id
+WHERE u.id = %(update)s AND e.kind NOT IN ('callback', 'other')
+  AND e.outcome IS DISTINCT FROM 'ignored' LIMIT 1
 """
 
 # Lock an update that is being handled against erasures until the transaction ends (waiting for an
@@ -222,7 +249,8 @@ SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kin
 FROM telegram_updates u CROSS JOIN LATERAL (
     SELECT array_agg(n.kind ORDER BY n.id) AS kinds FROM telegram_updates n
     WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
-      AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)) AS behind
+      AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
+      AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))) AS behind
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """
 
@@ -438,6 +466,10 @@ class UpdateRepository(Repository):
         rows = self._client.fetch_all(SELECT_ASKED, bot_id=bot_id, messages=given)
         return {(chat, number): question for chat, number, question in rows}
 
+    def was_heard(self, update: int) -> bool:
+        """Return True if an earlier update brought the same message, and was not ignored."""
+        return self._client.fetch_one(SELECT_HEARD, update=update) is not None
+
     def count_refusal(self, update: int) -> int:
         """Count one more refusal of the reply by Telegram and return the total."""
         return self._first(int, COUNT_REFUSAL, update=update) or 0
@@ -476,6 +508,9 @@ class UpdateRepository(Repository):
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         records = [{**vars(update), "position": index} for index, update in enumerate(updates)]
         [row] = self._client.fetch_all(INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records))
+        albums = {one.media_group_id for one in updates if one.media_group_id is not None}
+        if albums:  # a process that dies before this receives the updates again
+            self._client.execute(PROMOTE_ALBUMS, bot_id=bot_id, albums=sorted(albums))
         return int(row[0])
 
 

@@ -12,6 +12,7 @@ from src.base.zone_names import find_time_zone
 from src.base.zones import locale_of
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
+from src.reading.slips import mend_orders
 from src.reading.words import content
 from src.texts import Language
 from src.texts.morphology import is_action_verb, lemmas
@@ -48,8 +49,14 @@ MATTER = lexicon.AnyCase(
 )
 # "Про Тучку забудь": the verb after the thing.
 FORGET_LAST = lexicon.AnyCase(
-    rf"{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
+    rf"(?:.{{1,60}}?[\s,])??{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
     r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)"
+)
+# "He paid me back forget about the debt": an order behind its reason, unless "can't" or the like
+# stands before it.
+FORGET_BEHIND = lexicon.AnyCase(
+    r"(?P<reason>.*?(?P<last>[\w']+))[\s,;:()—–-]+(?:<requests.please>,? )?"
+    r"<forget.verb>[\s,]+(?=(?:<forget.about>|<forget.whose>)(?![\w'-]))"
 )
 # "Forget that, I was joking": a reason follows the sign.
 FORGET_THAT = lexicon.AnyCase(r"<forget.that>\s*[,.;:(—–]")
@@ -86,7 +93,7 @@ def forget_request(text: str) -> ForgetRequest | None:
     """
     if len(text) > MAX_TEXT:
         return None
-    return next(filter(None, map(_parse_request, sentences(text))), None)
+    return next(filter(None, map(_parse_request, sentences(mend_orders(text)))), None)
 
 
 def asks_to_forget_all(text: str) -> bool:
@@ -101,10 +108,15 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
     verb = FORGET.match(folded)
     if folded.endswith("?") and (verb is None or verb["may"] is None):
         return None
-    if verb is None:
-        last = FORGET_LAST.fullmatch(folded)
-        return _parse_object(sentence[last.start("thing") : last.end("thing")]) if last else None
-    return _parse_object(sentence[verb.end() :])
+    if verb is not None:
+        return _parse_object(sentence[verb.end() :])
+    if (last := FORGET_LAST.fullmatch(folded)) is not None:
+        return _parse_object(sentence[last.start("thing") : last.end("thing")])
+    behind = FORGET_BEHIND.match(folded)
+    if behind is None or behind["last"].lower() in lexicon.words("forget.no_order"):
+        return None
+    request = _parse_object(sentence[behind.end() :])
+    return request if request.about else ForgetRequest(behind["reason"])
 
 
 def _parse_object(thing: str) -> ForgetRequest:
@@ -127,7 +139,7 @@ def _parse_object(thing: str) -> ForgetRequest:
 def without_plain_reason(about: str) -> str:
     """Return the text before a possible reason ("… in Sochi she is home"), or ""."""
     heads = (about[: reason.start()] for reason in PLAIN_REASON.finditer(about.translate(FOLD)))
-    return next(filter(content, heads), "")
+    return next((TRAILING.sub("", head) for head in heads if content(head)), "")
 
 
 def _strip_reason(thing: str) -> str:

@@ -15,7 +15,8 @@ from src.texts import LANGUAGES, Language, detect_language, say
 Provenance = Literal["typed", "forwarded", "bot", "file"]
 
 MAX_NAME = 64  # characters; Telegram has 64 for each part of a name
-MAX_QUOTED = 500  # characters of the replied-to message; enough to recognise it
+MAX_QUOTED = 4000  # characters of the replied-to message; a longer one is cut, with a sign
+CUT = "…"  # end of words that are cut
 UNKNOWN = "?"  # name of an unknown author
 
 
@@ -94,5 +95,8 @@ def clean_name(name: str | None) -> str | None:
 
 
 def clean_quote(text: str | None) -> str | None:
-    """Return the stored part of the words that a message replies to."""
-    return (text or "").strip()[:MAX_QUOTED] or None
+    """Return the words that a message replies to as stored: their beginning and CUT, if long."""
+    words = (text or "").strip()
+    if len(words) > MAX_QUOTED:
+        words = words[: MAX_QUOTED - len(CUT)] + CUT
+    return words or None

@@ -155,7 +155,7 @@ def _same_word(one: str, other: str) -> bool:
         one == other
         or _is_form(one, other)
         or _is_form(other, one)
-        or (one.isascii() != other.isascii() and _to_latin(one) == _to_latin(other))
+        or (one.isascii() != other.isascii() and in_latin(one) == in_latin(other))
     )
 
 
@@ -166,8 +166,8 @@ def _is_form(form: str, base: str) -> bool:
     return nominative in names and word not in names
 
 
-def _to_latin(word: str) -> str:
-    """Return the word in Latin letters, in one canonical spelling."""
+def in_latin(word: str) -> str:
+    """Return a lower-case word in Latin letters, in one canonical spelling."""
     latin = word.translate(_latin_letters())
     for spelling, written in SPELLINGS:
         latin = latin.replace(spelling, written)

@@ -19,6 +19,7 @@ from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
 from src.texts import Language, say
+from src.texts.reply import Times
 
 FEW_TIMES = 4  # per day that are listed; more are written as "every three hours"
 LAST_DAY = 31
@@ -51,12 +52,15 @@ def describe_reminder_time(
     clock, date = _clock(local, time_zone), _date(local, today, language)
     if repeats is None:
         day = _day(local, today, date, language)
-        text = say("reminder_once", language, day=day, time=clock)
-    else:
-        if len(repeats.hours) > 1:
-            date = say("reminder_date_time", language, date=date, time=clock)
-        habit = _with_end(_habit(repeats, language), repeats.until, today, language)
-        text = say("reminder_repeated", language, habit=habit, next=date)
+        return _respelt(say("reminder_once", language, day=day, time=clock), language)
+    if len(repeats.hours) > 1:
+        date = say("reminder_date_time", language, date=date, time=clock)
+    habit = _with_end(_habit(repeats, language), repeats.until, today, language)
+    text = say("reminder_repeated", language, habit=habit, next=date)
+    return _respelt(text, language)
+
+
+def _respelt(text: str, language: Language) -> str:
     for better, [original] in lexicon.of_language("reminder.respelt", language, {}).items():
         text = text.replace(original, better)
     return text
@@ -361,14 +365,38 @@ def payloads(reminders: Iterable[reminder_repo.Reminder], caller: Caller) -> lis
     return [{"id": r.uid, "text": r.text, "time": describe_time(r, caller)} for r in reminders]
 
 
+def _zone_of(reminder: reminder_repo.Reminder) -> str:
+    return (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
+
+
 def describe_time(reminder: reminder_repo.Reminder, caller: Caller) -> str:
     """Return a reminder's time in words, with the place if its zone is not the caller's."""
-    zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
+    zone = _zone_of(reminder)
     time = describe_reminder_time(
         reminder.due_at, reminder.repeats, language=caller.language, time_zone=zone,
         now=caller.moment,
     )  # fmt: skip
     return time if zone == caller.time_zone else f"{time} ({place_of_zone(zone, caller.language)})"
+
+
+def time_marks(reminder: reminder_repo.Reminder, caller: Caller, *, in_text: str = "") -> Times:
+    """Return the phrases of a reminder's time, as a text tells it, that follow a reader's clock.
+
+    Args:
+        reminder: The reminder.
+        caller: The caller to whom the text is written.
+        in_text: The text, if a model wrote it: it may tell only the hour.
+    """
+    zone, language = _zone_of(reminder), caller.language
+    local, today = local_time(reminder.due_at, zone), local_time(caller.moment, zone)
+    clock, date = _clock(local, zone), _date(local, today, language)
+    if reminder.repeats is not None:
+        return ((clock, reminder.due_at), (date, reminder.due_at))
+    whole = describe_reminder_time(
+        reminder.due_at, None, language=language, time_zone=zone, now=caller.moment
+    )
+    is_told = not in_text or whole in in_text
+    return ((whole if is_told else clock, reminder.due_at),)
 
 
 def _first_time(

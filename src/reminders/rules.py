@@ -16,8 +16,9 @@ from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
-from src.reading.requests import ALL_OF_THEM, ASKING, pick_option
+from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_option
 from src.reading.sentences import is_question
+from src.reading.slips import mend_orders
 from src.reading.times import WORKDAYS
 from src.reading.words import shared
 from src.texts import Language, say
@@ -222,7 +223,7 @@ CANCEL = tuple(
         "<cancel.surely> (?P<all><cancel.all_of_them>)",
         "(?P<all><cancel.all_of_them>) <cancel.surely>",
         "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}?)(?: <cancel.again>)? <cancel.no_more>",
-        "(?:<cancel.whose> )?<cancel.about> (?P<about>[^,.;]{1,40}?) <cancel.surely>",
+        "(?:<cancel.whose> )?(?:<cancel.about> )?(?P<about>[^,.;]{1,60}?) <cancel.surely>",
     )
 )
 
@@ -256,6 +257,19 @@ NOT_NEEDED = lexicon.Expression(
     r"(?: <move.it>|(?: <cancel.about>)?(?: <cancel.whose>)? (?P<about>[^,.;(]{1,40}?))?"
     r"(?: <cancel.again>)?(?:[,.;(].{0,80})?"
 )
+# The same for a thing that an earlier request for a reminder names: "бассейн убери", "no need for
+# the plumber".
+STOPS = tuple(
+    lexicon.AnyCase(source)
+    for source in (
+        rf"{_LEAD}<cancel.stop>(?: <cancel.again>)?(?: <cancel.about>)?(?: <cancel.whose>)?"
+        r" (?P<about>[^,.;]{1,40}?)(?: ones?)?(?: <cancel.again>)?",
+        rf"{_LEAD}(?:<cancel.about> )?(?P<about>[^,.;]{{1,40}}?)(?: ones?)?[ ,]+<cancel.stop>"
+        r"(?: <cancel.again>)?",
+    )
+)
+# "Paid it already cancel that".
+AND_CANCEL = lexicon.AnyCase(r".{1,80}?[ ,]<cancel.surely> (?P<about>(?!))?<move.it>")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
@@ -279,7 +293,7 @@ BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     """Return the order to cancel or move a reminder in a message, in its words, or None."""
-    folded = _without_polite(times.fold(text)).strip(" ,").rstrip(" .!?)")
+    folded = _without_polite(times.fold(mend_orders(text))).strip(" ,").rstrip(" .!?)")
     if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
     ends = [end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]
@@ -328,7 +342,7 @@ def _is_subject(text: str) -> bool:
 
 
 def _fold_start(text: str) -> str:
-    return times.fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
+    return times.fold(mend_orders(text[:MAX_CHANGE])).strip().rstrip(" .!?)")
 
 
 def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> CancelOrder | None:
@@ -486,9 +500,25 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
 
 def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
     order = _complete_picked(text, messages) or read_change(text) or _cancels_alone(text)
-    if order is None and _asks(_answer_before(messages)) == "reminder":
-        return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
-    return order
+    request = forget_request(text)
+    if order is not None or (request is not None and request.about):
+        return order
+    if _asks(_answer_before(messages)) == "reminder":
+        order = _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
+    return order or _stops_known(text, messages) or _cancels_alone(text, AND_CANCEL)
+
+
+def _stops_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | None:
+    """Return the order of "бассейн убери", if an earlier request for a reminder names it."""
+    folded = _without_polite(_fold_start(text))
+    matches = filter(None, (pattern.fullmatch(folded) for pattern in STOPS))
+    named = [match["about"] for match in matches]
+    if not named or is_question(text):
+        return None
+    said = [strip_time_label(str(m.text)) for m in messages if isinstance(m, HumanMessage)][:-1]
+    requests = [line for line in said if any(shared(about, line) for about in named)]
+    about = next((one for one in named if any(map(asks_for_reminder, requests))), None)
+    return CancelOrder(id=about) if about else None
 
 
 def _complete_picked(

@@ -1,220 +1,83 @@
 """Commands and buttons: their tables, and the replies that need no screen of their own."""
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from src.base.owners import Caller
-from src.base.zones import local_time
-from src.history.timeline_repo import TimelineMessage, TimelineRepository
-from src.history.turn_repo import Changes, StoredAnswer, TurnRepository
-from src.memory import budget, forgetter, forgetting_repo, memories, memory_repo, retriever
-from src.memory.compaction import CompactionService
-from src.memory.retrieval_repo import Hit
+from src.history.turn_repo import StoredAnswer, TurnRepository
+from src.memory import memories
 from src.memory.screens import MemoryScreens
-from src.offline.replies import OVERVIEW_LINES, is_note
-from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.privacy.export import ExportService
-from src.queue import job_repo, update_repo
-from src.reading import gate, lexicon, sentences, time_expressions, voices
-from src.reminders.screens import ReminderScreens, cancel_button
-from src.talk.questions import QuestionService
+from src.queue import job_repo
+from src.reading import gate
+from src.reminders.screens import ReminderScreens
+from src.talk.commands import CommandEntry, Features, Place
+from src.talk.erase_screens import EraseScreens
+from src.talk.forget_screens import ForgetScreens
+from src.talk.pages import Pages, help_page
+from src.talk.question_screens import QuestionScreens
+from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens
+from src.talk.spoken import SpokenLanguages
 from src.talk.turn import AgentService
-from src.talk.turn_state import RESOLUTIONS, IncomingMessage, Teaching, Turn
-from src.talk.zones import city_row, not_mine_button, zone_note
-from src.texts import Language, say
-from src.texts.morphology import terms
-from src.texts.plain_text import shortened
-from src.texts.reply import Action, Button, Reply, Rows, in_rows
-
-MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
-MAX_FOUND = 8  # hits of /search
-MAX_SNIPPET = 300  # characters of a hit
-NEWEST = 60  # newest messages that are searched for notes
-MAX_NOTE = 160  # characters of a note in a list
-MAX_CHOICES = 8  # buttons under an ambiguous request to forget
-MAX_LABEL = 40  # characters of such a button
-CONFIRM_SECONDS = 600  # during which the confirmation of an erasure is accepted
-
-
-def choice_rows(answer_id: int, language: Language) -> Rows:
-    """Return the buttons under an answer that asks which of two facts is right."""
-    return tuple(
-        (Button(say(f"conflict_{name}", language), Action("settle", (answer_id, index))),)
-        for index, name in enumerate(RESOLUTIONS)
-    )
-
-
-def undo_buttons(changes: Changes, language: Language) -> list[Button]:
-    """Return a button per change, at most MAX_UNDO, those that undo the costliest first."""
-    buttons = []
-    if changes.forgetting is not None:
-        action = Action("recall", (changes.forgetting,))
-        buttons.append(Button(say("undo_forgot_button", language), action))
-    ids = [(id_, "undo_button") for id_ in changes.replaced_by]
-    ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # numbered like the notes
-    buttons += _number([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
-    reminders = [cancel_button(number, language) for number in changes.reminders]
-    return [*_number(reminders), *buttons][:MAX_UNDO]
-
-
-def _number(buttons: list[Button]) -> list[Button]:
-    if len(buttons) == 1:
-        return buttons
-    return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
-
-
-MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
-MAX_LINES = 12  # tools listed of one server
-
-
-def tools_page(states: Sequence[ServerState], language: Language) -> str:
-    """Return the page of /tools: our own tools, then each server with its tool names.
-
-    Descriptions are left out: they are words of others, meant for a model. So are odd names,
-    which are only counted.
-    """
-    own = say("tools_own", language)
-    if not states:
-        return f"{own}\n\n{say('tools_none', language)}"
-    parts, left = [own, say("tools_servers", language)], MAX_PAGE
-    for number, state in enumerate(states):
-        part = _server_part(state, language)
-        left -= len(part)
-        if left < 0:
-            parts.append(say("tools_more", language, count=len(states) - number))
-            break
-        parts.append(part)
-    return "\n\n".join(parts)
-
-
-def _server_part(state: ServerState, language: Language) -> str:
-    if not state.is_ready:
-        key = "tools_away" if state.cause else "tools_connecting"
-        return f"• {state.name}: {say(key, language)}"
-    lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
-    names = list(filter(None, state.tools))[:MAX_LINES]
-    lines += [f"   {name}" for name in names]
-    if rest := len(state.tools) - len(names):
-        lines.append(f"   {say('tools_more', language, count=rest)}")
-    return "\n".join(lines)
-
-
-def _format_number(number: int) -> str:
-    """Format with narrow spaces between thousands, as all three languages read them."""
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Command:
-    """Parsed ``/name@addressee argument``; the name is in lower case."""
-
-    name: str
-    addressee: str | None = None
-    argument: str = ""
-
-    def is_for(self, username: str) -> bool:
-        """Return True if it is addressed to the bot of this user name, or to none."""
-        return self.addressee is None or self.addressee.lower() == username.lower()
-
-
-@dataclass(frozen=True)
-class CommandEntry:
-    """Entry of the command table: all that the rest of the program knows of a command.
-
-    Its texts are ``command_<name>`` (Telegram's menu), ``help_<name>`` (/help) and its replies.
-
-    Attributes:
-        name: Its name without the slash.
-        run: Runs it and returns the reply.
-        kind: Kind of its updates. ``new`` and ``stop`` end the answer being written; the text
-            after ``teach`` is a message, remembered as written.
-        is_at_once: True if it changes nothing, so that its reply may come during an answer.
-        is_in_help: True if /help lists it.
-        is_for_admins: True if in a group only its admins may use it.
-        is_for_groups: True if the menu of groups lists it.
-    """
-
-    name: str
-    run: Callable[["CommandService", Caller], Awaitable[Reply]]
-    kind: update_repo.UpdateKind = "command"
-    is_at_once: bool = False
-    is_in_help: bool = True
-    is_for_admins: bool = False
-    is_for_groups: bool = True
-
-
-def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> str:
-    """Return the sentence about what was undone; None: there was nothing to undo."""
-    if undone is None:
-        return say("undo_nothing", language)
-    restored = "; ".join(undone.restored)
-    if undone.text is None:
-        return say("undo_forgot_done", language, restored=restored)
-    if not undone.restored:
-        return say("undo_saved_done", language, text=undone.text)
-    return say("undo_done", language, text=undone.text, restored=restored)
-
-
-def _is_public_note(message: TimelineMessage, facts: str) -> bool:
-    is_public = message.role == "user" and not message.is_private and message.text not in facts
-    return is_public and is_note(message.text)
-
-
-def parse_command(text: str) -> Command | None:
-    """Return the command at the beginning of a text, or None."""
-    match = PATTERN.match(text)
-    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
-
-
-def help_page(language: Language) -> str:
-    """Return the page of /help: every listed command, /help last."""
-    names = [entry.name for entry in COMMANDS.values() if entry.is_in_help]
-    names.sort(key=lambda name: name == "help")
-    lines = [f"/{name} — {say(f'help_{name}', language)}" for name in names]
-    return say("help", language, commands="\n".join(lines))
+from src.talk.turn_state import IncomingMessage, Teaching, Turn
+from src.talk.zones import not_mine_button, zone_note
+from src.texts import say
+from src.texts.reply import Action, Reply
 
 
 @dataclass(eq=False, repr=False)
 class CommandService:
-    """Users' commands and the actions of their buttons.
+    """Users' commands and the actions of their buttons; most are methods of a screen.
 
     Attributes:
-        has_model: True if there is a language model; without one /start says so.
+        screens: Pages and cards of facts.
+        search: What was said, found again.
+        forgetting: Forgetting and undo.
+        erasing: What deletes for good.
+        questions: Buttons under questions about facts.
+        pages: What tells of the bot.
+        features: Parts of the bot that may be missing: nothing is offered that is.
+        is_console: True if the users are not in Telegram.
     """
 
     _agent: AgentService
     _memories: memories.Memories
     _client: PgClient
     screens: MemoryScreens
-    compaction: CompactionService
-    exports: ExportService
+    search: SearchScreens
+    forgetting: ForgetScreens
+    erasing: EraseScreens
+    questions: QuestionScreens
+    pages: Pages
     settings: SettingsScreens
-    ceilings: budget.DailyCeilings
     reminders: ReminderScreens
-    questions: QuestionService
-    has_model: bool
-    servers: McpServers
+    exports: ExportService
+    features: Features
+    is_console: bool = False
 
     def __post_init__(self) -> None:
-        """Build the repositories on the client."""
+        """Build what needs only the client."""
         self._turns = TurnRepository(self._client)
-        self._timeline = TimelineRepository(self._client)
+        self._spoken = SpokenLanguages(self._client)
+
+    def place(self, caller: Caller) -> Place:
+        """Return where a caller writes."""
+        if self.is_console:
+            return "console"
+        return "group" if caller.owner.is_group else "private"
 
     async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""
         entry = COMMANDS.get(command)
         if entry is None:
-            return Reply(say("unknown_command", caller.language))
+            return Reply(say("unknown_command", caller.language), is_personal=True)
         if entry.is_for_admins and not caller.is_admin:
-            return Reply(say("only_admins", caller.language))
-        return await entry.run(self, caller.with_argument(gate.redact(caller.argument)))
+            return Reply(say("only_admins", caller.language), is_personal=True)
+        heard = await self._spoken.follow(caller.owner, caller.preferences, caller.argument)
+        caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
+        return await entry.run(self, caller)
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""
@@ -224,50 +87,11 @@ class CommandService:
             return Reply.note(say("only_admins", caller.language))
         return await handler(self, caller, action)
 
-    async def press_undo(self, caller: Caller, undone: Awaitable[Reply]) -> Reply:
-        """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
-        reply = await undone
-        is_over = reply.text == say("undo_nothing", caller.language)
-        return Reply.closing_note(say("tap_undone", caller.language)) if is_over else reply
-
     async def start(self, caller: Caller) -> Reply:
-        """Reply to /start, which also says whether a language model is connected.
-
-        A deep link (``t.me/<bot>?start=settings``) opens one of DEEP_LINKS instead.
-        """
+        """Reply to /start; a deep link (``t.me/<bot>?start=settings``) opens one of DEEP_LINKS."""
         if caller.argument in DEEP_LINKS:
             return await self.run(caller.argument, replace(caller, argument=""))
-        start = say("start", caller.language)
-        model = say("start_model" if self.has_model else "offline_note", caller.language)
-        if caller.preferences.has_zone or caller.owner.is_group:
-            return Reply(f"{start}\n\n{model}")
-        question = say("zone_start", caller.language)
-        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
-
-    async def memory(self, caller: Caller) -> Reply:
-        """Reply with the first page of facts; without a model also with the newest notes."""
-        page = await self.screens.page(caller)
-        if self.has_model or caller.owner.is_group:
-            return page
-        last = await self._client.run(self._timeline.list_before, caller.owner, limit=NEWEST)
-        moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
-        notes = [
-            say(
-                "offline_quote", caller.language,
-                text=shortened(gate.redact(text, household=True), MAX_NOTE),
-                said_at=f"{local_time(moment, caller.time_zone):%d.%m.%Y %H:%M}",
-            )
-            for text, moment in reversed(moments.items())
-        ]  # fmt: skip
-        if not notes:
-            return page
-        facts = [page.text] if page.rows else []
-        return replace(
-            page,
-            text="\n".join(
-                [*facts, say("memory_notes", caller.language), *notes[:OVERVIEW_LINES]]
-            ),
-        )
+        return self.pages.start(caller)
 
     async def remind(self, caller: Caller) -> Reply:
         """Set a reminder; the first reply names the time zone by which it was read."""
@@ -280,55 +104,16 @@ class CommandService:
 
     async def say_help(self, caller: Caller) -> Reply:
         """Reply with the page of /help."""
-        return Reply(help_page(caller.language))
+        place = self.place(caller)
+        return Reply(help_page(COMMANDS.values(), self.features, place, caller.language))
 
     async def tools(self, caller: Caller) -> Reply:
         """Reply with the page of /tools."""
-        return Reply(tools_page(self.servers.states(), caller.language))
-
-    async def usage(self, caller: Caller) -> Reply:
-        """Reply with today's messages and tokens, the month's tokens, and the limits.
-
-        In a group these are the group's tokens and the member's own messages.
-        """
-        settings, language = await self._memories.settings(), caller.language
-        owner = caller.owner.telegram_user_id
-        spent = await self.ceilings.sum_spent(caller.member or owner, owner)
-        lines = [say("usage_title", language)]
-        if limit := settings.daily_messages_per_user:
-            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
-        lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
-        lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
-        if tokens := settings.daily_tokens_per_user:
-            lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
-        if rate := settings.messages_per_minute_per_user:
-            lines.append(say("usage_minute", language, limit=rate))
-        if not (limit or tokens or rate):
-            lines.append(say("usage_unlimited", language))
-        return Reply("\n".join(lines))
-
-    async def say_privacy(self, caller: Caller) -> Reply:
-        """Reply with what is stored, who sees it, and how it is erased."""
-        settings = await self._memories.settings()
-        days = settings.message_retention_days
-        kept = say("privacy_days", caller.language, days=days) if days else ""
-        model = say("privacy_model" if self.has_model else "privacy_offline", caller.language)
-        return Reply(say("privacy", caller.language, model=model, kept=kept).strip())
+        return self.pages.tools(caller, self.place(caller))
 
     async def say_how_to_remember(self, caller: Caller) -> Reply:
         """Reply to ``/remember`` alone; with a text it is a message (``CommandEntry.kind``)."""
         return Reply(say("remember_usage", caller.language))
-
-    async def mode(self, caller: Caller) -> Reply:
-        """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
-        mode, owner = lexicon.values("settings.mode").get(caller.argument.lower()), caller.owner
-        if mode is None:
-            current = await self.settings.get(owner)
-            it_is = say(f"mode_is_{current.mode}", caller.language)
-            unknown = say("mode_unknown", caller.language)
-            return Reply(f"{unknown}\n{it_is}" if caller.argument else it_is)
-        await self.settings.change(owner, mode=mode)
-        return Reply(say(f"mode_set_{mode}", caller.language))
 
     async def correct(self, caller: Caller, memory_id: int, text: str) -> StoredAnswer | None:
         """Store a correction of a fact as a message, its source, and answer it.
@@ -360,260 +145,20 @@ class CommandService:
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
-    async def undo(self, caller: Caller, memory_id: int | None = None) -> Reply:
-        """Undo the last replacement or forgetting, or the storing of one fact."""
-        undone = await self._memories.undo(caller.owner, memory_id, asker=caller.member)
-        return Reply(format_undo(undone, caller.language))
-
-    async def recall(self, caller: Caller, number: int) -> Reply:
-        """Undo the forgetting with this number, while that is possible."""
-        undone = await self._memories.undo_forgetting(caller.owner, number, asker=caller.member)
-        return Reply(format_undo(undone, caller.language))
-
-    async def settle(self, caller: Caller, answer_id: int, choice: int) -> Reply:
-        """Decide which of two facts is right, and show the outcome below the question.
-
-        Args:
-            called: The user who pressed the button.
-            answer_id: The answer that asks.
-            choice: Index of the decision in ``RESOLUTIONS``.
-        """
-        resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
-        settlement = await self.questions.settle(caller, answer_id, resolution, is_shown=True)
-        if settlement.kind == "not_theirs":  # the question stays for its author
-            return replace(Reply.note(settlement.shown), popup=settlement.said)
-        # A second press, or a retry after a crash, shows the outcome once more.
-        changes = await self._keep_undoable(caller, settlement.changes)
-        rows = in_rows(undo_buttons(changes, caller.language), 1)
-        over = say("tap_done_already", caller.language)
-        popup = over if settlement.kind == "over" else settlement.said
-        return Reply(settlement.shown, rows, popup=popup, is_screen=True)
-
-    async def _keep_undoable(self, caller: Caller, changes: Changes) -> Changes:
-        """Drop the facts that are not current any more, and so cannot be undone."""
-        query = memory_repo.FactQuery(ids=[*changes.saved, *changes.replaced_by])
-        facts = await self._client.run(self._memories.facts.list_facts, caller.owner, query)
-        current = {fact.id for fact in facts}
-        saved, replaced_by = (tuple(n for n in ids if n in current)
-                              for ids in (changes.saved, changes.replaced_by))  # fmt: skip
-        return replace(changes, saved=saved, replaced_by=replaced_by)
-
-    async def erase(self, caller: Caller, *, agreed: bool) -> Reply:
-        """Erase everything if ``agreed``; in a group only its memory was asked about."""
-        key = await self._agent.confirm_erasure(caller.owner, agreed=agreed)
-        text = say(key, caller.language)
-        return Reply.closing_note(text) if key == "erase_late" else Reply(text, is_screen=True)
-
-    async def new(self, caller: Caller) -> Reply:
-        """Wipe the conversation; facts survive it, and the reply counts them."""
-        await self._agent.start_new_conversation(caller.owner)
-        return await self._new_reply(caller)
-
-    async def _new_reply(self, caller: Caller) -> Reply:
-        """Build the reply of /new: the number of facts, with buttons to see or forget them.
-
-        Without a model notes are not facts, so the reply says that they were deleted.
-        """
-        language = caller.language
-        confirmation = say("new_done" if self.has_model else "new_notes", language)
-        facts = await self._client.run(self._memories.facts.count, caller.owner)
-        if not facts:
-            return Reply(confirmation)
-        text = f"{confirmation} {say('new_facts', language, count=facts)}"
-        buttons = (
-            (Button(say("see_button", language), Action("see")),),
-            (Button(say("forget_facts_button", language), Action("wipe")),),
-        )
-        return Reply(text, buttons)
-
-    async def see(self, caller: Caller) -> Reply:
-        """Reply with the first page of facts below the reply of /new, which stays."""
-        page = await self.screens.page(caller)
-        return replace(page, is_screen=False, keeps_button=True)
-
-    async def wipe(self, caller: Caller, step: int) -> Reply:
-        """Forget every fact: ask first (step 0), do it (step 1), or leave them (step 2)."""
-        language = caller.language
-        if step == 1:
-            await self._agent.erase_facts(caller.owner)
-            return Reply(say("wipe_done", language), is_screen=True)
-        facts = await self._client.run(self._memories.facts.count, caller.owner)
-        if not facts:
-            return Reply(say("memory_empty", language), is_screen=True)
-        if step == 2:
-            reply = await self._new_reply(caller)
-            return replace(reply.as_screen(), popup=say("erase_kept", language))
-        buttons = (
-            (Button(say("wipe_yes", language), Action("wipe", (1,))),),
-            (Button(say("erase_no", language), Action("wipe", (2,))),),
-        )
-        return Reply(say("wipe_ask", language, count=facts), buttons, is_screen=True)
-
     async def stop(self, caller: Caller) -> Reply:
-        """Reply whether an answer was stopped; the stopping is done when the command arrives."""
-        stopped = await self._client.run(self._turns.was_newest_stopped, caller.owner)
-        return Reply(say("stop_done" if stopped else "stop_nothing", caller.language))
+        """Reply whether an answer was stopped; the stopping is done when the command arrives.
 
-    async def forget(self, caller: Caller) -> Reply:
-        """Forget what is surely meant (``/forget the cat``), else ask which of several."""
-        language = caller.language
-        if not caller.argument:
-            return Reply(say("forget_usage", language))
-        found = await self._memories.forget(
-            caller.owner, about=caller.argument, speaker_id=caller.asker
-        )
-        if found.texts:
-            return forgotten_reply(found, language)
-        if found.ask:
-            return _choices_reply(say("forget_which", language), found.ask)
-        if found.nearest:
-            text = f"{say('forgot_nothing', language)} {say('forget_nearest', language)}"
-            return _choices_reply(text, found.nearest)
-        return Reply(say("forgot_nothing", language))
-
-    async def offer_to_forget(self, caller: Caller, sent_message: int) -> Reply | None:
-        """Offer to forget what the answer in a Telegram message cited, one by one.
-
-        Returns:
-            None if it cited nothing, or is no answer of the bot in this conversation.
+        The reply is empty if the answer itself shows that it was stopped.
         """
-        cited = await self._client.run(self._turns.list_cited, caller.owner, sent_message)
-        if not cited:
-            return None
-        choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
-        return _choices_reply(say("disliked", caller.language), choices)
-
-    async def drop(self, caller: Caller, kind: int, number: int) -> Reply:
-        """Forget what was chosen: a fact (kind 0) or a message (kind 1)."""
-        uid = f"{'msg' if kind else 'fact'}-{number}"
-        found = await self._memories.forget_once(caller.owner, uid, asker=caller.asker)
-        if not found.texts:
-            return Reply.closing_note(say("memory_gone", caller.language))
-        reply = forgotten_reply(found, caller.language)
-        return replace(reply, is_screen=True, keeps_others=True)
-
-    async def search(self, caller: Caller) -> Reply:
-        """Reply with the messages that fit (``/search the cat``), and buttons that lead there."""
-        language = caller.language
-        if not caller.argument:
-            return Reply(say("search_usage", language))
-        hits = await self.find(caller, limit=MAX_FOUND)
-        if not hits:
-            return Reply(say("search_nothing", language))
-        lines = [say("search_found", language, count=len(hits))]
-        lines += [_hit_line(n, hit, caller) for n, hit in enumerate(hits, start=1)]
-        buttons = [
-            Button(f"{n} · {caller.day(hit.said_at)}", Action("source", (number,)))
-            for n, hit in enumerate(hits, start=1)
-            if (number := memory_repo.message_number(hit.uid)) is not None
-        ]
-        return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
-
-    async def find(self, caller: Caller, *, limit: int) -> list[Hit]:
-        """Search what was said for the argument, best first; each message once."""
-        now = local_time(caller.moment, caller.time_zone)
-        hits = await self._memories.retriever.search(
-            retriever.Query(
-                caller.owner, caller.argument, now, limit=limit, with_assistant=True,
-                kinds=("message", "memory"), speaker_id=caller.asker,
-                threshold=memories.SUGGEST_FROM,
-            )
-        )  # fmt: skip
-        on_topic = [hit for hit in hits if _is_on_topic(hit, caller.argument)]
-        by_uid: dict[str, Hit] = {}  # a fact and the message that told it share a uid
-        for hit in on_topic or hits:  # hits by meaning only if no word matches
-            by_uid.setdefault(hit.uid, hit)
-        return list(by_uid.values())
-
-    async def summary(self, caller: Caller) -> Reply:
-        """Reply with a summary of this conversation, the newest messages included."""
-        conversation_id = await self._agent.get_or_create_conversation(caller.owner)
-        texts = await self.compaction.describe(conversation_id)
-        if not texts:
-            return Reply(say("summary_nothing", caller.language))
-        return Reply("\n\n".join([say("summary_title", caller.language), *texts]))
+        stop = await self._client.run(self._turns.find_stop, caller.owner)
+        if stop == "shown":  # the answer ends with a word about it
+            return Reply("")
+        return Reply(say("stop_nothing" if stop is None else "stop_done", caller.language))
 
     async def export(self, caller: Caller) -> Reply:
         """Reply with everything in two files, one to read and one for programs."""
         files = await self._client.run(self.exports.write_files, caller)
         return Reply(say("export_done", caller.language), files=files)
-
-    async def delete_me(self, caller: Caller) -> Reply:
-        """Ask for the first of two confirmations of ``/delete_me``."""
-        if caller.owner.is_group:
-            return Reply(say("forget_group", caller.language))
-        return self._ask_deletion(caller, "delete_ask", 1)
-
-    async def confirm_deletion(self, caller: Caller, step: int, asked: int) -> Reply:
-        """Handle a button under one of the two questions.
-
-        Args:
-            called: The user who pressed it.
-            step: The question (1 or 2) that is answered with yes; 0 is no.
-            asked: When that was asked, in seconds since 1970.
-        """
-        language = caller.language
-        if step not in (1, 2) or caller.owner.is_group:
-            return Reply(say("erase_kept", language), is_screen=True)
-        if not -60 <= datetime.now(UTC).timestamp() - asked <= CONFIRM_SECONDS:
-            return Reply(say("delete_late", language), is_screen=True)
-        if step == 1:
-            return self._ask_deletion(caller, "delete_ask_again", 2).as_screen()
-        await self._agent.erase(caller.owner.telegram_user_id)
-        return Reply(say("erase_done", language), is_screen=True)
-
-    def _ask_deletion(self, caller: Caller, key: str, step: int) -> Reply:
-        now = int(datetime.now(UTC).timestamp())
-        language = caller.language
-        return Reply(
-            say(key, language),
-            (
-                (Button(say(f"delete_yes_{step}", language), Action("delete", (step, now))),),
-                (Button(say("erase_no", language), Action("delete", (0, now))),),
-            ),
-        )
-
-
-def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
-    """Build the reply about forgotten texts, with an undo button."""
-    text = "\n".join(say("forgot", language, text=text) for text in found.texts)
-    if found.number is None:
-        return Reply(text)
-    label = say("undo_forgot_button", language)
-    return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
-
-
-def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply:
-    """Build a reply with a button per choice, which forgets it."""
-    listed = choices[:MAX_CHOICES]
-    lines = [f"{n}. {shortened(choice.text, MAX_SNIPPET)}" for n, choice in enumerate(listed, 1)]
-    buttons = []
-    for n, choice in enumerate(listed, 1):
-        kind, _, number = choice.id.partition("-")
-        action = Action("drop", (int(kind == "msg"), int(number)))
-        buttons.append((Button(f"🗑 {n}. {shortened(choice.text, MAX_LABEL)}", action),))
-    return Reply("\n".join([text, *lines]), tuple(buttons))
-
-
-def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
-    author = say("search_bot" if hit.speaker == "assistant" else "search_you", caller.language)
-    if caller.owner.is_group and hit.speaker != "assistant":
-        author = f", {hit.author}" if hit.author else ""
-    if others := voices.words_of(hit.provenance, hit.author, caller.language):
-        author = f", {others}"
-    head = f"{caller.day(hit.said_at)}{author}"
-    text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)
-    return f"{number}. {head}: {say('quoted', caller.language, text=shortened(text, MAX_SNIPPET))}"
-
-
-def _is_on_topic(hit: Hit, query: str) -> bool:
-    """Return True if a hit has a word of the query, or is a fact found by its words.
-
-    A query of times alone has no words.
-    """
-    words = frozenset(terms(time_expressions.read_time(query, hit.said_at).content))
-    is_matching_fact = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
-    return not words or is_matching_fact or bool(words.intersection(terms(hit.words)))
 
 
 # In the order of Telegram's menu.
@@ -622,24 +167,41 @@ COMMANDS: Mapping[str, CommandEntry] = {
     for entry in (
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
-        CommandEntry("memory", CommandService.memory),
-        CommandEntry("app", lambda s, caller: s.screens.open_app(caller), is_at_once=True),
+        CommandEntry("memory", lambda s, caller: s.search.memory(caller)),
+        CommandEntry(
+            "app",
+            lambda s, caller: s.screens.open_app(caller),
+            is_at_once=True,
+            places=("private",),
+            needs=lambda features: features.has_app,
+        ),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
-        CommandEntry("forget", CommandService.forget),
-        CommandEntry("search", CommandService.search),
-        CommandEntry("summary", CommandService.summary),
+        CommandEntry("forget", lambda s, caller: s.forgetting.forget(caller)),
+        CommandEntry("search", lambda s, caller: s.search.search(caller)),
+        CommandEntry("summary", lambda s, caller: s.search.summary(caller)),
         CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
-        CommandEntry("mode", CommandService.mode),
+        CommandEntry("mode", lambda s, caller: s.settings.mode(caller)),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
-        CommandEntry("undo", CommandService.undo),
-        CommandEntry("new", CommandService.new, kind="new", is_for_admins=True),
-        CommandEntry("stop", CommandService.stop, kind="stop"),
+        CommandEntry("undo", lambda s, caller: s.forgetting.undo(caller)),
+        CommandEntry(
+            "new", lambda s, caller: s.erasing.new(caller), kind="new", is_for_admins=True
+        ),
+        CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
-        CommandEntry("usage", CommandService.usage, is_at_once=True),
-        CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
-        CommandEntry("delete_me", CommandService.delete_me, is_for_groups=False),
+        CommandEntry(
+            "usage",
+            lambda s, caller: s.pages.usage(caller),
+            is_at_once=True,
+            needs=lambda features: features.has_model,
+        ),
+        CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
+        CommandEntry(
+            "delete_me",
+            lambda s, caller: s.erasing.delete_me(caller),
+            places=("private", "console"),
+        ),
     )
 }
 
@@ -659,13 +221,13 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "unpin": lambda s, who, a: s.screens.pin(who, a.number(0), *a.numbers[1:3], pinned=False),
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
-    "drop": lambda s, who, a: s.drop(who, a.number(0), a.number(1)),
-    "see": lambda s, who, _: s.see(who),
-    "undo": lambda s, who, a: s.press_undo(who, s.undo(who, a.number(0))),
-    "recall": lambda s, who, a: s.press_undo(who, s.recall(who, a.number(0))),
-    "settle": lambda s, who, a: s.settle(who, a.number(0), a.number(1, 2)),
-    "erase": lambda s, who, a: s.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.confirm_deletion(who, a.number(0), a.number(1)),
+    "drop": lambda s, who, a: s.forgetting.drop(who, a.number(0), a.number(1)),
+    "see": lambda s, who, _: s.erasing.see(who),
+    "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0)),
+    "recall": lambda s, who, a: s.forgetting.recall(who, a.number(0)),
+    "settle": lambda s, who, a: s.questions.settle(who, a.number(0), a.number(1, 2)),
+    "erase": lambda s, who, a: s.erasing.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.erasing.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
@@ -679,5 +241,5 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
-    "wipe": lambda s, who, a: s.wipe(who, a.number(0)),
+    "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
 }

@@ -193,6 +193,11 @@ class Progress:
     usage: list[reply.ModelUsage] = field(default_factory=list)
     changes: list[Changes] = field(default_factory=list)
 
+    def add_change(self, changes: Changes) -> None:
+        """Take a stored change, so that nothing is done again."""
+        self.changes.append(changes)
+        self.turn.has_acted = True
+
     def list_sources(self) -> Sequence[Hit]:
         """List the hits that the model was shown so far."""
         return self.state.get("sources", ())
@@ -240,7 +245,7 @@ class GraphRun:
             build_context(turn),
             on_text=buffer.add,
             on_usage=progress.usage.append,
-            on_change=progress.changes.append,
+            on_change=progress.add_change,
         )
         # Another attempt continues in the message that shows the beginning.
         store = partial(self._turns.set_stream_message, turn.conversation_id, turn.message_id)

@@ -1,4 +1,4 @@
-"""Settings: the operator's, which may change while the bot runs, and the screens of users' own."""
+"""Screens of users' own settings."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,76 +8,16 @@ from zlib import crc32
 
 import pytz
 
-from src.base import config, errors, zone_names
+from src.base import zone_names
 from src.base.owners import AnswerLength, Caller, Mode, Owner
-from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.base.zones import locale_of, zone_at
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository, check_settings
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.talk import zones
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import ASK_ZONE, Action, Button, Reply, in_rows
-
-
-@dataclass(eq=False, repr=False)
-class SettingsService:
-    """Changes of the operator's settings, checked against the environment (keys, providers)."""
-
-    _client: PgClient
-    _repo: GlobalSettingsRepository
-    _environment: config.Settings  # constant while the bot runs
-
-    async def get(self) -> GlobalSettings:
-        """Return the current settings from the database.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        return await self._client.run(self._repo.refresh)
-
-    async def change(
-        self, actor: str, values: Mapping[str, Any], seen: Mapping[str, str] | None = None
-    ) -> GlobalSettings:
-        """Check a change and store it; see ``GlobalSettingsRepository.change``."""
-        current = await self.get()
-        proposed = check_settings({**current.model_dump(), **values})
-        if problems := self._find_problems(proposed, values.keys()):
-            raise errors.SettingsError(problems)
-        return await self._client.run(self._repo.change, actor, values, seen)
-
-    def _find_problems(self, proposed: GlobalSettings, changed: Any) -> dict[str, str]:
-        problems = {
-            "memory_extraction_provider": self._key_problem(
-                find_batch_provider(proposed.memory_extraction_provider)
-            ),
-            "memory_extraction_model": _model_problem(proposed)
-            or self._key_problem(find_provider(proposed.memory_extraction_model)),
-            "embedding_provider": self._key_problem(find_provider(proposed.embedding_name)),
-        }
-        return {name: text for name, text in problems.items() if text and name in changed}
-
-    def _key_problem(self, provider: Provider | None) -> str:
-        """Return what is missing to call a provider; empty if nothing is, or none is called."""
-        if provider is None or provider.is_configured(self._environment):
-            return ""
-        return f"{provider.key_variable} is not set: put it into .env and restart the bot"
-
-
-def _model_problem(proposed: GlobalSettings) -> str:
-    model, provider = proposed.memory_extraction_model, proposed.memory_extraction_provider
-    if not model:
-        return ""
-    model_provider = find_provider(model) if ":" in model else None
-    if provider == "immediate":
-        names = ", ".join(PROVIDERS)
-        return "" if model_provider else f"write provider:model, with one of the providers {names}"
-    if model_provider is not None and model_provider != find_batch_provider(provider):
-        return f"it is not a model of {provider}"
-    return ""
-
 
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
 TICK = "✓ "
@@ -143,6 +83,17 @@ class SettingsScreens:
         if caller.argument:
             return await self.find_zone(caller, caller.argument)
         return self._settings_reply(await self.get(caller.owner), caller)
+
+    async def mode(self, caller: Caller) -> Reply:
+        """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
+        mode, owner = lexicon.values("settings.mode").get(caller.argument.lower()), caller.owner
+        if mode is None:
+            current = await self.get(owner)
+            it_is = say(f"mode_is_{current.mode}", caller.language)
+            unknown = say("mode_unknown", caller.language)
+            return Reply(f"{unknown}\n{it_is}" if caller.argument else it_is)
+        await self.change(owner, mode=mode)
+        return Reply(say(f"mode_set_{mode}", caller.language))
 
     async def choose(self, caller: Caller, index: int) -> Reply:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
@@ -219,7 +170,8 @@ class SettingsScreens:
         ]
         title = say("settings_title", choose_language(stored.language, caller.language))
         text = "\n".join([title, "", *(choice.line for choice in choices)])
-        return Reply(text, in_rows(buttons, 1), is_screen=True)
+        hint = say("settings_hint", choose_language(stored.language, caller.language))
+        return Reply(text, in_rows(buttons, 1), hint, is_screen=True)
 
 
 def _build_choices(stored: UserSettings, caller: Caller) -> list[Choice]:

@@ -133,16 +133,17 @@ class ToolHistoryService:
             execute: Runs it.
         """
         call = request.tool_call
+        context: Any = request.runtime.context  # LangGraph types it as None
         if request.tool is None:
             lent = request.state.get("lent_tools") or ()
             found: Any = next((tool for tool in lent if tool.name == call["name"]), None)
             request = request.override(tool=found)  # None: ToolNode reports it
+            context.on_change(turn_repo.NO_CHANGES)  # it may do anything, but not twice
         ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
         if ids.index(call["id"]) >= MAX_AT_ONCE:
             return _failure(request, WAIT, artifact=NOT_RUN)
         if UNREADABLE in call["args"]:
             return _failure(request, NO_JSON, artifact=NOT_RUN)
-        context: Any = request.runtime.context  # LangGraph types it as None
         reply = await self._run_recorded(request, execute, context)
         if (changes := get_finding(reply).changes) != turn_repo.NO_CHANGES:
             context.on_change(changes)

@@ -5,14 +5,22 @@ that ends the turn. A process may die at any step: a retry goes through the same
 is done twice.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage
 
-from src.base.errors import ModelRefusedError, StorageRejectedError, StorageTimeoutError
+from src.base.errors import (
+    ModelRefusedError,
+    StorageError,
+    StorageRejectedError,
+    StorageTimeoutError,
+)
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
@@ -33,11 +41,17 @@ from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.update_repo import NewerUpdates, UpdateOutcome, UpdateRepository
+from src.queue.update_repo import (
+    ANSWERED_SEPARATELY,
+    SUPERSEDING,
+    NewerUpdates,
+    UpdateOutcome,
+    UpdateRepository,
+)
 from src.reading import lexicon, requests, voices, zone_phrases
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, may_be_secret, redact, refers_back, secrets_of
-from src.talk import graph_run, main_graph, teaching
+from src.talk import graph_run, main_graph, spoken, teaching
 from src.talk.questions import QuestionService
 from src.talk.turn_state import (
     NOWHERE,
@@ -53,6 +67,7 @@ from src.texts import say
 from src.texts.plain_text import flat, is_visible, plain
 
 LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
+WATCH_SECONDS = 0.5  # between two looks for more of a message, while its answer is made
 MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
@@ -110,15 +125,17 @@ class Intake:
         with self._metrics.stage("store"):
             await self._client.run(self._store_and_load, turn)
 
-    async def is_superseded(self, incoming: IncomingMessage) -> bool:
-        """Return True if a later message of the chat is answered instead of this one.
+    async def is_continued(self, incoming: IncomingMessage) -> bool:
+        """Return True if the sender has written more, which is to be answered with this message.
 
         Raises:
             StorageError: The database is away.
         """
         if incoming.update is None:
             return incoming.newer is not None
-        return await self._client.run(self._updates.find_newer, incoming.update) is not None
+        kinds = (*SUPERSEDING, *ANSWERED_SEPARATELY)
+        find = partial(self._updates.find_newer, kinds=kinds)
+        return await self._client.run(find, incoming.update) == "message"
 
     async def is_wiped(self, incoming: IncomingMessage) -> bool:
         """Return True if a pending /new is about to delete the message and its answer.
@@ -219,7 +236,8 @@ class Intake:
         if enclosed is None or origin is None:
             return
         number, file_id = -origin.message_id, enclosed.file_id
-        origin = replace(origin, message_id=number, mentions=(), file_id=file_id)
+        author = enclosed.author_id or origin.author_id
+        origin = replace(origin, message_id=number, mentions=(), file_id=file_id, author_id=author)
         voice = replace(
             incoming.voice, provenance="file", origin=voices.clean_name(enclosed.name), quoted=None
         )
@@ -310,10 +328,12 @@ class AgentService:
         self._turns = TurnRepository(client)
         self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
+        self._spoken = spoken.SpokenLanguages(client)
         self._intake = Intake(client, memories, settings, metrics)
         self._graph = graph_run.GraphRun(client, graph, settings, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
+            self._spoken.hear,
             self._intake.store,
             self._leave_to_newer,
             self._resume,
@@ -322,8 +342,8 @@ class AgentService:
             unless_answered(self._switch_memory),
             unless_answered(self._confirm_erasure),
             unless_answered(self._choose_fact),
-            unless_answered(self._refuse_over_ceiling),
-            unless_answered(self._ask_model),
+            self._refuse_over_ceiling,
+            self._ask_model,
             self._check_sources,
             self._save,
             self._deliver,
@@ -349,21 +369,55 @@ class AgentService:
             await turn.view.close()
         raise AssertionError("the last step ends every turn")
 
-    async def _ask_model(self, turn: Turn) -> TurnResult:
+    async def _ask_model(self, turn: Turn) -> UpdateOutcome | None:
+        """Let the model answer, unless an earlier step has answered."""
+        if turn.result is not None or turn.answer is not None:
+            return None
+        watch = asyncio.create_task(self._watch_for_more(turn))
         try:
-            return await self._graph.run(turn)
+            turn.result = await self._graph.run(turn)
         except ModelRefusedError:
             await self._leave_out(turn)
             raise
+        finally:
+            watch.cancel()
+        return await self._leave_to_continuation(turn, turn.result)
+
+    async def _watch_for_more(self, turn: Turn) -> None:
+        """End the model's work if the sender goes on before any of it is shown."""
+        while turn.may_be_left:
+            await asyncio.sleep(WATCH_SECONDS)
+            with suppress(StorageError):  # the next look will do
+                if await self._intake.is_continued(turn.incoming) and turn.may_be_left:
+                    turn.is_left = True
+                    turn.control.cut()
+
+    async def _leave_to_continuation(self, turn: Turn, result: TurnResult) -> UpdateOutcome | None:
+        """Leave the turn to what its sender wrote before any of its answer was shown.
+
+        An act that belongs together comes in pieces (a comment and its forward, a long paste), a
+        moment apart: a fast answer waits for that moment.
+        """
+        if turn.may_be_left:
+            await turn.view.close()
+            if turn.answer_after is not None:
+                left = (turn.answer_after - datetime.now(UTC)).total_seconds()
+                await asyncio.sleep(max(0.0, left))
+            turn.is_left = await self._intake.is_continued(turn.incoming)
+        if not turn.is_left:
+            return None
+        add = self._turns.add_usage
+        await self._client.run(add, turn.conversation_id, result.usage)
+        return "left to a later message"
 
     async def _leave_out(self, turn: Turn) -> None:
         """Leave what the model refused out of later prompts: only these messages are new."""
         ids = [entry["id"] for entry in new_messages(turn.history)]
         await self._client.run(self._turns.mark_left_out, turn.conversation_id, ids)
 
-    async def is_superseded(self, incoming: IncomingMessage) -> bool:
-        """Return True if a later message is answered instead of one that is not stored yet."""
-        return await self._intake.is_superseded(incoming)
+    async def is_continued(self, incoming: IncomingMessage) -> bool:
+        """Return True if the sender has written more, to be answered with this message."""
+        return await self._intake.is_continued(incoming)
 
     async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
         """Return the prompt for a message, without calling a model or storing anything.
@@ -512,7 +566,10 @@ class AgentService:
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
 
-    async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
+    async def _refuse_over_ceiling(self, turn: Turn) -> UpdateOutcome | None:
+        """Refuse once to answer over a limit; until it ends, messages are only stored."""
+        if turn.result is not None or turn.answer is not None:
+            return None
         incoming = turn.incoming
         reached = await self._ceilings.find_reached(
             incoming.sender_id,
@@ -522,13 +579,17 @@ class AgentService:
         )
         if reached is None:
             return None
+        is_first = await self._ceilings.mark_told(incoming.sender_id, reached.until)
+        if turn.is_new and not is_first:
+            return "refused silently"
         until = local_time(reached.until, incoming.time_zone)
         key = "limit_user" if reached.is_of_user else "limit_bot"
         time = f"{until:%H:%M}"
         if reached.ceiling == "messages_per_minute_per_user":
             key, time = "limit_minute", f"{until:%H:%M:%S}"
         text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
-        return TurnResult(text, ended="over ceiling")
+        turn.result = TurnResult(text, ended="over ceiling")
+        return None
 
     async def _check_sources(self, turn: Turn) -> None:
         """Verify the references, and number them as the answer mentions them."""

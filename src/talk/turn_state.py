@@ -166,8 +166,6 @@ def check_stopped() -> None:
         control.check()
 
 
-# Telegram's ids for no sender, a channel's post, an anonymous admin.
-IMPERSONAL_SENDERS = frozenset({0, 777000, 1087968824})
 NOWHERE = UUID(int=0)  # conversation of a message that is not stored yet
 
 
@@ -292,9 +290,8 @@ class IncomingMessage(WithPreferences):
 
     @property
     def sender_id(self) -> int:
-        """Sender; the chat itself if it is written in the chat's name."""
-        sender = self.origin.sender_id if self.origin else 0
-        return self.owner.telegram_user_id if sender in IMPERSONAL_SENDERS else sender
+        """Sender; a chat, if the message is written in its name; in the console the owner."""
+        return self.origin.sender_id if self.origin else self.owner.telegram_user_id
 
     @property
     def caller(self) -> Caller:
@@ -318,6 +315,11 @@ class AnswerView:
     def __init__(self) -> None:
         """Start without sent messages."""
         self.sent_ids: list[int] = []
+
+    @property
+    def is_shown(self) -> bool:
+        """True if something of the growing answer is, or was, on the screen."""
+        return False
 
     async def open(self, turn: "Turn", on_message: Callable[[int], Awaitable[None]]) -> None:
         """Start to show a growing answer.
@@ -409,6 +411,9 @@ class Turn:
         message_id: Id of the stored message.
         is_new: True if it was stored just now, so that this is the first attempt.
         newer: Kind of a later update that is answered instead, with this one in the history.
+        answer_after: Moment before which the answer is not delivered, as the sender may go on.
+        is_left: True if the sender went on before any of the answer was shown.
+        has_acted: True if a tool has changed something, which is not to be done twice.
         is_ended: True if /new or /stop waits behind it.
         history: The last 30 messages, oldest first, this one last.
         window_start: Position of the first message that the model sees.
@@ -434,6 +439,9 @@ class Turn:
     message_id: int = 0
     is_new: bool = True
     newer: UpdateKind | None = None
+    answer_after: datetime | None = None
+    is_left: bool = False
+    has_acted: bool = False
     is_ended: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window_start: int = 1
@@ -449,6 +457,11 @@ class Turn:
     answer: StoredAnswer | None = None
     parts: int = 1
     first_word_at: datetime | None = None
+
+    @property
+    def may_be_left(self) -> bool:
+        """True while the user notices nothing if a later message is answered instead."""
+        return not (self.is_left or self.has_acted or self.lead or self.view.is_shown)
 
     def show(self, piece: str) -> None:
         """Show the next piece of a growing answer."""

@@ -3,29 +3,41 @@
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from aiogram import Bot, exceptions, types
+from aiogram import Bot, enums, exceptions, types
 from aiohttp import ClientConnectorError
+from telegramify_markdown import utf16_len
 
 from src.base import errors
 from src.base.owners import Caller
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
-from src.talk.command_service import choice_rows, undo_buttons
+from src.talk.forget_screens import undo_buttons
+from src.talk.question_screens import choice_rows
 from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
 from src.talk.zones import zone_rows
 from src.telegram import rendering
+from src.telegram.places import (
+    ACT_ANYWHERE,
+    Address,
+    Route,
+    find_refusal,
+    is_refusal,
+    refusal_error,
+)
 from src.telegram.rendering import Part
 from src.texts import say
 from src.texts.plain_text import is_visible, shortened
-from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, in_rows
+from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, Times, in_rows
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Inline = types.InlineKeyboardMarkup
 Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
 SEND_TIMEOUT = 30  # seconds
@@ -40,24 +52,12 @@ BEST_EFFORT_SECONDS = 10  # seconds for optional requests
 MAX_POPUP = 195  # characters; Telegram takes 200
 UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
-# Phrases in Telegram's 400 and 403 errors that mean that nothing can be sent to a chat.
-UNREACHABLE = (
-    "chat not found",
-    "user not found",
-    "user is deactivated",
-    "group chat was deactivated",
-    "bot was blocked",
-    "bot was kicked",
-    "bot is not a member",
-    "can't initiate conversation",
-    "can't send messages to",
-    "not enough rights to send",
-    "have no rights to send",
-    "chat_write_forbidden",
-    "peer_id_invalid",
-    "topic_closed",
-    "user_is_blocked",
-)
+STOP_LABEL = "⏹"
+NO_PREVIEW = types.LinkPreviewOptions(is_disabled=True)
+TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
+CLOCK = re.compile(r"\d\d:\d\d")
+ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>«»“”\"]+", re.IGNORECASE)
+AFTER_ADDRESS = ".,:;!?…)]}'*_"
 
 
 def delivery_error(error: Exception) -> errors.AppError:
@@ -79,46 +79,17 @@ def delivery_error(error: Exception) -> errors.AppError:
         return errors.DeliveryNonsenseError("Telegram's answer was not the Bot API's")
     if isinstance(error, exceptions.TelegramServerError | exceptions.TelegramUnauthorizedError):
         return errors.DeliveryError(f"Telegram failed ({name})")
-    if _is_refusal(error, *UNREACHABLE):
-        return errors.ChatUnavailableError(f"nothing can be sent to this chat ({name})")
-    return errors.DeliveryRefusedError(f"Telegram refused a message ({name})")
+    return refusal_error(error)
 
 
 def is_not_modified(error: BaseException | None) -> bool:
     """Return True if the edit changed nothing, which is a success."""
-    return _is_refusal(error, "message is not modified")
+    return is_refusal(error, "message is not modified")
 
 
 def is_unknown_method(error: BaseException) -> bool:
     """Return True if the Bot API server is too old to know the method."""
-    return isinstance(error, exceptions.TelegramNotFound) or _is_refusal(error, "method not found")
-
-
-def _is_refusal(error: BaseException | None, *parts: str) -> bool:
-    if not isinstance(error, exceptions.TelegramBadRequest | exceptions.TelegramForbiddenError):
-        return False
-    message = error.message.lower()
-    return any(part in message for part in parts)
-
-
-@dataclass(frozen=True)
-class Address:
-    """Destination of an answer.
-
-    Attributes:
-        chat_id: The chat.
-        thread_id: The topic, or 0.
-        reply_to: Message to reply to, in groups; None in private chats.
-    """
-
-    chat_id: int
-    thread_id: int = 0
-    reply_to: int | None = None
-
-    @property
-    def chat_fields(self) -> dict[str, Any]:
-        """Chat and topic as arguments of Telegram's methods."""
-        return {"chat_id": self.chat_id, "message_thread_id": self.thread_id or None}
+    return isinstance(error, exceptions.TelegramNotFound) or is_refusal(error, "method not found")
 
 
 @dataclass(frozen=True)
@@ -131,6 +102,8 @@ class AnswerLayout:
         ending: Appended to the last message if the answer was cut.
         note: Plain text in small print below the answer.
         lead: Plain text in small print above the answer.
+        previews: Addresses that the user sent, of which a preview may be shown.
+        times: Phrases in the answer that tell a moment.
     """
 
     keyboard: types.InlineKeyboardMarkup | None = None
@@ -138,6 +111,8 @@ class AnswerLayout:
     ending: str = "…"
     note: str = ""
     lead: str = ""
+    previews: frozenset[str] = frozenset()
+    times: Times = ()
 
 
 class OpenFile(types.InputFile):
@@ -170,6 +145,11 @@ class Delivery:
         self.knows_drafts = True
         self.renderer = rendering.Renderer()
         self._on_migration = on_migration
+        self._deleted: set[tuple[int, int]] = set()  # topics, by chat; a cache
+
+    def reopen(self, chat_id: int | None, thread_id: int) -> None:
+        """Note that somebody has written in a topic, so that it exists."""
+        self._deleted.discard((chat_id or 0, thread_id))
 
     async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
         self,
@@ -202,6 +182,7 @@ class Delivery:
             DeliveryUnknownError: It may have arrived.
             DeliveryRefusedError: Telegram refused it; worth one more attempt, later.
             ChatUnavailableError: Nothing can be sent to this chat.
+            PlaceLostError: The topic or the chat takes nothing, nor does any other place.
             TurnStoppedError: The user has stopped the answer.
         """
         parts = await self.renderer.render(
@@ -211,13 +192,15 @@ class Delivery:
             parts = rendering.with_lead(layout.lead, parts)
         if layout.note:
             parts = rendering.with_note(parts, layout.note)
+        parts = [with_times(_with_preview(part, layout.previews), layout.times) for part in parts]
         parts[-1] = replace(parts[-1], keyboard=layout.keyboard)
+        route = Route(address, self._deleted)
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
             if number == 0 and edit is not None:
-                sent_id = await self._edit_or_send(address, edit, part)
+                sent_id = await self._edit_or_send(route, edit, part)
             else:
-                sent_id = await self._send_part(address, part)
+                sent_id = await self._send_part(route, part)
             if sent_ids is not None and sent_id != UNKNOWN_ID:
                 sent_ids.append(sent_id)
             if on_part is not None and number + 1 < len(parts):
@@ -231,6 +214,7 @@ class Delivery:
         *,
         keyboard: Keyboard | None = None,
         edit: int | None = None,
+        times: Times = (),
     ) -> int | None:
         """Send one of the bot's own texts unformatted, with ``keyboard`` under the last part.
 
@@ -240,23 +224,32 @@ class Delivery:
         Returns:
             The number of the last message that was sent; None if an edit was enough.
         """
-        parts = rendering.split_text(text)
+        route = Route(address, self._deleted)
+        parts = [with_times(part, times) for part in rendering.split_text(text)]
         keyboard_index = -1 if edit is None else 0
         parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
         if edit is not None:
-            await self._edit_or_send(address, edit, parts.pop(0))
+            await self._edit_or_send(route, edit, parts.pop(0))
         last = None
         for part in parts:
-            last = await self._send_part(address, part)
+            last = await self._send_part(route, part)
         return last
 
-    async def _send_file(self, address: Address, file: ReplyFile) -> None:
-        document = OpenFile(file)
-        await _with_quick_retries(
-            lambda: self.bot.send_document(
-                **address.chat_fields, document=document, request_timeout=FILE_TIMEOUT
-            )
-        )
+    async def send_notice(self, address: Address, text: str) -> None:
+        """Send one of the bot's own sentences that concerns only ``address.person``.
+
+        In a group nobody else sees it, where the Bot API server knows such messages. Raises as
+        ``send_answer``.
+        """
+        if address.chat_id < 0 and address.person is not None:
+            receiver = types.EphemeralMessageParameters(receiver_user_id=address.person)
+            part = Part(text, [])
+            try:
+                await _with_quick_retries(lambda: self.send_once(address, part, receiver=receiver))
+                return
+            except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
+                logger.info("a notice cannot be for one person alone", exc_info=error)
+        await self.send_text(address, text)
 
     async def show_reply(
         self, address: Address, reply: Reply, *, replacing: int | None = None
@@ -268,19 +261,20 @@ class Delivery:
         Returns:
             The number of the message with the end of its text, unless that replaced another.
         """
+        if reply.is_personal:
+            await self.send_notice(address, reply.text)
+            return None
         with contextlib.ExitStack() as files:
             for file in reply.files:
                 files.enter_context(file.content)
+            keyboard: Keyboard | None = build_keyboard(reply.rows)
             if reply.awaits_words:
-                force_reply = types.ForceReply(selective=True)
-                sent = await self.send_text(address, reply.text, keyboard=force_reply)
-            else:
-                keyboard = build_keyboard(reply.rows)
-                sent = await self.send_text(
-                    address, reply.hinted, keyboard=keyboard, edit=replacing
-                )
+                keyboard, replacing = types.ForceReply(selective=True), None
+            sent = await self.send_text(
+                address, reply.hinted, keyboard=keyboard, edit=replacing, times=reply.times
+            )
             for file in reply.files:
-                await self._send_file(address, file)
+                await self._send_file(Route(address, self._deleted), file)
         return sent
 
     async def try_to_change(self, chat_id: int, message_id: int, text: str | None) -> None:
@@ -308,8 +302,8 @@ class Delivery:
         part = Part(text, [])
         try:
             await _with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
-        except errors.DeliveryRefusedError:  # deleted, or left behind in a group that moved
-            return False
+        except (errors.DeliveryRefusedError, errors.PlaceLostError):
+            return False  # deleted, left behind in a group that moved, or in a lost topic
         return True
 
     async def send_once(
@@ -318,6 +312,7 @@ class Delivery:
         part: Part,
         *,
         must_reply: bool = False,
+        receiver: types.EphemeralMessageParameters | None = None,
         timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (passed on to aiogram)
     ) -> int:
         """Send one message without retries and return its id.
@@ -326,6 +321,7 @@ class Delivery:
             address: Destination; with ``reply_to`` it is a reply.
             part: The message.
             must_reply: Send it only as a reply.
+            receiver: The member of a group who alone sees it.
             timeout: Seconds.
 
         Raises:
@@ -344,6 +340,8 @@ class Delivery:
             entities=part.entities or None,
             reply_markup=part.keyboard,
             reply_parameters=reply,
+            link_preview_options=_preview_options(part),
+            ephemeral_message_parameters=receiver,
             request_timeout=timeout,
         )
         return message.message_id
@@ -365,49 +363,98 @@ class Delivery:
             reply_markup=part.keyboard
             if isinstance(part.keyboard, types.InlineKeyboardMarkup)
             else None,
+            link_preview_options=_preview_options(part),
             request_timeout=timeout,
         )
 
-    async def _edit_or_send(self, address: Address, message_id: int, part: Part) -> int:
+    async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:
         """Return the id of the message that shows the part: the edited one, or a new one."""
         try:
+            address = route.address
             await _with_quick_retries(lambda: self.edit_once(address, message_id, part))
+        except errors.PlaceLostError:
+            return await self._send_part(route, part)
         except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
             is_refused = isinstance(error, errors.DeliveryRefusedError)
             if not is_refused and (error.retry_after or 0.0) <= MAX_EDIT_WAIT:
                 raise
-            return await self._send_part(address, part)  # also follows a migrated group
+            return await self._send_part(route, part)  # also follows a migrated group
         return message_id
 
-    async def _send_part(self, address: Address, part: Part) -> int:
-        """Send to the chat, or to the supergroup that it became."""
-        try:
-            return await self._send_formatted_or_plain(address, part)
-        except errors.DeliveryRefusedError as error:
-            migration = error.__cause__
-            if not isinstance(migration, exceptions.TelegramMigrateToChat) or address.chat_id > 0:
-                raise
-            await self._on_migration(address.chat_id, migration.migrate_to_chat_id)
-            new_address = Address(migration.migrate_to_chat_id, address.thread_id)
-            return await self._send_formatted_or_plain(new_address, part)
+    async def _send_part(self, route: Route, part: Part) -> int:
+        async def send(address: Address) -> int:
+            sent_id = UNKNOWN_ID
+            for one in _adapt(part, route):
+                sent_id = await self._send_formatted_or_plain(address, one)
+            return sent_id
+
+        return await self._send_along(route, send)
+
+    async def _send_file(self, route: Route, file: ReplyFile) -> None:
+        document = OpenFile(file)
+
+        async def send(address: Address) -> None:
+            fields = address.chat_fields
+            await _with_quick_retries(
+                lambda: self.bot.send_document(
+                    **fields, document=document, request_timeout=FILE_TIMEOUT
+                )
+            )
+
+        await self._send_along(route, send)
+
+    async def _send_along(self, route: Route, send: Callable[[Address], Awaitable[T]]) -> T:
+        """Await ``send`` for the route's place, then for the next ones until one takes it.
+
+        A group that became a supergroup is followed.
+
+        Raises:
+            AppError: As ``send_answer``.
+        """
+        while True:
+            try:
+                result = await send(route.address)
+            except errors.AppError as error:
+                await self._leave(route, error)
+            else:
+                route.is_told = True
+                return result
+
+    async def _leave(self, route: Route, error: errors.AppError) -> None:
+        """Go on to the next place of a route; raise ``error`` if there is none."""
+        here, moved = route.address, error.__cause__
+        may_move = here.chat_id < 0 and not route.has_migrated
+        if isinstance(error, errors.PlaceLostError):
+            if error.reason == "place_gone" and here.thread_id:
+                self._deleted.add((here.chat_id, here.thread_id))
+            route.leave(error)
+        elif isinstance(moved, exceptions.TelegramMigrateToChat) and may_move:
+            await self._on_migration(here.chat_id, moved.migrate_to_chat_id)
+            route.migrate(moved.migrate_to_chat_id)
+        elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere and route.lost:
+            raise route.lost from None  # the group is not gone, whatever the person did
+        else:
+            raise error
 
     async def _send_formatted_or_plain(self, address: Address, part: Part) -> int:
-        """Send a part; if Telegram refuses it for an unknown reason, send its plain text."""
+        """Send a part; without its reply if that is gone, else without what may be refused."""
         try:
             return await _with_quick_retries(lambda: self.send_once(address, part))
         except errors.DeliveryRefusedError as error:
-            is_markup = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
-            plain = replace(part, entities=[], keyboard=part.keyboard if is_markup else None)
-            is_plain = plain == part and address.reply_to is None
-            if is_plain or isinstance(error.__cause__, exceptions.TelegramMigrateToChat):
+            cause = error.__cause__
+            if isinstance(cause, exceptions.TelegramMigrateToChat):
                 raise
-            logger.warning(
-                "Telegram refused a message; sending plain text", exc_info=error.__cause__
-            )
-            target = address if is_markup else replace(address, reply_to=None)
-            return await _with_quick_retries(lambda: self.send_once(target, plain))
+            target, simpler = replace(address, reply_to=None), part
+            if find_refusal(cause) is None:
+                simpler = replace(part, entities=[], keyboard=None, preview=None)
+            if is_refusal(cause, "can't parse entities", "entity", "entities"):
+                target, simpler = address, replace(part, entities=[])
+            if simpler == part and target == address:
+                raise
+            logger.warning("Telegram refused a message; sending a simpler one", exc_info=cause)
+            return await _with_quick_retries(lambda: self.send_once(target, simpler))
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
@@ -427,6 +474,71 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
                 raise failure from error
         await wait_unless_stopped(asyncio.sleep(wait))
     raise AssertionError("unreachable")
+
+
+def _adapt(part: Part, route: Route) -> list[Part]:
+    """Return a part as the route's place takes it: with the words that say why it comes there.
+
+    In another chat only the buttons stay that act on their own records.
+    """
+    keyboard = part.keyboard
+    if route.is_elsewhere and keyboard is not None:
+        rows = keyboard.inline_keyboard if isinstance(keyboard, Inline) else []
+        kept = [[one for one in row if _acts_anywhere(one)] for row in rows]
+        part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
+    reason = route.reason
+    return rendering.with_lead(reason, [part]) if reason else [part]
+
+
+def _acts_anywhere(button: types.InlineKeyboardButton) -> bool:
+    action = Action.unpack(button.callback_data or "")
+    return action is not None and action.name in ACT_ANYWHERE
+
+
+def with_times(part: Part, times: Times) -> Part:
+    """Return a part in which the phrases that tell a moment follow each reader's clock.
+
+    The phrases are looked for from the end, as a user's words may contain them before.
+    """
+    entities, left = list(part.entities), part.text
+    for phrase, moment in reversed(times):
+        start = left.rfind(phrase)
+        if start < 0:
+            continue
+        left = f"{left[:start]}{TAKEN * len(phrase)}{left[start + len(phrase) :]}"
+        shown = "t" if CLOCK.fullmatch(phrase) else "D"
+        if shown == "D" and CLOCK.search(phrase):
+            shown = "wDt"
+        entities.append(
+            types.MessageEntity(
+                type=enums.MessageEntityType.DATE_TIME,
+                offset=utf16_len(part.text[:start]),
+                length=utf16_len(phrase),
+                unix_time=int(moment.timestamp()),
+                date_time_format=shown,
+            )
+        )
+    return replace(part, entities=entities)
+
+
+def addresses_in(text: str) -> frozenset[str]:
+    """Return the web addresses that stand in a text."""
+    return frozenset(found.rstrip(AFTER_ADDRESS) for found in ADDRESS.findall(text))
+
+
+def _with_preview(part: Part, own: frozenset[str]) -> Part:
+    """Let Telegram fetch the preview of an address that the user sent, and of no other."""
+    shown = addresses_in(part.text) | {one.url for one in part.entities if one.url}
+    return replace(part, preview=min(own & shown, default=None))
+
+
+def _preview_options(part: Part) -> types.LinkPreviewOptions:
+    return NO_PREVIEW if part.preview is None else types.LinkPreviewOptions(url=part.preview)
+
+
+def stop_keyboard(number: int) -> types.InlineKeyboardMarkup:
+    """Return the button that stops the answer to the user's message ``number``."""
+    return Inline(inline_keyboard=[[_build_button(Button(STOP_LABEL, Action("halt", (number,))))]])
 
 
 def _fallback_part(markdown: str) -> Part:
@@ -472,11 +584,14 @@ def turn_rows(incoming: IncomingMessage) -> Rows:
     return rows
 
 
-async def best_effort(request: Awaitable[Any]) -> None:
-    """Await an optional request such as ``query.answer()``; ignore its failure."""
-    with contextlib.suppress(exceptions.AiogramError, TimeoutError):
+async def best_effort(request: Awaitable[Any]) -> Exception | None:
+    """Await an optional request such as ``query.answer()``; return its failure, if it failed."""
+    try:
         async with asyncio.timeout(BEST_EFFORT_SECONDS):
             await request
+    except (exceptions.AiogramError, TimeoutError) as error:
+        return error
+    return None
 
 
 async def show_popup(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
@@ -484,11 +599,23 @@ async def show_popup(query: types.CallbackQuery, text: str, *, stays: bool = Fal
     await best_effort(query.answer(shortened(text, MAX_POPUP), show_alert=stays))
 
 
-async def remove_button(query: types.CallbackQuery) -> None:
-    """Remove the pressed button from its message if Telegram allows it."""
-    if isinstance(query.message, types.Message) and query.message.reply_markup is not None:
-        keyboard = build_keyboard(remaining_rows(query))
-        await best_effort(query.message.edit_reply_markup(reply_markup=keyboard))
+async def disable_button(query: types.CallbackQuery) -> None:
+    """Disable the pressed button, or remove it where the Bot API server knows no disabled ones."""
+    message = query.message
+    if not isinstance(message, types.Message) or message.reply_markup is None:
+        return
+    disabled = [
+        [_disabled(one) if one.callback_data == query.data else one for one in row]
+        for row in message.reply_markup.inline_keyboard
+    ]
+    edit, keyboard = message.edit_reply_markup, Inline(inline_keyboard=disabled)
+    failure = await best_effort(edit(reply_markup=keyboard))
+    if isinstance(failure, exceptions.TelegramBadRequest) and not is_not_modified(failure):
+        await best_effort(edit(reply_markup=build_keyboard(remaining_rows(query))))
+
+
+def _disabled(button: types.InlineKeyboardButton) -> types.InlineKeyboardButton:
+    return types.InlineKeyboardButton(text=button.text, disabled=types.DisabledButton())
 
 
 def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
@@ -500,6 +627,7 @@ def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
             Button(one.text, action, one.web_app.url if one.web_app else None)
             for one in row
             if one.callback_data not in done
+            and one.disabled is None
             and (action := Action.unpack(one.callback_data or "app")) is not None
         )
         for row in (markup.inline_keyboard if markup else ())

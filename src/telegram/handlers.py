@@ -12,13 +12,17 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
-from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
+from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
+from src.talk.commands import Command
+from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
+from src.talk.turn_state import Teaching
 from src.telegram import delivery
-from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import Context
+from src.telegram.delivery import Delivery
+from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
-from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity, asked_by_bot
+from src.telegram.places import Address
+from src.telegram.updates import BotIdentity, asked_by_bot, command_of, is_addressed, text_of
 from src.texts import say
 from src.texts.reply import Action, Reply
 
@@ -40,16 +44,17 @@ class Handlers:
         self._delivery = delivery
         self._identity = identity
         self._turns = TurnHandler(core, delivery, identity)
+        self._records = RecordRepository(core.client)
 
     def register(self, router: Router) -> None:
         """Register all handlers; the first one with matching filters takes an update."""
         router.message.register(self.refuse, is_refused)
+        router.message.register(pass_over, self.is_for_others)
         router.message.register(self.run_command, self.is_command)
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
-        router.message.register(self._turns.answer_text, has_text)
-        router.message.register(self._turns.answer_content)
-        router.edited_message.register(self._turns.take_edit, has_text_or_caption)
+        router.message.register(self._turns.answer)
+        router.edited_message.register(self._turns.take_edit)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
         router.my_chat_member.register(self.note_membership)
@@ -61,7 +66,7 @@ class Handlers:
         if await self._run(self._core.updates.was_refused_lately, context.stored):
             return "refused silently"
         sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
-        await self._delivery.send_text(Address(*context.caller.owner), sentence)
+        await self._delivery.send_notice(Address.of(context.caller), sentence)
         return "refused"
 
     async def refuse_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
@@ -70,13 +75,17 @@ class Handlers:
         await delivery.show_popup(query, sentence, stays=True)
         return "refused silently"
 
+    async def is_for_others(self, message: types.Message, context: Context) -> bool:
+        """Filter parts of albums that name the bot nowhere."""
+        return context.stored.kind == "media" and not is_addressed(message, self._identity)
+
     async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
         """Filter commands for this bot, parsed as the receiver parses them.
 
         Returns:
             The ``command`` argument of the handler, or False.
         """
-        command = parse_command(message.text or "")
+        command = command_of(message)
         if command is None or not command.is_for(self._identity.username):
             return False
         return {"command": command}
@@ -88,15 +97,16 @@ class Handlers:
         entry = COMMANDS.get(command.name)
         kind = entry.kind if entry is not None else "command"
         if kind == "teach" and (text := command.argument or _own_replied_text(message)):
-            return await self._turns.teach(message, text, context)
+            return await self._turns.answer(message, context, text=text, teaching=Teaching())
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
             caller = await self._check_rights(context.stored, caller)
         reply = await self._core.commands.run(command.name, caller)
         if kind == "new":  # a job extracts facts from the deleted messages
             await self._run(JobRepository(self._core.client).defer_indexing)
-        await self._reply(context.stored, caller, reply)
-        return "asked for zone" if reply.asks_zone else "done"
+        if reply.text:
+            await self._reply(context.stored, caller, reply)
+        return "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
@@ -106,7 +116,7 @@ class Handlers:
         else:
             reply = await settings.find_zone(caller, message.text or "")
         await self._reply(context.stored, caller, reply)
-        return "asked for zone" if reply.asks_zone else "explained"
+        return "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, context: Context
@@ -115,7 +125,9 @@ class Handlers:
 
         Only dislikes are stored (``updates.classify``).
         """
-        reply = await self._core.commands.offer_to_forget(context.caller, reaction.message_id)
+        reply = await self._core.commands.forgetting.offer_to_forget(
+            context.caller, reaction.message_id
+        )
         if reply is None:
             return "ignored"
         await self._reply(context.stored, context.caller, reply)
@@ -128,8 +140,13 @@ class Handlers:
         """
         # Buttons of earlier versions name a source by its reference: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        caller, own_actions = context.caller, {"source": self._show_source, "unsend": self._unsend}
+        own_actions = {
+            "source": self._show_source, "unsend": self._unsend, "halt": self._confirm_halt,
+        }  # fmt: skip
+        caller = context.caller
         try:
+            context = await self._move_to_record(query, context, action)
+            caller = context.caller
             if action is not None and action.name in own_actions:
                 return await own_actions[action.name](query, context, action.number(0))
             if action is not None and action.name in ADMIN_ACTIONS:
@@ -145,15 +162,27 @@ class Handlers:
             screen = query.message.message_id if query.message and reply.is_screen else None
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
-            await delivery.remove_button(query)
-        return "asked for zone" if reply.asks_zone else "done"
+            await delivery.disable_button(query)
+        return "done"
+
+    async def _move_to_record(
+        self, query: types.CallbackQuery, context: Context, action: Action | None
+    ) -> Context:
+        """Return the context with the chat and topic of the record that the button acts on."""
+        if action is None:
+            return context
+        caller, find, old_message = context.caller, self._records.find_home, None
+        if isinstance(query.message, types.InaccessibleMessage):
+            old_message = query.message.message_id
+        home = await self._run(find, caller.owner, caller.member, action, old_message=old_message)
+        return replace(context, caller=replace(caller, owner=home))
 
     async def _show_source(
         self, query: types.CallbackQuery, context: Context, number: int
     ) -> UpdateOutcome:
         """Reply to the source message; quote it if it exists only in the database."""
         caller = context.caller
-        address, language = Address(*caller.owner), caller.language
+        address, language = Address.of(caller), caller.language
         find = self._core.memory.memories.facts.find_source
         source = await self._run(find, caller.owner, f"msg-{number}")
         if source is None:
@@ -163,8 +192,9 @@ class Handlers:
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
             key = "source_quote_bot" if source.is_bots else "source_quote"
-            quote = say(key, language, said_at=caller.day(source.said_at), text=source.text)
-            await self._delivery.send_text(address, quote)
+            day = caller.day(source.said_at)
+            quote = say(key, language, said_at=day, text=source.text)
+            await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
         await delivery.show_popup(query, popup)
         return "done"
@@ -189,7 +219,14 @@ class Handlers:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", context.caller.language)
         await delivery.show_popup(query, sentence, stays=not is_gone)
-        await delivery.remove_button(query)
+        await delivery.disable_button(query)
+        return "done"
+
+    async def _confirm_halt(
+        self, query: types.CallbackQuery, context: Context, _number: int
+    ) -> UpdateOutcome:
+        """Confirm the Stop button of a growing answer: ``interrupt_turn`` has handled it."""
+        await delivery.show_popup(query, say("stop_done", context.caller.language))
         return "done"
 
     async def follow_migration(self, message: types.Message) -> UpdateOutcome:
@@ -221,7 +258,9 @@ class Handlers:
     async def _reply(
         self, stored: WaitingUpdate, caller: Caller, reply: Reply, *, replacing: int | None = None
     ) -> None:
-        address = Address(*caller.owner)
+        address = Address.of(caller)
+        if stored.chat_id == stored.user_id and caller.owner.is_group:
+            address = Address(stored.chat_id or 0)  # pressed under a group's reminder, in private
         sent = await self._delivery.show_reply(address, reply, replacing=replacing)
         if sent is not None and reply.asks is not None:
             await self._run(self._core.updates.set_asked, stored.id, sent, reply.asks)
@@ -229,13 +268,13 @@ class Handlers:
     async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.
 
-        An anonymous admin writes through one of Telegram's bots. Nothing is cached, as rights
-        change and are needed seldom.
+        An anonymous admin writes as the group. Nothing is cached, as rights change and are needed
+        seldom.
 
         Raises:
             DeliveryError: Telegram cannot be asked; worth a retry.
         """
-        if not caller.owner.is_group or stored.user_id == GROUP_ANONYMOUS_BOT:
+        if not caller.owner.is_group or stored.user_id == stored.chat_id:
             return caller
         chat_id, user_id = caller.owner.telegram_user_id, stored.user_id or 0
         try:
@@ -258,16 +297,6 @@ async def is_refused(_event: types.TelegramObject, context: Context) -> bool:
     return context.stored.kind == "refused"
 
 
-async def has_text(message: types.Message) -> bool:
-    """Filter messages with a text."""
-    return bool(message.text)
-
-
-async def has_text_or_caption(message: types.Message) -> bool:
-    """Filter messages with a text or a caption."""
-    return bool(message.text or message.caption)
-
-
 async def is_migration(message: types.Message) -> bool:
     """Filter service messages that announce a group's migration, in its old or new chat."""
     return message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None
@@ -284,6 +313,11 @@ async def answers_zone_question(message: types.Message, context: Context) -> boo
     return has_place and asked_by_bot(context.stored).get("asks") == "zone"
 
 
+async def pass_over(_message: types.Message) -> UpdateOutcome:
+    """Ignore a message that is not for the bot."""
+    return "ignored"
+
+
 async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:
     """Ignore a pressed Stop button: ``interrupt_turn`` has already handled it."""
     return "done"
@@ -291,10 +325,10 @@ async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutc
 
 def _own_replied_text(message: types.Message) -> str:
     answered = message.reply_to_message
-    if answered is None or answered.from_user is None or message.from_user is None:
+    if answered is None or sender_id_of(answered) != sender_id_of(message):
         return ""
-    is_own = answered.from_user.id == message.from_user.id and answered.forward_origin is None
-    return (answered.text or "").strip() if is_own else ""
+    is_own = sender_id_of(message) != 0 and answered.forward_origin is None
+    return text_of(answered).strip() if is_own else ""
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

@@ -1,56 +1,95 @@
-"""Content of incoming messages: author and provenance of the text, attachments, special kinds."""
+"""Incoming messages: author and provenance of their words, download of their files."""
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
 from aiogram import Bot, exceptions, types
 from aiohttp import ClientConnectionError, ClientPayloadError
 
 from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Caller
-from src.media.attachments import Attachment, AttachmentKind
 from src.media.document_reader import MAX_BYTES
 from src.queue.update_repo import WaitingUpdate
 from src.reading.voices import Provenance, Voice, clean_name, clean_quote
 from src.talk.turn_state import TurnControl
+from src.telegram.content import describe
 from src.telegram.delivery import delivery_error
-from src.texts import Language, say
+from src.texts import Language
 
-LARGEST_SIDE = 1600  # pixels; models scale larger pictures down but charge for them
-MAX_OPTIONS = 12  # of a poll
-DECIMALS = 5  # decimals of a coordinate: a metre
 GET_TIMEOUT = 15  # seconds
 FETCH_TIMEOUT = 120  # seconds for 20 MB
 CHUNK = 1 << 16
 
 
+# Characters of a full message: Telegram splits a longer paste, and gives Premium users no more.
+FULL_MESSAGE = 4000  # UTF-16 units, of 4,096; a cut keeps words whole
+COMMENT = 200  # characters; a longer text comes by itself rather than with a forward
+
+
 @dataclass(frozen=True)
 class Context:
-    """Context of an update for its handlers: the stored row, the caller, control of its answer."""
+    """Context of an update for its handlers.
+
+    Attributes:
+        stored: The stored row.
+        caller: Its sender.
+        control: Control of its answer.
+        gather_seconds: Time after its arrival in which more of the same act may come.
+    """
 
     stored: WaitingUpdate
     caller: Caller
     control: TurnControl
+    gather_seconds: float = 0.0
 
 
-def read_voice(message: types.Message) -> Voice:
-    """Return provenance and speaker of a message's text, and the text that it replies to."""
+def looks_like_part(stored: WaitingUpdate) -> bool:
+    """Return True if a message may come with others: of an album, a forward, a full message."""
+    message = stored.payload.get("message", {})
+    units = len(str(message.get("text", "")).encode("utf-16-le", "replace")) // 2
+    is_forwarded = "forward_origin" in message
+    return stored.media_group_id is not None or is_forwarded or units >= FULL_MESSAGE
+
+
+def may_be_comment(message: types.Message) -> bool:
+    """Return True if a message may be the comment to a forward that comes after it."""
+    is_reply = message.reply_to_message is not None or message.external_reply is not None
+    is_private = message.chat.type == "private"
+    return is_private and not is_reply and len(message.text or "") <= COMMENT
+
+
+def read_voice(message: types.Message, language: Language) -> Voice:
+    """Return provenance and speaker of a message's text, and the content that it replies to.
+
+    Content without words is described in ``language``.
+    """
     provenance: Provenance = "typed"
     origin = None
     if message.forward_origin is not None:
         provenance, origin = "forwarded", forward_author(message.forward_origin)[1]
     elif message.via_bot is not None:
         provenance, origin = "bot", message.via_bot.full_name
-    quoted, author = _quoted_text(message)
+    quoted = clean_quote(_quoted_text(message, language))
     is_group = message.chat.type != "private"
     return Voice(
         provenance=provenance,
         speaker=clean_name(_sender_name(message)) if is_group else None,
         origin=clean_name(origin),
-        quoted=clean_quote(quoted),
-        quoted_author_id=author if quoted else None,
+        quoted=quoted,
+        quoted_author_id=replied_author_id(message) if quoted else None,
     )
+
+
+def sender_id_of(message: types.Message) -> int:
+    """Return the id of a message's sender, 0 if it has none.
+
+    A member may write as a channel, an admin as the group: then it is that chat's id, since
+    Telegram names one and the same bot as the user for all of them.
+    """
+    sender = message.from_user
+    if message.sender_chat is not None and message.chat.type != "private":
+        return message.sender_chat.id
+    return sender.id if sender is not None else 0
 
 
 def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None, str | None]:
@@ -66,105 +105,30 @@ def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None,
 
 
 def _sender_name(message: types.Message) -> str | None:
-    """An anonymous admin writes as the group."""
     if message.sender_chat is not None:
         return message.sender_chat.full_name
     return message.from_user.full_name if message.from_user else None
 
 
-def _quoted_text(message: types.Message) -> tuple[str | None, int | None]:
-    """Return the quoted part of the replied-to text, or all of it, and its author's id."""
-    replied, text, author = message.reply_to_message, None, None
-    if replied is not None:
-        text = replied.text or replied.caption
-        author = replied.from_user.id if replied.from_user else None
-        author = forward_author(replied.forward_origin)[0] or author
+def _quoted_text(message: types.Message, language: Language) -> str:
+    """Return the quoted part of the replied-to text, or all of it."""
+    replied, text = message.reply_to_message, ""
+    if message.quote is not None:
+        text = message.quote.text
+    elif replied is not None:
+        text = replied.text or replied.caption or describe(replied, language)
     elif message.external_reply is not None:
-        author = forward_author(message.external_reply.origin)[0]
-    return (message.quote.text if message.quote else text), author
+        text = describe(message.external_reply, language)
+    return text
 
 
-@dataclass(frozen=True)
-class Content:
-    """Content of a message to answer.
-
-    Attributes:
-        text: The sender's words: a caption, or the text for a location, contact, poll or sticker.
-        attachment: The file to read, if any.
-        problem: Sentence about content that cannot be read.
-    """
-
-    text: str = ""
-    attachment: Attachment | None = None
-    problem: str = ""
-
-
-def read_content(message: types.Message, language: Language) -> Content:
-    """Return the content of a message without a text."""
-    caption = (message.caption or "").strip()
-    if attachment := _find_attachment(message):
-        return Content(caption, attachment)
-    if description := _describe_in_words(message, language):
-        return Content("\n".join(filter(None, (caption, description))))
-    return Content(caption, problem=say("cannot_read", language))
-
-
-def _find_attachment(message: types.Message) -> Attachment | None:
-    if message.photo:
-        photo = _largest_usable_size(message.photo)
-        return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
-    files: tuple[tuple[Any, AttachmentKind, str], ...] = (
-        (message.voice, "sound", "voice.ogg"),
-        (message.video_note, "sound", "video_note.mp4"),
-        (message.audio, "sound", "audio.mp3"),
-        (message.video, "sound", "video.mp4"),
-        (message.document, "document", "file"),
-    )
-    for file, kind, name in files:
-        if file is not None and message.animation is None:
-            file_name = getattr(file, "file_name", None) or name
-            return Attachment(kind, file.file_id, file.file_size or 0, file_name)
-    return None
-
-
-def _largest_usable_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
-    ordered = sorted(sizes, key=lambda size: size.width * size.height)
-    usable = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
-    return (usable or ordered)[-1 if usable else 0]
-
-
-def _describe_in_words(message: types.Message, language: Language) -> str:
-    if message.venue is not None:
-        venue = message.venue
-        place = f"{venue.title}, {venue.address}"
-        return say("said_venue", language, place=place, at=_format_coordinates(venue.location))
-    if message.location is not None:
-        return say("said_location", language, at=_format_coordinates(message.location))
-    if message.contact is not None:
-        contact = message.contact
-        name = " ".join(filter(None, (contact.first_name, contact.last_name)))
-        return say("said_contact", language, name=name, phone=contact.phone_number)
-    if message.poll is not None:
-        options = "; ".join(option.text for option in message.poll.options[:MAX_OPTIONS])
-        return say("said_poll", language, question=message.poll.question, options=options)
-    if message.checklist is not None:
-        title = say("said_checklist", language, title=message.checklist.title)
-        tasks = (f"{'✅' if is_done(one) else '⬜'} {one.text}" for one in message.checklist.tasks)
-        return "\n".join([title, *tasks])
-    if message.sticker is not None and message.sticker.emoji:
-        return message.sticker.emoji
-    if message.dice is not None:
-        return f"{message.dice.emoji} {message.dice.value}"
-    return ""
-
-
-def is_done(task: types.ChecklistTask) -> bool:
-    """Return True if a task is done; Telegram may send 0 as the date of an open one."""
-    return bool(task.completed_by_user or task.completed_by_chat or task.completion_date)
-
-
-def _format_coordinates(location: types.Location) -> str:
-    return f"{location.latitude:.{DECIMALS}f}, {location.longitude:.{DECIMALS}f}"
+def replied_author_id(message: types.Message) -> int | None:
+    """Return the author of what a message replies to, if it replies and the author is known."""
+    replied = message.reply_to_message
+    if replied is not None:
+        return forward_author(replied.forward_origin)[0] or sender_id_of(replied) or None
+    external = message.external_reply
+    return forward_author(external.origin)[0] if external is not None else None
 
 
 async def fetch_file(bot: Bot, file_id: str) -> bytes:

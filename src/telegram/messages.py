@@ -1,4 +1,4 @@
-"""Handling of messages: turns, and their growing answers as drafts (private chats) or edits.
+"""Handling of messages: turns, and their growing answers as edits or (private chats) drafts.
 
 Showing the growing answer is best effort: its failures are ignored, because the final message is
 stored and sent independently.
@@ -11,36 +11,50 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, timedelta
 from functools import partial
 
 from aiogram import enums, exceptions, types
 
-from src.base.errors import AppError
+from src.base.config import Streaming
+from src.base.errors import AppError, ConversationGoneError, TransientError
+from src.base.owners import Owner
+from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
+from src.history.new_messages import new_messages
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
 from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
+from src.reminders.reminder_service import time_marks
 from src.talk import change_notes, command_service, edits, zones
+from src.talk.commands import parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.telegram import delivery
-from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import Context, fetch_file, forward_author, read_content, read_voice
+from src.telegram.content import Content, read_content
+from src.telegram.delivery import Delivery, stop_keyboard
+from src.telegram.incoming import (
+    Context,
+    fetch_file,
+    forward_author,
+    may_be_comment,
+    read_voice,
+    replied_author_id,
+    sender_id_of,
+)
+from src.telegram.places import Address, find_refusal
 from src.telegram.rendering import MAX_UTF16, Part, keep_words
-from src.telegram.updates import BotIdentity, asked_by_bot
+from src.telegram.updates import BotIdentity, asked_by_bot, is_addressed, text_of
+from src.telegram.words import part_of
 from src.texts import say
+from src.texts.reply import Times
 
 logger = logging.getLogger(__name__)
 
-# Telegram splits a long paste into messages of 4096 units that arrive within moments, and sends an
-# album as separate updates: wait so many seconds for the rest before deciding which one is
-# answered.
-SETTLE_SECONDS = 0.7
-LONG_PASTE = 3900  # characters; a message of that length may be a part of a split paste
+UNREAD = "📎"  # words of a message whose file cannot be read
 MAX_DRAFT_ID = 2**31 - 1
 DRAFT_SECONDS = 0.5  # between two drafts
 EDIT_SECONDS = 1.5  # between two edits of a message
@@ -50,6 +64,8 @@ TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
 TYPING_MAX = 1800.0  # seconds; a longer turn looks stuck anyway
 SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
 REQUEST_TIMEOUT = 10  # seconds
+CITED_AT = "%d.%m.%Y %H:%M"  # time of a quotation, as answers without a model write it
+WITHOUT_ANSWER: tuple[UpdateOutcome, ...] = ("wiped", "left to a later message")
 # UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
 # formatting adds; of its beginning in a message, where a surplus is harmless.
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
@@ -58,23 +74,33 @@ DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 class AnswerStream(AnswerView):
     """Display of one growing answer: ``feed`` it, and ``close`` it before the final message."""
 
-    def __init__(self, delivery: Delivery, address: Address, draft_id: int, is_slow: bool) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        address: Address,
+        number: int,
+        is_slow: bool = False,
+        *,
+        streaming: Streaming = "edits",
+    ) -> None:
         """Stream to ``address``.
 
         Args:
             delivery: Sends, formats and knows whether the server supports drafts.
             address: Destination; a group's id is negative.
-            draft_id: Id of the draft; an update about its Stop button contains it.
+            number: Id of the message that is answered; updates about the Stop button contain it.
             is_slow: True to show a line in place of the answer after a minute without output.
+            streaming: How the answer grows; groups have no drafts.
         """
         super().__init__()
         self._delivery = delivery
         self._address = address
-        self._draft_id = draft_id
+        self._number = number
         self._is_slow = is_slow
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
-        self._uses_drafts = address.chat_id > 0 and delivery.knows_drafts
+        self._grows = streaming != "off"
+        self._uses_drafts = streaming == "drafts" and address.chat_id > 0 and delivery.knows_drafts
         self._pieces: list[str] = []
         self._changed = asyncio.Event()
         self._shown: Part | None = None
@@ -94,8 +120,10 @@ class AnswerStream(AnswerView):
         """
         self._on_message, self.message_id = on_message, turn.shown_in
         self._thinking = say("model_thinking", turn.incoming.language)
-        works = [self._show_typing(), self._show_frames()]
-        if self._is_slow:
+        works = [self._show_typing()]
+        if self._grows:
+            works.append(self._show_frames())
+        if self._is_slow and self._grows:
             works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
         self._tasks = [asyncio.create_task(work) for work in works]
 
@@ -111,6 +139,11 @@ class AnswerStream(AnswerView):
             self._line = self._thinking
             self._changed.set()
 
+    @property
+    def is_shown(self) -> bool:
+        """See ``AnswerView``."""
+        return self._shown is not None or self.message_id is not None
+
     async def close(self) -> None:
         """Stop; when this returns, no draft or edit is in progress any more."""
         self._closed = True
@@ -119,6 +152,23 @@ class AnswerStream(AnswerView):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
+        """Remove the Stop button of an answer that has not come to its end.
+
+        Args:
+            turn: The turn; an earlier attempt may have shown the beginning.
+            is_unwanted: True to remove the beginning, too: no answer follows it.
+        """
+        message_id, bot = self.message_id, self._delivery.bot
+        if message_id is None:
+            message_id = turn.shown_in
+        if message_id is not None and is_unwanted:
+            await delivery.best_effort(bot.delete_message(self._address.chat_id, message_id))
+        elif message_id is not None:
+            chat_id = self._address.chat_id
+            edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
+            await delivery.best_effort(edit)
 
     async def _show_frames(self) -> None:
         """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
@@ -147,7 +197,7 @@ class AnswerStream(AnswerView):
 
     async def _show_part(self, part: Part) -> None:
         async with self._send_lock:
-            if self._closed:
+            if self._closed or not self._grows:
                 return
             try:
                 await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
@@ -163,6 +213,10 @@ class AnswerStream(AnswerView):
     def _handle_error(self, error: exceptions.AiogramError) -> None:
         if delivery.is_not_modified(error):
             return
+        refusal = find_refusal(error)
+        if refusal is not None and refusal.scope != "reply":
+            self._grows = False  # the final answer looks for another place
+            return
         if self._uses_drafts and delivery.is_unknown_method(error):
             self._uses_drafts = False
             if self._delivery.knows_drafts:
@@ -174,7 +228,7 @@ class AnswerStream(AnswerView):
     async def _send_draft(self, part: Part) -> None:
         await self._delivery.bot.send_message_draft(
             **self._address.chat_fields,
-            draft_id=self._draft_id,
+            draft_id=self._number % MAX_DRAFT_ID or 1,
             text=part.text,
             entities=part.entities or None,
             can_stop=True,
@@ -182,6 +236,7 @@ class AnswerStream(AnswerView):
         )
 
     async def _send_or_edit(self, part: Part) -> None:
+        part = replace(part, keyboard=stop_keyboard(self._number))
         if self.message_id is not None:
             await self._delivery.edit_once(
                 self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
@@ -218,55 +273,79 @@ class TurnHandler:
         """Show and deliver through ``delivery``."""
         self.delivery = delivery
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
+        self.streaming = core.settings.streaming
         self.core = core
         self._identity = identity
         core.attachments.fetch = partial(fetch_file, delivery.bot)
 
-    async def answer_text(self, message: types.Message, context: Context) -> UpdateOutcome:
-        """Answer a text; raises as ``AgentService.run_turn``, like all these handlers."""
-        text = without_address(message.text or "", self._identity)
-        if len(text) >= LONG_PASTE:
-            await asyncio.sleep(SETTLE_SECONDS)
-        return await self._run_turn(_build_incoming(message, text, context), context)
+    async def answer(
+        self,
+        message: types.Message,
+        context: Context,
+        *,
+        text: str | None = None,
+        teaching: Teaching | None = None,
+    ) -> UpdateOutcome:
+        """Answer a message; raises as ``AgentService.run_turn``.
 
-    async def teach(self, message: types.Message, text: str, context: Context) -> UpdateOutcome:
-        """Store a text as it stands, in a turn without a model."""
-        return await self._run_turn(_build_incoming(message, text, context, Teaching()), context)
+        A retry finds the stored text of the first attempt and does not read a file again.
 
-    async def answer_content(self, message: types.Message, context: Context) -> UpdateOutcome:
-        """Answer a message with an attachment, a caption or other content.
-
-        A part of an album leaves the answer to the last part. A retry finds the stored text of the
-        first attempt and does not read the attachment again.
+        Args:
+            message: The message.
+            context: Its context.
+            text: Its words without a command, if it begins with one.
+            teaching: Set if they are remembered as written.
         """
-        content = read_content(message, context.caller.language)
-        text = without_address(content.text, self._identity)
-        incoming = _build_incoming(message, text, context)
-        find = self.core.conversations.find_text
-        stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
+        language = context.caller.language
+        content = read_content(message, self.delivery.bot.id, language)
+        if text is not None:
+            content = replace(content, text=text)
+        words = without_address(content.text, self._identity)
+        incoming = _build_incoming(message, words, context, teaching)
         heard = MediaText(problem=content.problem)
-        if content.attachment is not None and stored_text is None:
-            heard = await self.core.attachments.read(
-                content.attachment,
-                caption=redact(incoming.text),
-                language=incoming.language,
-                conversation_id=await self.core.agent.get_or_create_conversation(incoming.owner),
-            )
-        if context.stored.media_group_id is not None and context.stored.newer is None:
-            await asyncio.sleep(SETTLE_SECONDS)
-        text = stored_text or "\n".join(filter(None, (text, heard.spoken)))
-        if text or heard.enclosed is not None:
-            return await self._run_turn(with_attachment(incoming, text, heard), context)
-        if await self.core.agent.is_superseded(incoming):
-            return "left to a later message"
-        await self.delivery.send_text(Address(*context.caller.owner), heard.problem)
-        return "explained"
+        if content.attachment is not None:
+            find = self.core.conversations.find_text
+            stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
+            if stored_text is None:
+                heard = await self._read_file(content, incoming)
+            words = stored_text or "\n".join(filter(None, (words, heard.spoken)))
+        if content.is_replied and heard.enclosed is not None:
+            author = replied_author_id(message)
+            heard = replace(heard, enclosed=replace(heard.enclosed, author_id=author))
+        if not words and heard.enclosed is None:
+            if await self.core.agent.is_continued(incoming):
+                return "left to a later message"
+            if not await self._is_asked_before(incoming.owner):
+                await self.delivery.send_notice(Address.of(context.caller), heard.problem)
+                return "explained"
+            words = UNREAD
+        return await self._run_turn(with_attachment(incoming, words, heard), message, context)
+
+    async def _read_file(self, content: Content, incoming: IncomingMessage) -> MediaText:
+        assert content.attachment is not None
+        conversation_id = await self.core.agent.get_or_create_conversation(incoming.owner)
+        return await self.core.attachments.read(
+            content.attachment,
+            caption=redact(incoming.text),
+            language=incoming.language,
+            conversation_id=conversation_id,
+            is_own=not content.is_replied,
+        )
+
+    async def _is_asked_before(self, owner: Owner) -> bool:
+        """Return True if an earlier message was left to this one, so that it needs an answer."""
+        conversation_id = await self.core.agent.get_or_create_conversation(owner)
+        load = self.core.conversations.load_last_messages
+        return bool(new_messages(await self.core.client.run(load, conversation_id, 1)))
 
     async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
-        """Apply an edit to history and memory; answer the last message again, in place."""
-        text = without_address(message.text or message.caption or "", self._identity)
+        """Apply an edit to history and memory; answer the last message again, in place.
+
+        In a group a message that names the bot only now is answered like a new one.
+        """
+        text = without_address(text_of(message), self._identity)
         teaching = None
-        if (command := command_service.parse_command(text)) is not None:
+        if (command := parse_command(text)) is not None:
             entry = command_service.COMMANDS.get(command.name)
             if entry is None or entry.kind != "teach":
                 return "ignored"  # effects of a command are not undone
@@ -280,33 +359,55 @@ class TurnHandler:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
             rows = delivery.build_keyboard(delivery.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
+        is_new = outcome.what == "unknown" and incoming.owner.is_group
+        if is_new and is_addressed(message, self._identity) and teaching is None:
+            heard = await self.core.client.run(self.core.updates.was_heard, context.stored.id)
+            return "ignored" if heard else await self.answer(message, context)
         if outcome.what != "last":
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
             await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
-        return await self._run_turn(incoming, context)
+        return await self._run_turn(incoming, message, context)
 
-    async def _run_turn(self, incoming: IncomingMessage, context: Context) -> UpdateOutcome:
+    async def _run_turn(
+        self, incoming: IncomingMessage, message: types.Message, context: Context
+    ) -> UpdateOutcome:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""
-        number = context.stored.message_id or 1
-        draft_id = number % MAX_DRAFT_ID or 1
-        view = TelegramView(self, self._address(context), draft_id)
-        return await self.core.agent.run_turn(Turn(incoming, view, context.control))
+        view = TelegramView(self, self._address(context), context.stored.message_id or 1)
+        turn = Turn(incoming, view, context.control)
+        if may_be_comment(message) and context.gather_seconds:
+            end = context.stored.received_at + timedelta(seconds=context.gather_seconds)
+            turn.answer_after = end
+        try:
+            outcome = await self.core.agent.run_turn(turn)
+        except AppError as error:
+            is_gone = isinstance(error, ConversationGoneError)
+            is_unwanted = is_gone and not isinstance(error, TransientError)
+            await view.withdraw(turn, is_unwanted=is_unwanted)
+            raise
+        if not view.is_delivered:
+            await view.withdraw(turn, is_unwanted=outcome in WITHOUT_ANSWER)
+        return outcome
 
     def _address(self, context: Context) -> Address:
         owner, stored = context.caller.owner, context.stored
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
-        return Address(*owner, reply_to=stored.message_id if is_quoting else None)
+        return Address.of(context.caller, stored.message_id if is_quoting else None)
 
 
 class TelegramView(AnswerStream):
-    """View of one answer: drafts or a growing message, then the messages of the answer."""
+    """View of one answer: drafts or a growing message, then the messages of the answer.
 
-    def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
-        """Show at ``address``; a pressed Stop button refers to ``draft_id``."""
-        super().__init__(turns.delivery, address, draft_id, turns.is_slow)
+    Attributes:
+        is_delivered: True once the answer is whole in its place.
+    """
+
+    def __init__(self, turns: TurnHandler, address: Address, number: int) -> None:
+        """Show at ``address`` the answer to the user's message ``number``."""
+        super().__init__(turns.delivery, address, number, turns.is_slow, streaming=turns.streaming)
         self._turns = turns
+        self.is_delivered = False
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
@@ -322,8 +423,10 @@ class TelegramView(AnswerStream):
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, changes, zone_hint))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
+            previews=delivery.addresses_in(incoming.text if incoming.voice.is_own else ""),
+            times=await self._read_times(incoming, answer),
         )
-        return await self._turns.delivery.send_answer(
+        count = await self._turns.delivery.send_answer(
             self._address,
             keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             layout=layout,
@@ -332,6 +435,21 @@ class TelegramView(AnswerStream):
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
+        self.is_delivered = True
+        return count
+
+    async def _read_times(self, incoming: IncomingMessage, answer: StoredAnswer) -> Times:
+        """Return the phrases of the answer that tell when its reminders come, or who said what."""
+        zone = incoming.time_zone
+        times: Times = tuple(
+            (f"{local_time(one.said_at, zone):{CITED_AT}}", one.said_at) for one in answer.sources
+        )
+        for number in answer.changes.reminders:
+            rows = self._turns.core.reminders.rows
+            found = await self._turns.core.client.run(rows.find, incoming.owner, number)
+            if found is not None:
+                times += time_marks(found, incoming.caller, in_text=answer.text)
+        return times
 
 
 def with_attachment(incoming: IncomingMessage, text: str, heard: MediaText) -> IncomingMessage:
@@ -362,23 +480,22 @@ def _build_incoming(
         preferences=caller.preferences,
         has_past=stored.has_past,
         origin=_build_origin(message, stored),
-        voice=read_voice(message),
+        voice=read_voice(message, caller.language),
         newer=stored.newer,
         teaching=teaching,
     )
 
 
 def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
-    sender = message.from_user
-    entities = message.entities or ()
+    entities = message.entities or message.caption_entities or ()
     return TelegramOrigin(
         stored.bot_id,
         message.chat.id,
         message.message_id,
-        sender.id if sender else 0,
+        sender_id_of(message),
         author_id=forward_author(message.forward_origin)[0],
         mentions=tuple(
-            (entity.user.id, entity.extract_from(message.text or ""))
+            (entity.user.id, part_of(text_of(message), entity.offset, entity.length))
             for entity in entities
             if entity.user is not None
         ),

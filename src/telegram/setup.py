@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from functools import lru_cache
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -21,12 +22,15 @@ from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.core import Core
 from src.talk.command_service import COMMANDS
+from src.talk.commands import Features, Place, offered
 from src.talk.turn_state import wait_unless_stopped
 from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
 from src.telegram.receiver import UNKNOWN_TOKEN
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, say
+
+logger = logging.getLogger(__name__)
 
 # HTTP session to Telegram that turns every response into a result or one of aiogram's errors.
 #
@@ -206,7 +210,14 @@ def _build_limiter(chat_id: int) -> AsyncLimiter:
     return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)
 
 
+# Menus of commands: their scope, the place, and whether its users are admins there.
+MENUS: tuple[tuple[types.BotCommandScopeUnion | None, Place, bool], ...] = (
+    (None, "private", True),
+    (types.BotCommandScopeAllGroupChats(), "group", False),
+    (types.BotCommandScopeAllChatAdministrators(), "group", True),
+)
 STARTUP_TIMEOUT = 15  # seconds for each request at start
+FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds between attempts to configure Telegram
 MENU_LABEL = "Pomni"  # Telegram has one label for all users, so it is not translated
 
 
@@ -262,20 +273,44 @@ async def configure_telegram(bot: Bot, settings: Settings) -> None:
         )
     else:
         await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
+    features = Features.of(settings)
     for language in LANGUAGES:
         code = None if language == "en" else language  # English is the default
-        for scope in (None, types.BotCommandScopeAllGroupChats()):
-            menu = [
-                types.BotCommand(
-                    command=entry.name, description=say(f"command_{entry.name}", language)
-                )
-                for entry in COMMANDS.values()
-                if scope is None or entry.is_for_groups
-            ]
-            await bot.set_my_commands(
-                menu, scope=scope, language_code=code, request_timeout=STARTUP_TIMEOUT
-            )
+        for scope, place, is_admin in MENUS:
+            menu = {
+                entry.name: say(f"command_{entry.name}", language)
+                for entry in offered(COMMANDS.values(), features, place, is_admin=is_admin)
+            }
+            fields: dict[str, Any] = {
+                "scope": scope,
+                "language_code": code,
+                "request_timeout": STARTUP_TIMEOUT,
+            }
+            shown = await bot.get_my_commands(**fields)
+            # Telegram takes few changes at a time, so what stands there is not set again.
+            if [(one.command, one.description) for one in shown] != list(menu.items()):
+                commands = [
+                    types.BotCommand(command=name, description=description)
+                    for name, description in menu.items()
+                ]
+                await bot.set_my_commands(commands, **fields)
     await _set_menu_button(bot, settings.app_url)
+
+
+async def configure_until_done(bot: Bot, settings: Settings) -> None:
+    """Run ``configure_telegram`` until Telegram takes it; a 429 waits as long as it says."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await configure_telegram(bot, settings)
+        except exceptions.TelegramRetryAfter as error:
+            logger.warning("Telegram asks to wait with the commands", exc_info=error)
+            wait = max(pause, error.retry_after)
+        except exceptions.AiogramError as error:
+            logger.warning("Telegram did not take the commands or webhook", exc_info=error)
+            wait = pause
+        await asyncio.sleep(wait)
+        pause = min(MAX_PAUSE, pause * 2)
 
 
 async def _set_menu_button(bot: Bot, app_url: str | None) -> None:

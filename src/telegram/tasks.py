@@ -21,15 +21,16 @@ from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
-from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import Context
+from src.telegram.delivery import Delivery
+from src.telegram.incoming import Context, looks_like_part
+from src.telegram.places import Address
 from src.telegram.rendering import split_text
-from src.texts import choose_language, say
+from src.texts import say
 
 logger = logging.getLogger(__name__)
 
 MODEL_ATTEMPTS = 6  # then the bot apologises, after pauses of 1 + 2 + 4 + 8 + 16 seconds
-APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "media", "teach", "command", "new", "stop")
+APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "teach", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # during which an answer is retried if Telegram cannot be reached
 EXTRA_ATTEMPTS = 1  # retries after a refusal or failure for an unknown reason
 EXTRA_NONSENSE_ATTEMPTS = 2  # retries after an unparsable response
@@ -150,7 +151,7 @@ class UpdateTasks:
                 ended.sent_message_ids[-1],
                 ended.text if is_one else None,
             )
-        except errors.ChatUnavailableError:
+        except (errors.ChatUnavailableError, errors.PlaceLostError):
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
     async def _handle_stored(self, job: Job, update: int, control: TurnControl) -> None:
@@ -159,8 +160,14 @@ class UpdateTasks:
         if stored is None:
             return  # its process died after it was handled, before the job was finished
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
+        seconds = self._core.settings.gather_seconds
+        if looks_like_part(stored) and (pause := stored.time_left(seconds)):
+            await asyncio.sleep(pause)
+            stored = await self._run(self._updates.find_waiting, update)
+            if stored is None:
+                return  # closed in between
         try:
-            outcome = await self.feed(stored, control)
+            outcome = await self.feed(stored, control, gather_seconds=seconds)
         except Exception as error:
             if await self._may_retry(error, stored, control, job.attempts):
                 log["attempt"] = job.attempts
@@ -172,9 +179,12 @@ class UpdateTasks:
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
 
-    async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
+    async def feed(
+        self, stored: WaitingUpdate, control: TurnControl, *, gather_seconds: float = 0.0
+    ) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
         user_settings = self._core.user_settings
+        self._delivery.reopen(stored.chat_id, stored.thread_id)
         chosen = await self._run(user_settings.get, stored.owner.telegram_user_id)
         if chosen.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._run(user_settings.mark_active, stored.chat_id)
@@ -183,7 +193,7 @@ class UpdateTasks:
             stored.owner, chosen, stored.sender_language, member=stored.user_id
         )
         result = await self._dispatcher.feed_update(
-            self._delivery.bot, update, context=Context(stored, caller, control)
+            self._delivery.bot, update, context=Context(stored, caller, control, gather_seconds)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
@@ -215,6 +225,8 @@ class UpdateTasks:
             return "wiped"
         if isinstance(error, errors.ChatUnavailableError):
             return await self._close_unavailable_chat(stored)
+        if isinstance(error, errors.PlaceLostError):
+            return "chat unavailable"  # others of this chat are not concerned
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._run(self._core.turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
@@ -239,11 +251,15 @@ class UpdateTasks:
         if stored.chat_id is None:
             return "failed"
         chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)
-        sentence = say(key, choose_language(chosen.language, stored.sender_language))
+        caller = self._core.caller(
+            stored.owner, chosen, stored.sender_language, member=stored.user_id
+        )
         try:
-            await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
+            await self._delivery.send_text(Address.of(caller), say(key, caller.language))
         except errors.ChatUnavailableError:
             return await self._close_unavailable_chat(stored)
+        except errors.PlaceLostError:
+            return "chat unavailable"
         except errors.DeliveryError as error:
             is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
             if stored.age_days < DELIVERY_DAYS and not is_nonsense:
@@ -330,13 +346,16 @@ class ReminderTasks:
         if found.is_inactive:
             await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
             return "unreachable"
-        address = Address(*reminder.owner, reply_to=found.reply_to)
+        address = Address(*reminder.owner, found.reply_to, reminder.asker_id, found.language)
         try:
             await self._delivery.show_reply(address, arrival(found, now))
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._run(self._core.user_settings.mark_inactive, chat_id)
             await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
+            return "unreachable"
+        except errors.PlaceLostError:
+            await self._run(mark, reminder.id, due, now=now, is_sent=False)
             return "unreachable"
         except Exception as error:
             if not await self._is_hopeless(error, reminder.id, due):

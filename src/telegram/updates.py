@@ -15,22 +15,22 @@ from pydantic import ValidationError
 
 from src.pg.client import storable
 from src.queue.update_repo import NewUpdate, UpdateKind, WaitingUpdate
-from src.talk.command_service import COMMANDS, Command, parse_command
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Command, parse_command
+from src.telegram.content import CONTENT
+from src.telegram.incoming import sender_id_of
+from src.telegram.words import Json, gather_words
 from src.texts.reply import Question
 
-Json = dict[str, Any]
 Fields = dict[str, Any]  # of a NewUpdate
 
 MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
 MAX_UPDATE_ID = 2**62
-GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
 DISLIKE = "👎"
+HALT = re.compile(r"halt:(\d{1,18})")  # data of the Stop button: the message that is answered
+MESSAGES = ("message", "edited_message")
 ASKED = "pomni_asked"  # key of a payload, which no update of Telegram has: see ``with_question``
 MAX_DEPTH = 60  # nesting of an update; a genuine one has a fraction of it
-MEDIA_FIELDS = (
-    "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
-    "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
-)  # fmt: skip
 MIGRATION_FIELDS = ("migrate_to_chat_id", "migrate_from_chat_id")
 ESSENTIAL = ("message_id", "date", "message_thread_id", "is_topic_message", *MIGRATION_FIELDS)
 
@@ -86,7 +86,9 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
     update_id = update_id_of(raw)
     if update_id is None:
         return None
-    update = _to_jsonb(raw)
+    messages = {field: raw[field] for field in MESSAGES if isinstance(raw.get(field), dict)}
+    gathered = {field: gather_words(message) for field, message in messages.items()}
+    update = _to_jsonb(raw | gathered)
     for field, read in _READERS.items():
         content = update.get(field)
         if isinstance(content, dict):
@@ -154,8 +156,8 @@ def _has_valid_ids(fields: Fields) -> bool:
 def _read_message(message: types.Message, bot: BotIdentity) -> Fields | None:
     if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
         return _read_migration(message)
-    fields = _ids(message, message.from_user)
-    kind = _message_kind(message, bot) if fields is not None and not _is_bot(message) else None
+    fields = _message_ids(message)
+    kind = _message_kind(message, bot) if fields is not None else None
     if fields is None or kind is None:
         return None
     return {
@@ -163,26 +165,41 @@ def _read_message(message: types.Message, bot: BotIdentity) -> Fields | None:
         "kind": kind,
         "media_group_id": message.media_group_id and message.media_group_id[:100],
         "interrupts": kind in ("new", "stop"),
-        "at_once": kind == "command" and _is_read_only(message.text or ""),
+        "at_once": kind == "command" and _is_read_only(command_of(message)),
     }
 
 
-def _is_read_only(text: str) -> bool:
-    command = parse_command(text)
+def _is_read_only(command: Command | None) -> bool:
     entry = COMMANDS.get(command.name) if command is not None else None
     return command is not None and (entry is None or entry.is_at_once)
 
 
 def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
-    if message.text:
-        return _text_kind(message, message.text, bot)
-    if not any(getattr(message, field) for field in MEDIA_FIELDS):
+    command = command_of(message)
+    if command is not None:
+        return _command_kind(message, command, bot)
+    if not (text_of(message) or any(getattr(message, field) for field in CONTENT)):
         return None
-    is_named = bool(message.caption) and bot.is_addressed(message.caption or "")
-    if not (_is_private(message) or is_named or find_replied_to(message, bot.id)):
-        return None
-    # Without a caption it may turn out not to need an answer; parts of an album are one message.
-    return "message" if message.caption or message.media_group_id else "media"
+    if is_addressed(message, bot):
+        return "message"
+    return "media" if message.media_group_id else None
+
+
+def command_of(message: types.Message) -> Command | None:
+    """Return the command at the beginning of a text or caption; forwarded words order nothing."""
+    return parse_command(text_of(message)) if message.forward_origin is None else None
+
+
+def is_addressed(message: types.Message, bot: BotIdentity) -> bool:
+    """Return True if a message is for the bot: by its place, as a reply, or by the bot's name."""
+    if message.chat.type == "private" or find_replied_to(message, bot.id):
+        return True
+    return bot.is_addressed(text_of(message))
+
+
+def text_of(message: types.Message) -> str:
+    """Return the text or the caption of a message, with all words (see ``gather_words``)."""
+    return message.text or message.caption or ""
 
 
 def _read_migration(message: types.Message) -> Fields | None:
@@ -198,24 +215,15 @@ def _read_migration(message: types.Message) -> Fields | None:
     return {"kind": "member", "content": content, **fields}
 
 
-def _text_kind(message: types.Message, text: str, bot: BotIdentity) -> UpdateKind | None:
-    command = parse_command(text)
-    if command is not None:
-        return _command_kind(message, command, bot)
-    if _is_private(message) or find_replied_to(message, bot.id) or bot.is_addressed(text):
-        return "message"
-    return None
-
-
 def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind | None:
     if not command.is_for(bot.username):
         return None
     entry = COMMANDS.get(command.name)
     if entry is not None:
         # In a group only admins may wipe it: check that before a running answer is interrupted.
-        return "command" if entry.is_for_admins and not _is_private(message) else entry.kind
-    addressed = _is_private(message) or command.addressee or find_replied_to(message, bot.id)
-    return "command" if addressed else None
+        is_private = message.chat.type == "private"
+        return "command" if entry.is_for_admins and not is_private else entry.kind
+    return "command" if command.addressee or is_addressed(message, bot) else None
 
 
 def find_replied_to(message: types.Message, bot_id: int) -> types.Message | None:
@@ -226,15 +234,17 @@ def find_replied_to(message: types.Message, bot_id: int) -> types.Message | None
 
 
 def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields | None:
-    fields = _ids(message, message.from_user)
-    if fields is None or _is_bot(message) or not (message.text or message.caption):
-        return None
-    return {"kind": "edit", **fields}
+    fields = _message_ids(message)
+    return {"kind": "edit", **fields} if fields is not None and text_of(message) else None
 
 
 def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields | None:
-    fields = _ids(query.message, query.from_user) if query.message is not None else None
-    return None if fields is None else {"kind": "callback", **fields, "at_once": True}
+    fields = _ids(query.message, query.from_user.id) if query.message is not None else None
+    if fields is None:
+        return None
+    stop = HALT.fullmatch(query.data or "")
+    halt = {"interrupts": True, "draft_id": int(stop[1])} if stop is not None else {}
+    return {"kind": "callback", **fields, "at_once": True, **halt}
 
 
 def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields | None:
@@ -269,7 +279,7 @@ ALLOWED_UPDATES = list(_READERS)
 
 def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
     content, fields = update.payload[field], Json()
-    if field == "message":
+    if field == "message" and update.kind != "media":
         chat = _id_and(content["chat"], "type")
         fields = {"message_id": update.message_id, "date": 0, "chat": chat}
     elif field == "callback_query":
@@ -289,6 +299,8 @@ def _essential_message(message: Json) -> Json:
     if text := message.get("text") or message.get("caption"):
         fields["text"] = text
     fields |= {"chat": _id_and(message.get("chat"), "type"), "from": _user(message.get("from"))}
+    if sender_chat := _id_and(message.get("sender_chat"), "type"):
+        fields["sender_chat"] = sender_chat
     answered = message.get("reply_to_message")
     sender = _user(answered.get("from")) if isinstance(answered, dict) else {}
     if type(sender.get("id")) is int:
@@ -308,29 +320,25 @@ def _id_and(value: Any, field: str) -> Json:
     return {one: value[one] for one in fields if one in value} if isinstance(value, dict) else {}
 
 
-def _ids(
-    message: types.Message | types.InaccessibleMessage, sender: types.User | None
-) -> Fields | None:
+def _message_ids(message: types.Message) -> Fields | None:
+    """None for messages of bots; behind some of Telegram's bots a member writes as a chat."""
+    sender = message.from_user
+    if sender is None or (sender.is_bot and message.sender_chat is None):
+        return None
+    return _ids(message, sender_id_of(message))
+
+
+def _ids(message: types.Message | types.InaccessibleMessage, sender: int) -> Fields | None:
     chat = message.chat
-    if sender is None or message.message_id <= 0 or not (chat.id and sender.id):
+    if message.message_id <= 0 or not (chat.id and sender):
         return None
     if chat.type not in ("private", "group", "supergroup"):
         return None
     thread_id = 0
     if isinstance(message, types.Message) and message.is_topic_message:
         thread_id = message.message_thread_id or 0
-    ids = {"chat_id": chat.id, "thread_id": thread_id, "user_id": sender.id}
+    ids = {"chat_id": chat.id, "thread_id": thread_id, "user_id": sender}
     return {**ids, "message_id": message.message_id}
-
-
-def _is_private(message: types.Message) -> bool:
-    return message.chat.type == "private"
-
-
-def _is_bot(message: types.Message) -> bool:
-    """A group's anonymous admins write through Telegram's bot."""
-    sender = message.from_user
-    return sender is not None and sender.is_bot and sender.id != GROUP_ANONYMOUS_BOT
 
 
 def _to_jsonb(value: Any, depth: int = 0) -> Any:

@@ -7,7 +7,7 @@ start with one sentence: it needs a line there, and its code in ``Language``.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,6 +22,11 @@ FALLBACK: Language = "en"  # for sentences that a language lacks
 ROOMS = Path(__file__).parents[1]  # each may contain a sentences.toml
 
 CYRILLIC = re.compile("[а-яёіїєґ]")
+WORD = re.compile(r"[^\W\d_]+(?:['’ʼ][^\W\d_]+)?")
+NO_WORDS = re.compile(r"\S*[/@#_=]\S*")  # addresses, names of users, tags, code
+UKRAINIAN_APOSTROPHE = re.compile("[бвмпфр]['’ʼ][яюєї]")
+CLEAR_WORDS = 3  # from which a text may show its writer's language
+MAX_READ = 2000  # characters of a text that are read for its language
 
 
 def choose_language(*candidates: str | None) -> Language:
@@ -46,11 +51,46 @@ def detect_language(text: str, default: Language = FALLBACK) -> Language:
         is_foreign = default in dict(letters) and re.search("[a-z]", lower) is not None
         return FALLBACK if is_foreign else default
     counts = {code: sum(map(lower.count, characters.split())) for code, characters in letters}
+    counts["uk"] += len(UKRAINIAN_APOSTROPHE.findall(lower))
     if any(counts.values()):
         return "uk" if counts["uk"] > counts["ru"] else "ru"
     if _frequent_words("ru").search(lower):
         return "ru"
     return "uk" if default == "uk" or _frequent_words("uk").search(lower) else "ru"
+
+
+def clear_language(text: str, former: Language) -> Language | None:
+    """Return the language of a text, or None if it does not show what its writer speaks.
+
+    It does not if it is short, mixed, or of words that the language spoken so far (``former``)
+    has as well.
+    """
+    words = WORD.findall(NO_WORDS.sub(" ", text[:MAX_READ].lower()))
+    if len(words) < CLEAR_WORDS:
+        return None
+    cyrillic = [word for word in words if CYRILLIC.search(word)]
+    if not cyrillic:
+        short = set(lexicon.of_language("language.short_words", "en"))
+        is_clear = _count_marks("en", words) > 0 or len(short.intersection(words)) > 1
+        return "en" if is_clear else None
+    if 2 * len(cyrillic) < len(words):
+        return None
+    russian, ukrainian = _count_marks("ru", cyrillic), _count_marks("uk", cyrillic)
+    if russian == ukrainian:
+        return detect_language(text) if former == FALLBACK else None
+    return "ru" if russian > ukrainian else "uk"
+
+
+def _count_marks(language: Language, words: Sequence[str]) -> int:
+    """Count the words that show a language: by their letters, or since they are frequent."""
+    letters = set(lexicon.of_language("language.letters", language, "").split())
+    frequent = _frequent_words(language)
+    return sum(
+        not letters.isdisjoint(word)
+        or frequent.fullmatch(word) is not None
+        or (language == "uk" and UKRAINIAN_APOSTROPHE.search(word) is not None)
+        for word in words
+    )
 
 
 @cache

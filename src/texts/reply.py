@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import BinaryIO, Literal, Self, TypedDict
 
 MAX_DATA = 64  # bytes of a button's data; Telegram's limit
@@ -71,6 +72,9 @@ class ReplyFile:
 
 
 Rows = tuple[tuple[Button, ...], ...]
+# Phrases of a text that tell a moment, in their order, with that moment (aware): a front end may
+# show them by the reader's clock.
+Times = tuple[tuple[str, datetime], ...]
 
 
 class Question(TypedDict, total=False):
@@ -104,6 +108,8 @@ class Reply:
         popup: Text of the pop-up, if not the first line of the text.
         asks: Question that it asks, to be answered in words or by its buttons.
         files: Files to send with it; the sender closes them.
+        times: Phrases of the text that tell a moment.
+        is_personal: True if it concerns only the caller, also in a group; then it is only a text.
     """
 
     text: str
@@ -116,16 +122,13 @@ class Reply:
     keeps_others: bool = False
     is_note: bool = False
     popup: str = ""
+    times: Times = ()
+    is_personal: bool = False
 
     @property
     def awaits_words(self) -> bool:
         """True if it can only be answered in words; the front end asks for them."""
         return self.asks is not None and not self.rows
-
-    @property
-    def asks_zone(self) -> bool:
-        """True if it asks for the user's time zone."""
-        return self.asks == ASK_ZONE
 
     @property
     def hinted(self) -> str:

@@ -32,7 +32,7 @@ WITH handled AS (
            extract(epoch FROM coalesce(first_word_at, handled_at) - received_at)::float8 AS first,
            extract(epoch FROM handled_at - received_at)::float8 AS whole
     FROM telegram_updates
-    WHERE handled_at > now() - interval '24 hours' AND kind IN ('message', 'media', 'teach')
+    WHERE handled_at > now() - interval '24 hours' AND kind IN ('message', 'teach')
 ), sums AS (
     SELECT hour, count(*) AS messages, count(*) FILTER (WHERE outcome = 'done') AS answers,
            count(*) FILTER (WHERE outcome IN ('failed', 'put aside')) AS failed

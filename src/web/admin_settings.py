@@ -12,12 +12,6 @@ from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, vie
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of
 from src.web.admin_words import labels
 
-# Descriptions of the settings.
-SELECT_DESCRIPTIONS = """
-SELECT attname::text AS name, col_description(attrelid, attnum) AS description
-FROM pg_attribute WHERE attrelid = 'global_settings'::regclass AND attnum > 0
-"""
-
 # Changes of settings, newest first.
 SELECT_CHANGES = """
 SELECT id, changed_at, changed_by, setting, old_value, new_value
@@ -48,7 +42,6 @@ async def change_settings(site: AdminSite, request: Request, form: Fields) -> Re
 async def show_settings(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
     """Show the settings and their last changes, with the result of a submission."""
     known, current = fields(), _format_settings(await site.core.live_settings.get())
-    about = {row["name"]: row for row in await site.rows(SELECT_DESCRIPTIONS)}
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
     authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
     problems = {
@@ -56,7 +49,7 @@ async def show_settings(site: AdminSite, request: Request, sent: Submission = UN
         for name, text in problems_of(sent.refused, current, _say, authors).items()
     }
     groups = {
-        title: [view(known[name], current[name], sent, problems) | about[name] for name in names]
+        title: [view(known[name], current[name], sent, problems) for name in names]
         for title, names in labels()["settings"].items()
     }
     return site.render(
@@ -99,20 +92,20 @@ async def show_audit(site: AdminSite, request: Request) -> Response:
 @cache
 def fields() -> Mapping[str, Field]:
     """Return the field of each setting by its name, in the order of the page."""
-    groups: Mapping[str, Mapping[str, tuple[str, str]]] = labels()["settings"]
+    groups: Mapping[str, Mapping[str, tuple[str, str, str]]] = labels()["settings"]
     return {
-        name: _build_field(name, label, unit)
+        name: _build_field(name, *about)
         for group in groups.values()
-        for name, (label, unit) in group.items()
+        for name, about in group.items()
     }
 
 
-def _build_field(name: str, label: str, unit: str) -> Field:
+def _build_field(name: str, label: str, unit: str, description: str) -> Field:
     about = GlobalSettings.model_fields[name]
     kind = about.annotation
     return Field(
         name, label, as_text(about.default), unit, group=name, is_number=kind in (int, float),
-        choices=("true", "false") if kind is bool else get_args(kind),
+        choices=("true", "false") if kind is bool else get_args(kind), description=description,
     )  # fmt: skip
 
 

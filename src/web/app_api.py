@@ -26,7 +26,7 @@ from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
 from src.reminders.reminder_service import ReminderResult, format_result
 from src.reminders.rules import ReminderOrder
-from src.talk.command_service import format_undo
+from src.talk.forget_screens import format_undo
 from src.texts import LANGUAGES, say, sentences
 from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
@@ -188,7 +188,9 @@ class Api:
         The query is in the body, because addresses end up in logs.
         """
         words = call.text("text", MAX_QUERY)
-        hits = await self._core.commands.find(call.caller.with_argument(words), limit=HITS)
+        hits, _ = await self._core.commands.search.find(
+            call.caller.with_argument(words), limit=HITS
+        )
         nothing = say("search_nothing", call.language)
         return {"hits": [views.hit_view(hit, call.caller) for hit in hits], "nothing": nothing}
 

@@ -54,11 +54,13 @@ from src.reading.time_expressions import read_time
 from src.reading.voices import Voice
 from src.reading.words import content_words
 from src.reminders.rules import read_change, read_words
-from src.talk.command_service import parse_command
+from src.talk.commands import parse_command
 from src.talk.turn import reads_as_yes
+from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
-from src.texts import detect_language, plain_text
+from src.telegram.words import gather_words
+from src.texts import clear_language, detect_language, plain_text
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
 from tests.attacks.hostile_texts import Kind, kinds
@@ -80,6 +82,14 @@ def received(text: str, kind: str = "group") -> object:
     sender = {"id": 1, "is_bot": False, "first_name": text[:60]}
     message = {"message_id": 1, "date": 0, "chat": {"id": 1, "type": kind}, "from": sender}
     return classify({"update_id": 1, "message": {**message, "text": text}}, BOT, AllowList())
+
+
+def linked(text: str) -> dict[str, object]:
+    """A message with a hundred links, and a rich message with the text in its blocks."""
+    places = range(0, len(text), max(1, len(text) // 100))
+    links = [{"type": "text_link", "offset": at, "length": 1, "url": "https://a"} for at in places]
+    rich = {"blocks": [{"type": "paragraph", "text": [piece]} for piece in text.split(" ")]}
+    return {"text": text, "entities": links, "reply_to_message": {"rich_message": rich}}
 
 
 def gated(text: str) -> object:
@@ -136,9 +146,11 @@ def said(text: str) -> object:
 READERS: dict[str, Reader] = {
     "updates.classify": received,
     "updates.classify private": partial(received, kind="private"),
+    "words.gather_words": lambda text: gather_words(linked(text)),
     "messages.without_address": lambda text: without_address(text, BOT),
-    "command_service.parse_command": parse_command,
+    "commands.parse_command": parse_command,
     "texts.detect_language": detect_language,
+    "texts.clear_language": partial(clear_language, former="ru"),
     "pg_client.storable": storable,
     "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
     "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),
@@ -156,6 +168,7 @@ READERS: dict[str, Reader] = {
     "citations.number_references": lambda text: citations.number_references(
         text, {"1": 1, "msg-1": 2}, said=[text]
     ),
+    "entities.convert": convert,
     "terms": terms,
     "retriever.entity_terms": entity_terms,
     "plain_text.plain": plain_text.plain,

@@ -19,17 +19,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
-from telegramify_markdown import convert
-
+from src.telegram.entities import convert
 from src.telegram.rendering import (
     MAX_ENTITIES,
     MAX_PARTS,
     MAX_UTF16,
-    ORIGINALS,
     Part,
     Renderer,
-    shield,
 )
+from src.texts.signs import NONCHARACTERS
 from tests.fakes.telegram_checks import check_entities, utf16_length
 
 PIECES = (
@@ -89,7 +87,7 @@ def judge(text: str, parts: list[Part], formatted: str) -> Iterator[str]:
     for part in parts:
         if utf16_length(part.text) > MAX_UTF16 or not part.text.strip():
             yield "a message that Telegram would refuse"
-        if any(chr(code) in part.text for code in ORIGINALS):
+        if any(chr(code) in part.text for code in NONCHARACTERS):
             yield "a stand-in was left"
         if len(part.entities) > MAX_ENTITIES:
             yield f"{len(part.entities)} entities"
@@ -105,7 +103,7 @@ async def attack(number: int, seed: int) -> Result:
         parts = await renderer.render(text)
         milliseconds = (time.process_time() - start) * 1000
         try:
-            formatted, _ = convert(shield(text))
+            formatted, _ = convert(text)
         except Exception:  # noqa: BLE001  (the bot then sends plain text)
             formatted = ""
         try:

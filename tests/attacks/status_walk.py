@@ -373,7 +373,7 @@ async def main(share: float, seed: int) -> Result:
                 world = World(dsn, telegram, model)
                 model.reply = slow_or_not
                 try:
-                    await world.start()
+                    await world.start(STREAMING="drafts")  # groups have edits
                     add(whole, await walk_buttons(world, share, seed))
                     cases = list_cases(share, seed)
                     for start_of_wave in range(0, len(cases), WAVE):

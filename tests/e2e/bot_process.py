@@ -195,6 +195,7 @@ class World:
             "DATABASE_URL": self.dsn,
             "HTTP_PORT": "0",
             "LOG_LEVEL": "INFO",
+            "GATHER_SECONDS": "0.3",  # by default 1, for which hundreds of answers would wait
         }
 
     def process(
@@ -257,8 +258,8 @@ class World:
         ]
 
     def answers(self, chat_id: int) -> list[str]:
-        """Return the texts of the bot's messages in a chat, oldest first."""
-        return [message.text for message in self.telegram.sent_to(chat_id)]
+        """Return the texts of the bot's messages that stand in a chat, oldest first."""
+        return [one.text for one in self.telegram.sent_to(chat_id) if not one.deleted]
 
     async def settled(self, timeout: float = 20) -> None:
         """Return once every stored update is handled and no job is left.

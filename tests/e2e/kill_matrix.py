@@ -234,20 +234,15 @@ async def while_a_message_shows_the_growing_answer_in_a_group(one: Someone) -> L
     assert one.world.answers(one.group) == ["эхо: розкажи у групі"], "one message shows it"
 
 
-async def while_a_message_shows_the_growing_answer_without_drafts(one: Someone) -> Life:
-    one.telegram.disable_method("sendMessageDraft")
-    learns = Reply(text="Первый ответ", chunk_size=3, chunk_delay=0.3)
-    await one.says("раз, без чернеток", learns)  # the bot detects that drafts are unavailable
-    await one.telegram.wait_sent(one.id, timeout=30)
-    await one.is_handled()
+async def while_a_message_shows_the_growing_answer_in_private(one: Someone) -> Life:
     before = len(one.sent)
     growing = Reply(text="Начало и конец", chunk_size=6, gate=asyncio.Event(), gate_after_chunks=1)
-    await one.says("розкажи без чернеток", growing)
+    await one.says("розкажи поволі", growing)
     shown = f"SELECT 1 FROM messages m {OF_USER} AND stream_message_id IS NOT NULL"
     await eventually(lambda: one.count(shown), "the message to be remembered")
     assert len(one.sent) == before + 1
     yield ALIVE
-    assert one.answers[before:] == ["эхо: розкажи без чернеток"], "one message shows the answer"
+    assert one.answers[before:] == ["эхо: розкажи поволі"], "one message shows the answer"
 
 
 # Questions with buttons
@@ -451,7 +446,7 @@ async def with_a_memory_in_hand(one: Someone) -> Life:
 
 # Points that block other users run last, one after another.
 LAST: tuple[Callable[[Someone], Life], ...] = (
-    while_a_message_shows_the_growing_answer_without_drafts,
+    while_a_message_shows_the_growing_answer_in_private,
     while_a_press_is_at_work,
     before_the_message_was_stored,
 )

@@ -7,11 +7,15 @@ import itertools
 
 import pytest
 
-from src.talk.command_service import COMMANDS, help_page
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Place, offered
+from src.telegram.delivery import STOP_LABEL
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
+from tests.help_pages import WITH_MODEL, help_of
 from tests.integration.person import records
+from tests.integration.phone import buttons
 
 _people = itertools.count(2**41 + 1)
 
@@ -26,21 +30,23 @@ def person() -> int:
     return next(_people)
 
 
-async def test_an_answer_is_streamed_as_drafts_then_sent(shared_world: World, person: int) -> None:
+async def test_an_answer_grows_in_one_message_with_a_stop_button(
+    shared_world: World, person: int
+) -> None:
     telegram, model = shared_world.telegram, shared_world.model
     other = person + 2**20  # the first reply of a model shows whether it begins with thoughts
     await telegram.send_text(other, "привет")
     await telegram.wait_sent(other)
-    model.queue(Reply(text="слово " * 20, chunk_size=6, chunk_delay=0.08))
-    await telegram.send_text(person, "расскажи")
+    gate = asyncio.Event()
+    model.queue(Reply(text="слово " * 20, chunk_size=60, gate=gate, gate_after_chunks=1))
+    asked = await telegram.send_text(person, "расскажи")
     [answer] = await telegram.wait_sent(person)
-    assert answer.text == ("слово " * 20).strip()
-    drafts = [draft for draft in telegram.drafts if draft.chat_id == person]
-    assert len(drafts) >= 2 and len({draft.draft_id for draft in drafts}) == 1
-    assert all(draft.can_stop and draft.draft_id and draft.at < answer.at for draft in drafts)
-    assert all(answer.text.startswith(draft.text.strip()) for draft in drafts)
-    assert telegram.visible_drafts(person) == []
+    assert answer.text == ("слово " * 10).strip()
+    assert buttons(answer) == [[(STOP_LABEL, f"halt:{asked}")]]
+    gate.set()
     await shared_world.settled()
+    assert answer.text == ("слово " * 20).strip() and answer.reply_markup is None
+    assert telegram.drafts == [] and len(telegram.sent_to(person)) == 1
     assert shared_world.history(person) == [("user", "расскажи"), ("assistant", answer.text)]
     assert shared_world.undelivered() == []
 
@@ -55,14 +61,15 @@ async def test_a_burst_is_answered_once_by_its_last_one(shared_world: World, per
     for number in range(4):
         await telegram.send_text(person, f"быстро {number}")
     await telegram.wait_for(lambda: not telegram.pending_updates)
+    [answer] = await telegram.wait_sent(person)
     gate.set()
-    answers = await telegram.wait_sent(person, 2)
     await shared_world.settled()
-    assert [answer.text for answer in answers] == ["о первом", "эхо: быстро 3"]
-    assert shared_world.answers(person) == ["о первом", "эхо: быстро 3"]
+    assert answer.text == "эхо: быстро 3"
+    assert shared_world.answers(person) == ["эхо: быстро 3"]
     assert model.request_count == before + 1
     seen = str(model.requests[-1].messages)
-    assert all(f"быстро {number}" in seen for number in range(4)), "none of them is lost"
+    sent = ("первое", *(f"быстро {number}" for number in range(4)))
+    assert all(text in seen for text in sent), "none of them is lost"
 
 
 async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> None:
@@ -82,7 +89,7 @@ async def test_commands_answer_in_the_person_s_language(
 ) -> None:
     telegram, other = shared_world.telegram, next(_people)
     start = "\n\n".join(say(key, language) for key in ("start", "start_model", "zone_start"))
-    expected = {"/start": start, "/help": help_page(language)}
+    expected = {"/start": start, "/help": help_of(language)}
     expected |= {"/mode": say("mode_is_assistant", language)}
     expected |= {"/undo": say("undo_nothing", language), "/new": say("new_done", language)}
     expected |= {"/stop": say("stop_nothing", language)}
@@ -99,11 +106,14 @@ async def test_commands_answer_in_the_person_s_language(
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
     telegram = shared_world.telegram
     languages: dict[str, Language] = {"" if one == "en" else one: one for one in LANGUAGES}
-    scopes = ("default", "all_group_chats")
+    scopes = ("default", "all_group_chats", "all_chat_administrators")
     await telegram.wait_for(lambda: len(telegram.commands) == len(scopes) * len(languages))
     assert set(telegram.commands) == {(scope, code) for scope in scopes for code in languages}
     for (scope, code), menu in telegram.commands.items():
-        names = [e.name for e in COMMANDS.values() if e.is_for_groups or scope == "default"]
+        place: Place = "private" if scope == "default" else "group"
+        is_admin = scope != "all_group_chats"
+        entries = offered(COMMANDS.values(), WITH_MODEL, place, is_admin=is_admin)
+        names = [entry.name for entry in entries]
         assert [entry["command"] for entry in menu] == names
         described = [say(f"command_{name}", languages[code]) for name in names]
         assert [entry["description"] for entry in menu] == described
@@ -140,22 +150,20 @@ async def test_stop_keeps_what_was_written(shared_world: World, person: int, way
     gate = asyncio.Event()
     model.queue(Reply(text="Начало. Конец.", chunk_size=8, gate=gate, gate_after_chunks=1))
     asked = await telegram.send_text(person, "расскажи")
-    await telegram.wait_for(lambda: telegram.visible_drafts(person))
-    [draft] = telegram.visible_drafts(person)
-    assert draft.text.strip() == "Начало."
+    [growing] = await telegram.wait_sent(person)
+    assert growing.text == "Начало."
     abandoned = model.abandoned
     if way == "command":
         await telegram.send_text(person, "/stop")
     else:
-        assert draft.draft_id == asked
-        await telegram.press_stop(person, draft.draft_id)
-    messages = await telegram.wait_sent(person)
+        [[(_, data)]] = buttons(growing)
+        assert data == f"halt:{asked}"
+        await telegram.press_button(person, growing.message_id, data)
     await model.wait_for(lambda: model.abandoned > abandoned)
     await shared_world.settled()
     kept = f"Начало.\n\n{say('stopped_early', 'ru')}"
-    expected = [kept, say("stop_done", "ru")] if way == "command" else [kept]
-    assert shared_world.answers(person) == [text.replace("_", "") for text in expected]
-    assert messages[0].text.startswith("Начало.") and "Конец" not in messages[0].text
+    assert shared_world.answers(person) == [kept.replace("_", "")], "one notice is enough"
+    assert "Конец" not in growing.text and growing.reply_markup is None
     assert [role for role, _ in shared_world.history(person)] == ["user", "assistant"]
 
 
@@ -168,10 +176,10 @@ async def test_new_wipes_in_mid_stream_and_sends_nothing_of_the_old(
     gate = asyncio.Event()
     model.queue(Reply(text="Тайна целиком", chunk_size=6, gate=gate, gate_after_chunks=1))
     await telegram.send_text(person, "расскажи")
-    await telegram.wait_for(lambda: telegram.visible_drafts(person))
+    await telegram.wait_sent(person, 2)
     old = shared_world.query("SELECT id FROM conversations WHERE telegram_user_id = %s", person)
     await telegram.send_text(person, "/new")
-    await telegram.wait_sent(person, 2)
+    await telegram.wait_sent(person, 3)
     await shared_world.settled()
     assert shared_world.answers(person) == ["эхо: прежнее", say("new_done", "ru")]
     assert shared_world.history(person) == []

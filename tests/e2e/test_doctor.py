@@ -130,7 +130,8 @@ async def test_doctor_asks_the_model(machine: Machine) -> None:
         model.queue(Reply(status=503))
         busy = await there.with_variables(OPENAI_API_KEY="sk-right-key").run_beside("doctor")
     assert right.status == 1 and "openai:fake-model, answered in" in right.stdout
-    assert "called no tool" in right.stdout and "tool calls" in to_mend(right)["model"]
+    assert "neither calls tools nor fills in forms" in right.stdout
+    assert "tool calls" in to_mend(right)["model"]
     assert wrong.status == 1 and "HTTP 401" in to_mend(wrong)["model"]
     assert "copy OPENAI_API_KEY" in to_mend(wrong)["model"]
     assert busy.status == 1 and "HTTP 503" in to_mend(busy)["model"]
@@ -164,10 +165,10 @@ async def test_doctor_says_that_a_model_fills_in_forms_and_how_long_it_takes(
         neither = await there.run_beside("doctor")
         asked = [request.form for request in model.requests]
     assert asked == ["", "NumbersForm"] * 2
-    assert forms.status == 0 and "fills in forms: set LLM_CALLS=form" in forms.stdout
+    assert forms.status == 0 and "but fills in forms" in forms.stdout
     told = re.search(r"about (\d+) s for the first prompt, \d+ s for 100 words", forms.stdout)
     assert told is not None and int(told[1]) >= 18, forms.stdout
-    assert "called no tool and filled in no form" in neither.stdout
+    assert "neither calls tools nor fills in forms" in neither.stdout
 
 
 def test_doctor_embeds_a_question_in_this_process(machine: Machine) -> None:

@@ -7,12 +7,12 @@ import itertools
 
 import pytest
 
-from src.talk.command_service import help_page
 from src.texts import say
 from tests.attacks.flood import FIRST_OTHER, FIRST_SLOW, FLOODER, FLOODS, GROUP, purpose, reply
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
+from tests.help_pages import help_of
 
 TURNS = 3  # places of the bot in these tests
 
@@ -43,7 +43,7 @@ async def test_commands_and_buttons_are_answered_while_every_place_is_held(world
     await telegram.wait_for(lambda: telegram.calls_of("answerCallbackQuery"), timeout=60)
     await telegram.send_text(slow[0], "/help")  # where an answer is being written
     await telegram.wait_sent(slow[0], timeout=60)
-    assert world.answers(slow[0]) == [help_page("ru")]
+    assert world.answers(slow[0]) == [help_of("ru")]
     await telegram.send_text(slow[0], "/mode")  # it has an order
     gate.set()
     await world.settled(60)

@@ -88,7 +88,7 @@ def _check_entity(units: memoryview, entity: Any) -> None:
             )
 
 
-def check_markup(markup: Any) -> Json | None:
+def check_markup(markup: Any, *, knows_disabled: bool = True) -> Json | None:
     """Return the reply markup after checking its buttons."""
     if not markup:
         return None
@@ -96,13 +96,16 @@ def check_markup(markup: Any) -> Json | None:
         raise bad_request("can't parse reply keyboard markup JSON object")
     for row in markup.get("inline_keyboard", []):
         for button in row:
-            _check_button(button)
+            _check_button(button, knows_disabled)
     return markup
 
 
-def _check_button(button: Json) -> None:
+def _check_button(button: Json, knows_disabled: bool) -> None:
     if not button.get("text"):
         raise bad_request('can\'t parse inline keyboard button: field "text" must be non-empty')
+    actions = ("callback_data", "web_app", "url", *(["disabled"] if knows_disabled else []))
+    if not any(name in button for name in actions):
+        raise bad_request("Text buttons are unallowed in the inline keyboard")
     data = button.get("callback_data")
     if data is not None and not 1 <= len(str(data).encode()) <= MAX_BUTTON_BYTES:
         raise bad_request("BUTTON_DATA_INVALID")

@@ -84,6 +84,15 @@ class BotMethods:
         if chat["id"] in self.state.blocked:
             raise ApiError(403, "Forbidden: bot was blocked by the user")
 
+    def _check_place(self, chat_id: int, thread_id: int | None) -> None:
+        """Refuse what is sent to a lost topic, or to a chat in which the bot may not write."""
+        if chat_id in self.state.refusals:
+            raise self.state.refusals[chat_id]
+        if (chat_id, thread_id or 0) in self.state.deleted_topics:
+            raise bad_request("message thread not found")
+        if (chat_id, thread_id or 0) in self.state.closed:
+            raise bad_request("TOPIC_CLOSED")
+
     def _get_me(self, _params: Params) -> Json:
         return self.state.bot | {
             "can_join_groups": True,
@@ -105,11 +114,13 @@ class BotMethods:
 
     def _send(self, params: Params, method: str, text: str, entities: Any) -> Json:
         chat_id = self._required_chat(params)
-        markup = check_markup(params.get("reply_markup"))
+        markup = self._check_markup(params)
+        self._check_place(chat_id, params.get("message_thread_id"))
+        receiver = self._receiver(chat_id, params)
         reply_to = self._reply_target(chat_id, params)
         return self.state.add_sent(
             SentMessage(
-                message_id=self.state.new_message_id(),
+                message_id=0 if receiver is not None else self.state.new_message_id(),
                 chat_id=chat_id,
                 text=text,
                 entities=entities or [],
@@ -120,8 +131,22 @@ class BotMethods:
                 method=method,
                 parse_mode=params.get("parse_mode"),
                 rich_message=params.get("rich_message"),
+                link_preview=params.get("link_preview_options"),
+                receiver=receiver,
             )
         )
+
+    def _check_markup(self, params: Params) -> Json | None:
+        return check_markup(params.get("reply_markup"), knows_disabled=self.state.is_modern)
+
+    def _receiver(self, chat_id: int, params: Params) -> int | None:
+        """Return the only member who sees the message; an older server ignores the parameter."""
+        ephemeral = params.get("ephemeral_message_parameters")
+        if not ephemeral or not self.state.is_modern:
+            return None
+        if chat_id > 0:
+            raise bad_request("EPHEMERAL_PEER_INVALID")
+        return int(ephemeral["receiver_user_id"])
 
     def _get_member(self, params: Params) -> Json:
         """Return "creator" for users in ``TelegramState.admins``, else "member"."""
@@ -159,6 +184,7 @@ class BotMethods:
         chat_id = self._required_chat(params)
         if self.state.chat(chat_id)["type"] != "private":
             raise bad_request("TEXTDRAFT_PEER_INVALID")
+        self._check_place(chat_id, params.get("message_thread_id"))
         if not params.get("draft_id"):
             raise bad_request("invalid draft_id specified")
         self.state.add_draft(
@@ -181,10 +207,11 @@ class BotMethods:
         rich = params.get("rich_message")
         text = rich_text(rich) if rich is not None else check_text(params)
         entities = params.get("entities") or []
-        markup = check_markup(params.get("reply_markup"))
+        markup = self._check_markup(params)
         sent = self._editable(params)
         if (text, entities, markup) == (sent.text, sent.entities, sent.reply_markup):
             raise bad_request(NOT_MODIFIED)
+        sent.link_preview = params.get("link_preview_options")
         sent.text, sent.entities, sent.reply_markup = text, entities, markup
         sent.parse_mode, sent.rich_message = params.get("parse_mode"), rich
         sent.edits.append(text)
@@ -192,7 +219,7 @@ class BotMethods:
         return self.state.store_json(sent)
 
     def _edit_markup(self, params: Params) -> Json:
-        markup = check_markup(params.get("reply_markup"))
+        markup = self._check_markup(params)
         sent = self._editable(params)
         if markup == sent.reply_markup:
             raise bad_request(NOT_MODIFIED)
@@ -205,7 +232,9 @@ class BotMethods:
             raise bad_request("message to edit not found")
         if key not in self.state.sent_by_key:
             raise bad_request("message can't be edited")
-        return self.state.sent_by_key[key]
+        sent = self.state.sent_by_key[key]
+        self._check_place(sent.chat_id, sent.thread_id)
+        return sent
 
     def _delete(self, params: Params) -> bool:
         chat_id = self._required_chat(params)

@@ -99,10 +99,21 @@ class People:
         return self.queue.add("stopped_message_generation", payload)
 
     async def press_button(
-        self, user_id: int, message_id: int, data: str, *, chat_id: int | None = None
+        self,
+        user_id: int,
+        message_id: int,
+        data: str,
+        *,
+        chat_id: int | None = None,
+        is_old: bool = False,
     ) -> int:
-        """Press an inline button of a message. Returns update_id."""
+        """Press an inline button of a message. Returns update_id.
+
+        Of an old message Telegram tells neither text nor topic.
+        """
         message = self._message(chat_id or user_id, message_id)
+        if is_old:
+            message = {"chat": message["chat"], "message_id": message_id, "date": 0}
         callback_id = str(self.state.next_callback_id)
         self.state.next_callback_id += 1
         self.state.callback_ids.add(callback_id)

@@ -235,6 +235,26 @@ class FakeTelegram(LoopbackServer, People):
         """Answer 403 for the chat, as if the user had blocked the bot."""
         self.state.blocked.add(chat_id)
 
+    def close_topic(self, chat_id: int, thread_id: int = 0) -> None:
+        """Close a topic to the bot; 0 is the general one."""
+        self.state.closed.add((chat_id, thread_id))
+
+    def reopen_topic(self, chat_id: int, thread_id: int = 0) -> None:
+        """Undo `close_topic`."""
+        self.state.closed.discard((chat_id, thread_id))
+
+    def delete_topic(self, chat_id: int, thread_id: int) -> None:
+        """Delete a topic."""
+        self.state.deleted_topics.add((chat_id, thread_id))
+
+    def refuse_sends(self, chat_id: int, status: int, description: str) -> None:
+        """Refuse all messages and edits in a chat."""
+        self.state.refusals[chat_id] = ApiError(status, description)
+
+    def allow_sends(self, chat_id: int) -> None:
+        """Undo `refuse_sends`."""
+        self.state.refusals.pop(chat_id, None)
+
     def unblock(self, chat_id: int) -> None:
         """Undo `block`."""
         self.state.blocked.discard(chat_id)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.telegram_types import Draft, Json, SentMessage, bad_request
+from tests.fakes.telegram_types import ApiError, Draft, Json, SentMessage, bad_request
 
 DRAFT_SECONDS = 30.0
 """Time after its last frame at which a draft disappears."""
@@ -29,6 +29,10 @@ class TelegramState:
     messages: dict[tuple[int, int], Json] = field(default_factory=dict)
     chats: dict[int, Json] = field(default_factory=dict)
     blocked: set[int] = field(default_factory=set)
+    closed: set[tuple[int, int]] = field(default_factory=set)  # topics, 0 is the general one
+    deleted_topics: set[tuple[int, int]] = field(default_factory=set)
+    refusals: dict[int, ApiError] = field(default_factory=dict)  # of sends, by chat
+    is_modern: bool = True  # it knows disabled buttons and ephemeral messages
     files: dict[str, bytes] = field(default_factory=dict)
     admins: dict[int, set[int]] = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)

@@ -43,6 +43,8 @@ class SentMessage:
         edits: Texts set by edits, oldest first.
         first: The original text.
         at: `time.monotonic()` when it was sent.
+        link_preview: Current options of its link preview.
+        receiver: The only member who sees it, if it is ephemeral.
     """
 
     message_id: int
@@ -58,6 +60,8 @@ class SentMessage:
     rich_message: Json | None = None
     edits: list[str] = field(default_factory=list)
     deleted: bool = False
+    link_preview: Json | None = None
+    receiver: int | None = None
     first: str = field(init=False)
 
     def __post_init__(self) -> None:

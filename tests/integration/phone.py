@@ -68,12 +68,16 @@ class Phone:
 
     async def work(self) -> list[str]:
         """Receive and handle pending updates in order; returns their outcomes."""
+        await self.receive()
+        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
+        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
+
+    async def receive(self) -> None:
+        """Receive pending updates without handling them."""
         method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)
         raw = await self.bot(method)
         self.offset = max([self.offset, *(update["update_id"] + 1 for update in raw)])
         await build_intake(self.rig.client).store(raw)
-        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
-        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
 
     async def _handle(self, row_id: int) -> str:
         stored = self.rig.core.updates.find_waiting(row_id)
@@ -89,10 +93,14 @@ class Phone:
         await self.work()
         return message_id
 
-    async def press(self, data: str, *, under: SentMessage | None = None) -> list[str]:
+    async def press(
+        self, data: str, *, under: SentMessage | None = None, is_old: bool = False
+    ) -> list[str]:
         """Press a button, existing or not; returns the outcomes."""
         message = under or self.last
-        await self.fake.press_button(USER, message.message_id, data, chat_id=message.chat_id)
+        await self.fake.press_button(
+            USER, message.message_id, data, chat_id=message.chat_id, is_old=is_old
+        )
         return await self.work()
 
     async def tap(self, label: str, *, under: SentMessage | None = None) -> SentMessage:
@@ -151,9 +159,10 @@ async def never(_old: int, _new: int) -> None:
 
 
 def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
-    """Return (label, data) of a message's buttons by row."""
+    """Return (label, data) of a message's buttons by row, without disabled ones."""
     markup = message.reply_markup or {"inline_keyboard": []}
-    return [
-        [(button["text"], button["callback_data"]) for button in row]
+    rows = [
+        [(button["text"], button["callback_data"]) for button in row if "disabled" not in button]
         for row in markup.get("inline_keyboard", ())
     ]
+    return [row for row in rows if row]

@@ -29,7 +29,7 @@ SELECT 1, n, kind, who, who, '{}', now() - ago, now() - ago + first, now() - ago
 FROM (VALUES
     (1, 'message', 11, interval '23 hours', interval '1 s', interval '2 s', 'done'),
     (2, 'message', 12, interval '3 hours', interval '1 s', interval '4 s', 'done'),
-    (3, 'media', 13, interval '2 hours', NULL, interval '8 s', 'done'),
+    (3, 'message', 13, interval '2 hours', NULL, interval '8 s', 'done'),
     (4, 'message', 14, interval '1 hour', NULL, interval '40 s', 'failed'),
     (5, 'message', 12, interval '1 hour', NULL, interval '0 s', 'left to a later message'),
     (6, 'message', 15, interval '25 hours', interval '1 s', interval '2 s', 'done'),

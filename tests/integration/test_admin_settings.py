@@ -313,6 +313,9 @@ def test_every_setting_has_its_words_once() -> None:
     )
     assert len(groups[""]) == 10
     assert len({field.label for field in fields().values()}) == len(fields())
+    helps = [field.description for field in fields().values()]
+    assert all(text.endswith(".") and len(text) > 40 for text in helps)
+    assert len(set(helps)) == len(helps)
 
 
 def test_every_kind_of_fact_and_part_of_the_bot_has_its_label() -> None:

@@ -9,18 +9,20 @@ import pytest
 from src.base.errors import ConversationGoneError, ModelError, ModelUnavailableError
 from src.base.owners import Mode, Owner
 from src.history.conversation_repo import TelegramOrigin
-from src.talk.command_service import COMMANDS, Command, help_page, parse_command
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Command, parse_command
 from src.talk.turn_state import TurnControl, TurnStoppedError
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
+from tests.help_pages import help_of
 from tests.integration.person import USER, Rig, Watcher
 from tests.integration.turns import answer_turn
 
 ORIGIN = TelegramOrigin(bot_id=42, chat_id=USER, message_id=7, sender_id=USER)
 
 
-async def was_newest_stopped(rig: Rig) -> bool:
-    return await rig.core.client.run(rig.core.turns.was_newest_stopped, Owner(USER))
+async def find_stop(rig: Rig) -> str | None:
+    return await rig.core.client.run(rig.core.turns.find_stop, Owner(USER))
 
 
 async def test_a_failing_model_leaves_the_question_the_usage_and_no_answer(rig: Rig) -> None:
@@ -91,12 +93,12 @@ async def test_a_stop_in_mid_answer_keeps_what_was_written(rig: Rig, language: L
         (True,),
         (False,),
     ]
-    assert await was_newest_stopped(rig)
+    assert await find_stop(rig) == "shown"
     await rig.model.wait_for(lambda: rig.model.abandoned == 1, what="the connection's end")
-    assert await rig.command("stop", USER, language=language) == say("stop_done", language)
+    assert await rig.command("stop", USER, language=language) == "", "the answer says it"
     await rig.ask("дальше", language=language)
     assert ("assistant", answer.text) in rig.prompt()
-    assert not await was_newest_stopped(rig)
+    assert await find_stop(rig) is None
 
 
 async def test_a_stop_before_the_model_begins_makes_no_call(rig: Rig) -> None:
@@ -105,7 +107,7 @@ async def test_a_stop_before_the_model_begins_makes_no_call(rig: Rig) -> None:
     turn = await rig.begin("считай")
     answer = await answer_turn(rig.core.agent, turn, control=control)
     assert (answer.text, rig.model.request_count) == (say("stopped_early", "ru"), 0)
-    assert await was_newest_stopped(rig)
+    assert await find_stop(rig) == "shown"
 
 
 async def test_a_stop_that_comes_too_late_changes_nothing(rig: Rig) -> None:
@@ -114,7 +116,7 @@ async def test_a_stop_that_comes_too_late_changes_nothing(rig: Rig) -> None:
     answer = await answer_turn(rig.core.agent, turn, control=control)
     control.stop()
     assert rig.stored()[-1] == ("assistant", answer.text)
-    assert not await was_newest_stopped(rig)
+    assert await find_stop(rig) is None
 
 
 async def test_a_shutdown_is_no_stop_of_the_user_s(rig: Rig) -> None:
@@ -179,7 +181,7 @@ async def test_commands_answer_in_the_user_s_language(
     reply = await rig.command(command, USER, language=language)
     assert reply.startswith(say(key, language))
     page = await rig.command("help", USER, language=language)
-    assert page == help_page(language)
+    assert page == help_of(language)
     assert rig.model.request_count == 0
 
 

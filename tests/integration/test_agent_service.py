@@ -215,8 +215,11 @@ async def test_a_turn_is_indexed_in_two_transactions(rig: Rig) -> None:
     assert rig.client.transactions - before == 2
 
 
-async def test_a_turn_in_telegram_takes_seven_statements_in_three_transactions(rig: Rig) -> None:
-    """The update came with its job, and is kept while its message is stored."""
+async def test_a_turn_in_telegram_takes_eight_statements_in_four_transactions(rig: Rig) -> None:
+    """The update came with its job, and is kept while its message is stored.
+
+    The last look before the answer is stored is for more of the same act.
+    """
     await rig.ask("раз")
     updates = rig.core.updates
     updates.store(42, [NewUpdate(1, "message", {}, chat_id=USER, user_id=USER, message_id=1)])
@@ -224,7 +227,7 @@ async def test_a_turn_in_telegram_takes_seven_statements_in_three_transactions(r
     await rig.core.memory.memories.settings()
     before = rig.client.statements, rig.client.transactions
     await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
-    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (7, 3)
+    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 4)
     assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
     assert rig.rows(
         "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"

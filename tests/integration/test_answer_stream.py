@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 import pytest
 from aiogram import Bot
 
+from src.base.config import Streaming
 from src.base.owners import Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import messages
-from src.telegram.delivery import Address, Delivery
+from src.telegram.delivery import STOP_LABEL, Delivery
 from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream
+from src.telegram.places import Address
 from src.texts import say
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.phone import never
+from tests.integration.phone import buttons, never
 from tests.integration.polling import eventually
 
 USER = 2**41 + 7
@@ -41,8 +43,10 @@ class Shown:
     async def note(self, message_id: int) -> None:
         self.messages.append(message_id)
 
-    async def open(self, address: Address, message_id: int | None = None) -> AnswerStream:
-        stream = AnswerStream(self.delivery, address, DRAFT_ID, False)
+    async def open(
+        self, address: Address, message_id: int | None = None, streaming: Streaming = "drafts"
+    ) -> AnswerStream:
+        stream = AnswerStream(self.delivery, address, DRAFT_ID, False, streaming=streaming)
         await stream.open(turn(message_id), self.note)
         return stream
 
@@ -74,6 +78,51 @@ async def test_a_private_answer_grows_as_one_draft_with_a_stop_button(
     assert {(draft.draft_id, draft.can_stop) for draft in fake.drafts} == {(DRAFT_ID, True)}
     assert fake.drafts[1].entities[0]["type"] == "bold"
     assert fake.sent == [] and shown.messages == []
+
+
+@pytest.mark.parametrize("owner", [USER, GROUP])
+async def test_by_default_answers_grow_by_edits_with_a_stop_button(
+    fake: FakeTelegram, shown: Shown, owner: int
+) -> None:
+    stream = await shown.open(Address(owner, 5), streaming="edits")
+    stream.feed("Раз")
+    [message] = await fake.wait_sent(owner)
+    stream.feed(", https://example.org")
+    await fake.wait_for(lambda: message.edits)
+    await stream.close()
+    assert message.shown == ["Раз", "Раз, https://example.org"] and message.thread_id == 5
+    assert buttons(message) == [[(STOP_LABEL, f"halt:{DRAFT_ID}")]]
+    assert message.link_preview == {"is_disabled": True} and fake.drafts == []
+    await shown.delivery.send_answer(
+        Address(owner, 5), "Раз, https://example.org", edit=message.message_id
+    )
+    assert buttons(message) == [] and len(fake.sent_to(owner)) == 1
+
+
+@pytest.mark.parametrize("owner", [USER, GROUP])
+async def test_with_streaming_off_only_typing_is_shown(
+    fake: FakeTelegram, bot: Bot, monkeypatch: pytest.MonkeyPatch, owner: int
+) -> None:
+    monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
+    stream = AnswerStream(Delivery(bot, never), Address(owner), DRAFT_ID, True, streaming="off")
+    await stream.open(turn(), Shown(bot).note)
+    stream.think()
+    stream.feed("Раз")
+    await fake.wait_for(lambda: fake.calls_of("sendChatAction"))
+    assert await requests_after(fake, stream) == 0
+    assert fake.sent == [] and fake.drafts == []
+
+
+async def test_a_lost_topic_is_asked_once_while_an_answer_grows(
+    fake: FakeTelegram, shown: Shown
+) -> None:
+    fake.close_topic(GROUP, 5)
+    stream = await shown.open(Address(GROUP, 5), streaming="edits")
+    stream.feed("Раз")
+    await fake.wait_for(lambda: fake.calls_of("sendMessage"))
+    stream.feed(", два")
+    assert await requests_after(fake, stream) == 0
+    assert len(fake.calls_of("sendMessage")) == 1 and shown.messages == []
 
 
 async def test_a_draft_stays_in_its_topic(fake: FakeTelegram, shown: Shown) -> None:
@@ -231,7 +280,7 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
     monkeypatch.setattr(messages, "SLOW_AFTER", 0.1)
-    stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID, True)
+    stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID, True, streaming="drafts")
     await stream.open(turn(), shown.note)
 
     def texts() -> list[str]:
@@ -252,7 +301,7 @@ async def test_a_model_that_answers_soon_says_nothing_of_it(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
-    stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID, True)
+    stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID, True, streaming="drafts")
     await stream.open(turn(), shown.note)
     stream.feed("ответ")
     await fake.wait_for(lambda: fake.drafts)

@@ -9,7 +9,7 @@ from src.base.zones import local_time, place_of_zone
 from src.pg.client import PgClient
 from src.reading.zone_phrases import home_zones, told_zone
 from src.reminders.reminder_repo import ReminderRepository
-from src.texts import Language, say
+from src.texts import LANGUAGES, Language, say
 from tests.cases import for_each
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram
@@ -255,7 +255,7 @@ async def test_a_zone_told_holds_without_a_model_and_moves_what_recurs(
     await write(phone, "/remind every day at 9 London time to call", language)
     await write(phone, "мой часовой пояс Токио", language)
     assert zone_of(phone) == "Asia/Tokyo" and phone.rig.model.requests == []
-    assert say("zone_moved", language, count=1) in phone.last.text
+    assert say("zone_moved", "ru", count=1) in phone.last.text
     found = {text: (zone, hour) for zone, hour, text in hours(phone)}
     assert found == {"stretch": ("Asia/Tokyo", 9), "call": ("Europe/London", 9)}
 
@@ -319,7 +319,8 @@ async def test_a_zone_named_in_a_reminder_holds_for_that_one(phone: Phone, text:
     await phone.write(text)
     zone, what = NAMED[text]
     assert hours(phone) == [(zone, 9, what)] and zone_of(phone) == "Asia/Tokyo"
-    assert (place_of_zone(zone, "ru") in phone.last.text) == (zone != "Asia/Tokyo")
+    places = [place_of_zone(zone, language) for language in LANGUAGES]
+    assert any(place in phone.last.text for place in places) == (zone != "Asia/Tokyo")
 
 
 @pytest.mark.parametrize("language", WRITTEN)

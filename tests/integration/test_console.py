@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ from babel.dates import format_date, format_datetime
 
 from src.base.errors import StorageRejectedError
 from src.console import Console, ConsoleStreams
-from src.talk.command_service import help_page
 from src.texts import Language, say
 from tests.conftest import execute
+from tests.help_pages import OFFLINE, help_of
 from tests.integration.person import Person, Rig
 
 pytestmark = pytest.mark.core(llm_model="offline")
@@ -87,7 +88,7 @@ async def test_json_replies_have_exactly_the_documented_keys(person: Person) -> 
     said_at = datetime.fromisoformat(source["said_at"])
     assert said_at.utcoffset() == timedelta(hours=3)
     assert timedelta(0) <= datetime.now(UTC) - said_at < timedelta(minutes=2)
-    assert helped == {**plain, "reply": help_page("ru")}
+    assert helped == {**plain, "reply": help_of("ru", "console", OFFLINE)}
 
 
 async def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(
@@ -183,7 +184,11 @@ async def test_brackets_and_underscores_of_the_user_stay_in_quotes(person: Perso
 
 
 async def test_start_says_that_no_model_is_connected(person: Person) -> None:
-    lines: dict[Language, str] = {"ru": "Привет", "uk": "Що нового?", "en": "Hello"}
+    lines: dict[Language, str] = {
+        "ru": "Привет, как дела сегодня?",
+        "uk": "Привіт, що в тебе нового?",
+        "en": "Hello, how are you today?",
+    }
     for language, line in lines.items():
         start = f"{say('start', language)}\n\n{say('offline_note', language)}\n"
         assert (await output_of(person, line, "/start")).endswith(start)
@@ -306,8 +311,25 @@ async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) ->
     assert say("console_zone", "ru") not in again
 
 
-async def test_the_page_of_tools_says_where_servers_are_named(person: Person) -> None:
-    assert "MCP_SERVERS" in await output_of(person, "/tools")
+@pytest.mark.parametrize(("language", "order", "yes"), [
+    ("ru", "забудь всё обо мне", "да"), ("uk", "забудь усе про мене", "так"),
+    ("en", "forget everything about me", "yes"),
+])  # fmt: skip
+async def test_without_buttons_everything_is_erased_in_the_words_that_it_names(
+    person: Person, language: Language, order: str, yes: str
+) -> None:
+    person.core.user_settings.change(person.user, language=language)
+    asked = await replies_to(person, "/delete_me", order, yes)
+    assert asked[0] == say("console_delete", language) and order in asked[0]
+    assert asked[-1] == say("erase_done", language)
+
+
+async def test_the_files_of_an_export_are_where_it_says(person: Person, tmp_path: Path) -> None:
+    written = io.StringIO()
+    streams = ConsoleStreams(io.StringIO("/export"), written)
+    await Console(person.core, person.user, streams=streams, folder=tmp_path).run()
+    paths = [Path(line) for line in written.getvalue().splitlines() if line.startswith("/")]
+    assert len(paths) == 2 and all(path.is_file() and path.is_absolute() for path in paths)
 
 
 @pytest.mark.own_database
@@ -315,4 +337,4 @@ async def test_a_command_that_fails_is_told_and_ends_nothing(rig: Rig) -> None:
     execute(rig.client.dsn, "ALTER TABLE model_usage RENAME TO lost")
     failed, fine = await records_of(Person(rig), "/usage", "/help")
     assert failed["reply"] == say(StorageRejectedError.text_key, "ru")
-    assert fine["reply"] == help_page("ru")
+    assert fine["reply"] == help_of("ru", "console", OFFLINE)

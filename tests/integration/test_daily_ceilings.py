@@ -9,8 +9,10 @@ import pytest
 
 from src.base.errors import PostponedError
 from src.history.conversation_repo import TelegramOrigin
+from src.talk.turn_state import Turn
+from src.texts import say
 from src.texts.plain_text import plain
-from tests.integration.person import Person, Rig
+from tests.integration.person import Person, Rig, incoming
 from tests.integration.turns import answer_turn, begin_turn
 
 ADMIN = 2**41 + 7
@@ -44,6 +46,14 @@ async def test_a_user_s_limit_ends_in_a_sentence_that_says_until_when(
     assert ("user", "ещё вопрос") in [
         (role, text.partition("] ")[2]) for role, text in rig.stored(somebody.user)
     ], "nothing is lost"
+    for _ in range(3):
+        message = incoming("и ещё", somebody.user, language=language)  # type: ignore[arg-type]
+        outcome = await rig.core.agent.run_turn(Turn(message))
+        assert outcome == "refused silently", "it was said once"
+    usage = await rig.command("usage", somebody.user, language=language)  # type: ignore[arg-type]
+    assert say("usage_messages", language, count=2, limit=2) in usage.splitlines()  # type: ignore[arg-type]
+    stored = [role for role, _ in rig.stored(somebody.user)]
+    assert stored.count("user") == 6 and stored.count("assistant") == 3
     other = Person(rig, user=somebody.user + 1)
     assert (await other.say("вопрос", "ответ")).text == "ответ", "another has his own"
 

@@ -7,8 +7,17 @@ import socket
 import pytest
 from aiogram import Bot
 
-from src.base.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
-from src.telegram.delivery import QUICK_RETRIES, Address, Delivery
+from src.base.errors import (
+    AppError,
+    ChatUnavailableError,
+    DeliveryError,
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+    PlaceLostError,
+)
+from src.telegram.delivery import QUICK_RETRIES, AnswerLayout, Delivery, addresses_in
+from src.telegram.places import Address
+from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import open_bot
 
@@ -141,6 +150,33 @@ async def test_an_edit_that_may_not_be_made_for_long_is_replaced_by_a_new_messag
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["нача", "начало"]
 
 
+@pytest.mark.parametrize(("said", "answer", "url"), [
+    ("что нового?", "Вот: https://evil.example/?q=secret", None),
+    ("что нового?", "Вот: [тут](https://evil.example/?q=secret)", None),
+    ("см. https://example.org/a.", "На https://example.org/a пишут", "https://example.org/a"),
+    ("см. https://example.org/a", "[тут](https://example.org/a)", "https://example.org/a"),
+    ("см. https://example.org/a", "https://example.org/a?q=secret", None),
+    ("https://example.org", "https://evil.example https://example.org", "https://example.org"),
+])  # fmt: skip
+async def test_telegram_fetches_only_what_the_user_has_sent(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery, said: str, answer: str, url: str | None
+) -> None:
+    layout = AnswerLayout(previews=addresses_in(said))
+    growing = await bot.send_message(USER, "нача")
+    await delivery.send_answer(Address(USER), answer, layout=layout)
+    await delivery.send_answer(Address(USER), answer, layout=layout, edit=growing.message_id)
+    expected = {"is_disabled": True} if url is None else {"url": url}
+    assert [one.link_preview for one in fake.sent_to(USER)] == [expected, expected]
+
+
+async def test_the_bot_s_own_sentences_fetch_nothing(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    await delivery.send_text(Address(USER), "⏰ https://example.org")
+    await delivery.send_notice(Address(GROUP, person=USER), "https://example.org")
+    assert {str(one.link_preview) for one in fake.sent} == {"{'is_disabled': True}"}
+
+
 async def test_a_short_flood_wait_is_waited_out(fake: FakeTelegram, delivery: Delivery) -> None:
     fake.fail_next(
         "sendMessage", status=429, description="Too Many", parameters={"retry_after": 1}
@@ -182,15 +218,39 @@ async def test_who_has_blocked_the_bot_is_unavailable(
     assert len(fake.calls_of("sendMessage")) == 1
 
 
-@pytest.mark.parametrize(
-    "reason", ["chat not found", "user is deactivated", "TOPIC_CLOSED", "PEER_ID_INVALID"]
-)
+@pytest.mark.parametrize("reason", ["chat not found", "user is deactivated", "PEER_ID_INVALID"])
 async def test_a_chat_that_is_gone_is_unavailable(
     fake: FakeTelegram, delivery: Delivery, reason: str
 ) -> None:
     refuse(fake, "sendMessage", reason)
     with pytest.raises(ChatUnavailableError):
         await delivery.send_answer(Address(USER), "ответ")
+
+
+@pytest.mark.parametrize("description", ["TOPIC_CLOSED", "CHAT_WRITE_FORBIDDEN"])
+async def test_where_no_place_is_left_the_chat_is_not_gone(
+    fake: FakeTelegram, delivery: Delivery, description: str
+) -> None:
+    fake.refuse_sends(GROUP, 400, f"Bad Request: {description}")
+    with pytest.raises(PlaceLostError):
+        await delivery.send_answer(Address(GROUP, 5), "ответ")
+
+
+@pytest.mark.parametrize("edit", [None, 5])
+async def test_a_long_answer_goes_to_one_place_with_one_word_why(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery, edit: int | None
+) -> None:
+    address = Address(GROUP, 5, person=USER, language="uk")
+    if edit is not None:
+        edit = (await bot.send_message(GROUP, "поча", message_thread_id=5)).message_id
+    fake.close_topic(GROUP, 5)
+    fake.close_topic(GROUP)
+    count = await delivery.send_answer(address, LONG, edit=edit)
+    sent = fake.sent_to(USER)
+    assert len(sent) == count and sent[0].text.startswith(say("place_closed_group", "uk"))
+    assert sum(say("place_closed_group", "uk") in one.text for one in sent) == 1
+    tried = [call for call in fake.calls_of("sendMessage") if not call.ok]
+    assert len(tried) == 2, "each lost place is asked once"
 
 
 @pytest.mark.parametrize("edit", [None, 5])
@@ -207,6 +267,17 @@ async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
     await delivery.send_answer(Address(-17, 0, 3), "ответ", edit=edit)
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
     assert moves == [(-17, GROUP)]
+
+
+async def test_a_private_chat_never_becomes_a_group(
+    fake: FakeTelegram, delivery: Delivery, moves: list[tuple[int, int]]
+) -> None:
+    fake.fail_next(
+        "sendMessage", status=400, description="upgraded", parameters={"migrate_to_chat_id": GROUP}
+    )
+    with pytest.raises(DeliveryRefusedError):
+        await delivery.send_answer(Address(USER), "ответ")
+    assert moves == [] and fake.sent == []
 
 
 async def test_no_connection_is_certain_and_tried_again_quickly(

@@ -9,6 +9,7 @@ import re
 import tracemalloc
 import zipfile
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,9 @@ async def test_the_file_to_read_has_facts_first_then_days(
     assert lines[0].startswith("# " + say("export_title", language, day="").rstrip())
     kinds = lines.index("## " + say("kind_user_fact", language))
     assert lines[kinds + 2].startswith("- Я живу во Львове (")
+    late = {"at": datetime(2026, 3, 2, 22, 30, tzinfo=UTC)}  # already the third in Moscow
+    phone.rig.client.execute("UPDATE memories SET created_at = %(at)s", late)
+    assert "- Я живу во Львове (2026-03-03)" in export(phone, language).to_read.splitlines()
     assert not any("Одессе" in line for line in lines[kinds:] if line.startswith("- "))
     at = lines.index("> Сегодня видел радугу")
     assert lines[at + 1] == "> над морем"

@@ -18,7 +18,7 @@ from src.pg.global_settings_repo import (
     GlobalSettingsRepository,
     check_settings,
 )
-from src.talk.settings import SettingsService
+from src.pg.settings_service import SettingsService
 from src.web.admin_settings import SELECT_CHANGES
 
 pytestmark = pytest.mark.own_database

@@ -117,11 +117,13 @@ async def test_a_deep_link_opens_a_page_and_nothing_that_acts(
 async def test_the_menu_is_made_for_each_language_and_kind_of_chat(phone: Phone) -> None:
     await configure_telegram(phone.bot, phone.rig.core.settings)
     menus = [call.params for call in phone.fake.calls_of("setMyCommands")]
-    assert len(menus) == 2 * len(LANGUAGES)
+    assert len(menus) == 3 * len(LANGUAGES)
     for menu in menus:
         names = {entry["command"] for entry in menu["commands"]}
-        is_for_groups = (menu.get("scope") or {}).get("type") == "all_group_chats"
-        assert ("delete_me" in names) == (not is_for_groups) and "memory" in names
+        scope = (menu.get("scope") or {}).get("type")
+        assert ("delete_me" in names) == (scope is None) and "memory" in names
+        assert ("settings" in names) == (scope != "all_group_chats")
+        assert "app" not in names, "there is no page"
 
 
 # A dislike

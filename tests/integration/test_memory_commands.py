@@ -12,7 +12,7 @@ from aiogram import Bot
 
 from src.memory.screens import PAGE_SIZE
 from src.pg.client import PgClient
-from src.talk.command_service import CONFIRM_SECONDS
+from src.talk.erase_screens import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
 from src.texts.reply import MAX_DATA, Action, Button
 from tests.fakes.telegram_people import Sender
@@ -330,6 +330,29 @@ async def test_a_search_shows_where_it_was_said_and_leads_there(phone: Phone) ->
     assert "1. " in phone.last.text and "«Запасные ключи лежат у соседки Нины»" in phone.last.text
     await phone.press(buttons(phone.last)[0][0][1])
     assert (phone.last.text, phone.last.reply_to) == (say("source_here", "ru"), said)
+
+
+async def test_a_search_leaves_out_what_only_repeats_the_user(phone: Phone) -> None:
+    phone.rig.model.queue("Записал: Запасные ключи лежат у соседки. Ещё что-то?")
+    await phone.write("Запасные ключи лежат у соседки")
+    await phone.write("Погода сегодня отличная")
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
+    await phone.write("/search ключи")
+    assert "Записал" not in phone.last.text and "соседки" in phone.last.text
+
+
+async def test_a_search_without_a_match_offers_few_and_says_that_they_are_only_near(
+    phone: Phone,
+) -> None:
+    for text in ("Запасные ключи лежат у соседки", "Погода отличная", "Кошка спит на шкафу",
+                 "Купил новый автомобиль", "Вечером иду в кино", "Брат живёт в Вене"):  # fmt: skip
+        await phone.write(text)
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
+    for words in ("машина", "квантовая хромодинамика"):
+        await phone.write(f"/search {words}")
+        lines = phone.last.text.split("\n\n")
+        assert lines[0] in (say("search_nearest", "ru"), say("search_nothing", "ru"))
+        assert len(lines) <= 5, "three, and the hint"
 
 
 @pytest.mark.parametrize(("text", "key"), [

@@ -9,7 +9,7 @@ from aiogram import Bot
 
 from src.base.config import Settings
 from src.pg.client import PgClient
-from src.telegram.setup import configure_telegram
+from src.telegram.setup import MENUS, configure_telegram, configure_until_done
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -53,6 +53,22 @@ async def test_without_a_page_our_button_goes_and_another_s_stays(
     assert fake.menu_button == ({"type": "default"} if is_ours else SHOP)
 
 
+async def test_a_429_of_the_menu_is_waited_out_and_nothing_is_set_twice(
+    fake: FakeTelegram, bot: Bot
+) -> None:
+    await bot.set_my_commands([])
+    fake.calls.clear()
+    fake.fail_next(
+        "setMyCommands", status=429, description="Too Many", parameters={"retry_after": 3}
+    )
+    await configure_until_done(bot, settings(fake))
+    refused, *taken = fake.calls_of("setMyCommands")
+    assert not refused.ok and taken[0].at - refused.at >= 3
+    assert len(taken) == len(MENUS) * len(LANGUAGES) and all(call.ok for call in taken)
+    await configure_until_done(bot, settings(fake))
+    assert len(fake.calls_of("setMyCommands")) == 1 + len(taken)
+
+
 @pytest.fixture
 async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
     return await open_phone(agents, fake, bot, llm_model="offline", public_url=PAGE)
@@ -79,4 +95,4 @@ async def test_without_an_address_the_command_says_who_can_mend_that(
 ) -> None:
     phone = await open_phone(agents, fake, bot, llm_model="offline")
     await phone.write("/app")
-    assert phone.last.text == say("app_disabled", "ru") and "PUBLIC_URL" in phone.last.text
+    assert phone.last.text == say("app_disabled", "ru")

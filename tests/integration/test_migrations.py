@@ -29,7 +29,6 @@ from src.pg.migrations import (
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
-from src.web.admin_settings import SELECT_DESCRIPTIONS
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.tables import ROWS_OF_OWNER, tables
@@ -157,12 +156,6 @@ def test_what_is_added_without_a_comment_is_found(dsn: str, addition: str) -> No
     execute(dsn, addition)
     [(found,)] = query(dsn, UNCOMMENTED)
     assert found.startswith(("one", "messages.one"))
-
-
-def test_every_setting_of_the_operator_says_what_it_is_for(client: PgClient) -> None:
-    about = {row["name"]: row["description"] for row in client.fetch_records(SELECT_DESCRIPTIONS)}
-    assert set(about) == {*GlobalSettings.model_fields, "id", "updated_at"}
-    assert all(about.values())
 
 
 def test_a_database_at_the_last_old_migration_becomes_one_made_anew(

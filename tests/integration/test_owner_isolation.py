@@ -67,7 +67,9 @@ from src.reading.facts import Fact
 from src.reading.recurrences import Recurrence
 from src.reminders.reminder_repo import NewReminder, ReminderRepository
 from src.talk.edits import EditedMessage, EditRepository
+from src.talk.record_repo import RecordRepository
 from src.texts.morphology import terms
+from src.texts.reply import Action
 from tests.conftest import new_client
 from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
 from tests.tables import (
@@ -158,6 +160,7 @@ class Repositories:
         self.erasure = ErasureRepository(client)
         self.questions = QuestionRepository(client)
         self.reminders = ReminderRepository(client)
+        self.records = RecordRepository(client)
 
     @property
     def model(self) -> int:
@@ -628,7 +631,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "TurnRepository.find_stream_message": lambda s: s.both(
         lambda who: s.do.turns.find_stream_message(s.me.conversation, who.asked[0])
     ),
-    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(s.me.owner),
+    "TurnRepository.find_stop": lambda s: s.do.turns.find_stop(s.me.owner),
     "ConversationRepository.get_or_create_conversation": lambda s: (
         s.do.conversations.get_or_create_conversation(
             s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
@@ -649,6 +652,13 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "ReminderRepository.add": lambda s: s.both(
         lambda who: set_reminder(s.do, s.me.owner, s.me.word, who.asked[0], None)
+    ),
+    "RecordRepository.find_home": lambda s: s.both(
+        lambda who: [
+            (s.do.records.find_home(s.me.owner, who.owner[0], action, old_message=old))
+            for old in (1, None)
+            for action in records_of(s, who)
+        ]
     ),
     "ReminderRepository.count": lambda s: s.do.reminders.count(s.me.owner),
     "ReminderRepository.list_waiting": lambda s: s.do.reminders.list_waiting(
@@ -763,6 +773,7 @@ CHAT_WIDE = frozenset(
         "GroupMoveRepository.migrate_owner",
         "TurnRepository.mark_failed",
         "ReminderRepository.change_zone",
+        "RecordRepository.find_home",
     }
 )
 # All others return or change something of their own owner's: else they would prove nothing.
@@ -776,10 +787,11 @@ SAY_LITTLE = frozenset(
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position",
         "TurnRepository.find_stream_message", "TurnRepository.list_cited",
-        "TurnRepository.was_newest_stopped",
+        "TurnRepository.find_stop",
         "ConversationRepository.store_message", "TimelineRepository.find_day",
         "TimelineRepository.find_message",
         "RetrievalRepository.has_documents_outside",
+        "RecordRepository.find_home",
         "RetrievalRepository.read_private",  # see test_secrets.py: they have no private facts
     }
 )  # fmt: skip
@@ -790,6 +802,7 @@ REPOSITORIES = (
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository,
     ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
+    RecordRepository,
 )  # fmt: skip
 
 
@@ -822,6 +835,15 @@ def updates_of(s: Stage, who: Filled) -> list[int]:
         chat=chat,
         thread=thread,
     )
+
+
+def records_of(s: Stage, who: Filled) -> list[Action]:
+    """Actions of buttons that name somebody's records."""
+    return [
+        Action("done", (who.reminders[0],)), Action("fact", (who.facts[0],)),
+        Action("source", (who.asked[0],)), Action("settle", (who.answer,)),
+        Action("drop", (1, who.asked[0])), Action("recall", (forgettings_of(s, who)[0],)),
+    ]  # fmt: skip
 
 
 def forgettings_of(s: Stage, who: Filled) -> list[int]:
@@ -1058,3 +1080,15 @@ async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: 
                 Query(mine, "Что я говорил в ноябре?", teller.moment, limit=50, threshold=0.0)
             )
             assert month and not [hit for hit in month if "камнем" in hit.text]
+
+
+def test_a_button_finds_the_records_of_its_own_chat_alone(shared: PgClient) -> None:
+    do, group = Repositories(shared), -next(_numbers) - 2**41
+    five, other = fill(shared, Owner(group, 5)), fill(shared, Owner(group - 2**20, 5))
+    chat, person = Owner(group), 2**41 + next(_numbers)
+    stage = Stage(do, five, other)
+    for old in (1, None):
+        for action in records_of(stage, five):
+            assert do.records.find_home(chat, person, action, old_message=old) == five.owner
+        for action in records_of(stage, other):
+            assert do.records.find_home(chat, person, action, old_message=old) == chat

@@ -21,7 +21,7 @@ async def test_a_key_is_enough_for_doctor_to_call_the_model(
         key = {f"{provider}_api_key": "key-key", f"{provider}_base_url": model.url}
         assert await run_doctor(Settings(**{"database_url": dsn, **key})) == 1
     printed = capsys.readouterr().out
-    assert f"model        {PROVIDERS[provider]}" in printed and "called no tool" in printed
+    assert f"model        {PROVIDERS[provider]}" in printed and "does not call tools" in printed
     assert printed.count("MEND") == 1  # this one
     assert len(model.requests) == 1
 

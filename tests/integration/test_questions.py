@@ -21,8 +21,8 @@ from src.memory.writer import Outcome
 from src.memory.writer import SourceText as Source
 from src.pg.client import PgClient, Transaction
 from src.reading.facts import Fact
-from src.talk.command_service import choice_rows
 from src.talk.edits import take_edit
+from src.talk.question_screens import choice_rows
 from src.talk.turn_state import RESOLUTIONS, Resolution
 from src.texts import Language, say
 from src.texts.reply import Reply as SourceText

@@ -87,6 +87,7 @@ async def test_code_stays_code_on_both_sides_of_a_split() -> None:
         covered(part, entity) for part in parts for entity in part.entities if entity.type == "pre"
     )
     assert all("pre" in kinds(part) for part in parts)
+    assert {entity.language for part in parts for entity in part.entities} == {"python"}
     assert [line for line in code.splitlines() if line.strip()] == lines
     assert "```" not in "".join(part.text for part in parts)
 

@@ -49,7 +49,7 @@ async def test_the_language_changes_at_once_and_stays(phone: Phone) -> None:
     await phone.tap("English", under=screen)
     assert screen.text.startswith(say("settings_title", "en"))
     await phone.write("/help")
-    assert phone.last.text.startswith(say("help", "en", commands="")[:20])
+    assert phone.last.text.startswith(say("help", "en"))
 
 
 @pytest.mark.parametrize(("off", "on", "language"), [

@@ -13,7 +13,7 @@ from src.base.errors import DeliveryError, StorageError
 from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
-from src.talk.command_service import MAX_UNDO
+from src.talk.forget_screens import MAX_UNDO
 from src.telegram.delivery import (
     QUICK_RETRIES,
     Address,
@@ -302,7 +302,8 @@ async def test_the_quote_names_the_day_in_the_user_s_own_zone(phone: Phone) -> N
     await phone.write("/help")
     phone.rig.client.execute(
         "INSERT INTO user_settings (owner_id, language, time_zone)"
-        " VALUES (add_owner(%(user)s, 0), 'en', 'Europe/London')",
+        " VALUES (add_owner(%(user)s, 0), 'en', 'Europe/London')"
+        " ON CONFLICT (owner_id) DO UPDATE SET language = 'en', time_zone = 'Europe/London'",
         {"user": USER},
     )
     phone.rig.client.execute("UPDATE messages SET telegram_message_id = NULL")
@@ -514,7 +515,7 @@ async def test_what_a_person_wrote_is_no_formatting(
     assert phone.last.text == say("taught_new", "ru", text="Мой файл называется __init__")
     await phone.write("Как называется мой файл?")
     assert "«Мой файл называется __init__» [1]" in phone.last.text
-    assert not phone.last.entities
+    assert {entity["type"] for entity in phone.last.entities} == {"date_time"}
 
 
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(

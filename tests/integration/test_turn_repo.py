@@ -65,7 +65,7 @@ def test_a_second_answer_to_a_question_gives_the_first_one_back(
     assert (second.id, second.text) == (first.id, "First")
     assert client.fetch_one("SELECT count(*) FROM messages") == (3,)
     assert client.fetch_one("SELECT count(*) FROM model_usage") == (2,)
-    assert turns.was_newest_stopped(Owner(OWNER)) is False
+    assert turns.find_stop(Owner(OWNER)) is None
 
 
 def test_two_workers_that_answer_at_once_agree_on_one_answer(
@@ -283,15 +283,15 @@ def test_an_answer_without_an_update_can_be_delivered(
 def test_only_the_newest_question_counts_as_stopped(
     turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
 ) -> None:
-    assert turns.was_newest_stopped(Owner(OWNER)) is False
+    assert turns.find_stop(Owner(OWNER)) is None
     turns.save_answer(NewAnswer(conversation, question, "Becau", stopped=True))
-    assert turns.was_newest_stopped(Owner(OWNER)) is True
-    assert turns.was_newest_stopped(Owner(OWNER, 1)) is False
-    assert turns.was_newest_stopped(Owner(OWNER + 1)) is False
+    assert turns.find_stop(Owner(OWNER)) == "shown"
+    assert turns.find_stop(Owner(OWNER, 1)) is None
+    assert turns.find_stop(Owner(OWNER + 1)) is None
     newer = repo.append_message(conversation, "user", "And?")
-    assert turns.was_newest_stopped(Owner(OWNER)) is False
+    assert turns.find_stop(Owner(OWNER)) is None
     turns.mark_stopped(conversation, newer)
-    assert turns.was_newest_stopped(Owner(OWNER)) is True
+    assert turns.find_stop(Owner(OWNER)) == "silent"
 
 
 def test_giving_up_is_marked_on_the_message_of_that_bot_only(

@@ -81,7 +81,9 @@ def test_a_newer_message_of_a_place_is_found(inbox: Inbox, updates: UpdateReposi
     inbox.put(bot=BOT + 1)
     inbox.put("edit")
     inbox.put("media")
+    inbox.put("message", user_id=STRANGER)
     assert updates.find_newer(first.id) is None
+    assert inbox.get(first.id).newer is None
     assert updates.find_newer(first.id, kinds=["edit", "media"]) == "edit"
     newer = inbox.put("new")
     inbox.put("message")
@@ -95,13 +97,48 @@ def test_nothing_is_left_beyond_what_gets_an_answer_of_its_own(
     inbox: Inbox, updates: UpdateRepository
 ) -> None:
     first = inbox.put("message")
-    for kind in ("media", "teach"):
-        between = inbox.put(kind)
-        last = inbox.put("message")
-        assert inbox.get(first).newer is None
-        updates.mark_handled(between, "done")
-        assert inbox.get(first).newer == "message"
-        updates.mark_handled(last, "done")
+    between = inbox.put("teach")
+    inbox.put("message")
+    assert inbox.get(first).newer is None
+    updates.mark_handled(between, "done")
+    assert inbox.get(first).newer == "message"
+
+
+def test_an_end_by_another_member_is_found_and_their_message_is_not(inbox: Inbox) -> None:
+    first = inbox.put("message")
+    inbox.put("message", user_id=STRANGER)
+    assert inbox.get(first).newer is None
+    inbox.put("new", user_id=STRANGER)
+    assert inbox.get(first).newer == "new"
+
+
+def test_parts_of_an_album_become_messages_once_one_names_the_bot(
+    inbox: Inbox, updates: UpdateRepository
+) -> None:
+    album = {"media_group_id": "a"}
+    before, other = inbox.put("media", **album), inbox.put("media", media_group_id="b")
+    foreign = [inbox.put("media", **album, chat_id=CHAT + 1)]
+    foreign.append(inbox.put("media", **album, user_id=STRANGER))
+    ignored = inbox.put("media", **album)
+    updates.mark_handled(ignored, "ignored")
+    inbox.put("message", **album)
+    after = inbox.put("media", **album)
+    kinds = [inbox.get(row).kind for row in (before, after, other, *foreign)]
+    assert kinds == ["message", "message", "media", "media", "media"]
+
+
+def test_a_message_was_heard_unless_it_was_ignored(
+    inbox: Inbox, updates: UpdateRepository
+) -> None:
+    first = inbox.put("edit", message_id=7)
+    assert not updates.was_heard(first)
+    updates.mark_handled(first, "ignored")
+    inbox.put("callback", message_id=7)
+    inbox.put("message", message_id=7, chat_id=CHAT + 1)
+    second = inbox.put("edit", message_id=7)
+    assert not updates.was_heard(second)
+    updates.mark_handled(second, "done")
+    assert updates.was_heard(inbox.put("edit", message_id=7))
 
 
 def test_blocking_the_bot_closes_what_waits_in_that_chat_only(

@@ -22,9 +22,10 @@ class WatchedView(AnswerView):
 
 
 async def begin_turn(agent: AgentService, incoming: IncomingMessage) -> Turn:
-    """Run the first step: store the message."""
+    """Run the first two steps: hear its language, store the message."""
     turn = Turn(incoming)
-    await agent.steps[0](turn)
+    for step in agent.steps[:2]:
+        await step(turn)
     return turn
 
 
@@ -37,7 +38,7 @@ async def answer_turn(
 ) -> StoredAnswer:
     """Run the steps from a begun turn, which is not modified, to its stored answer."""
     own = replace(turn, view=WatchedView(on_text), control=control or TurnControl())
-    for step in agent.steps[3:-2]:
+    for step in agent.steps[4:-2]:
         await step(own)
     assert own.answer is not None
     return own.answer

@@ -16,7 +16,7 @@ KNOWN = {"msg-1": 1, "msg-12": 12, "fact-3": 3, "summary-4": 4}
 @for_each(("answer", "expected", "sources"), [
     ("Кот Барсик [1].", "Кот Барсик [1].", [1]), ("Кот Барсик[1].", "Кот Барсик[1].", [1]),
     ("Кот [2], пёс [1], кот [2].", "Кот [1], пёс [2], кот [1].", [2, 1]),
-    ("Кот [3].", "Кот [1].", [3]), ("Кот [3] [3][1]", "Кот [1] [1][2]", [3, 1]),
+    ("Кот [3].", "Кот [1].", [3]), ("Кот [3] [3][1]", "Кот [1][2]", [3, 1]),
     ("Кот [4].", "Кот.", []), ("Кот [0].", "Кот.", []),
     ("Кот [1][7] и пёс [999].", "Кот [1] и пёс.", [1]), ("Кот\t[7]\nПёс [1]", "Кот\nПёс [1]", [1]),
     ("Кот\n[7] и пёс", "Кот\n и пёс", []), ("[7]", "", []), ("", "", []),
@@ -71,6 +71,16 @@ def test_a_backtick_that_is_an_apostrophe_or_alone_hides_no_reference(
     answer: str, expected: str, sources: list[int]
 ) -> None:
     assert number_references(answer, NUMBERS) == (expected, sources)
+
+
+@for_each(("answer", "expected", "sources"), [
+    ("Київ [1][1].", "Київ [1].", [1]), ("Київ [1] [ msg-1 ] [1], [1]", "Київ [1], [1]", [1]),
+    ("Київ [1][12][1][7]", "Київ [1][2]", [1, 12]), ("Київ [msg-1, 1]", "Київ [1]", [1]),
+    ("Київ [1]\n[1]", "Київ [1]\n[1]", [1]), ("`a[1][1]` [1]", "`a[1][1]` [1]", [1]),
+])  # fmt: skip
+def test_a_source_is_cited_once_in_a_place(answer: str, expected: str, sources: list[int]) -> None:
+    known = {**KNOWN, "1": 1, "12": 12}
+    assert number_references(answer, known) == (expected, sources)
 
 
 def test_without_sources_no_reference_stays() -> None:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BAD = [
     ("TELEGRAM_BOT_TOKEN", "no-colon"), ("TELEGRAM_API_BASE", "api.telegram.org"),
     ("TELEGRAM_WEBHOOK_SECRET", "with space"), ("TELEGRAM_RATE_LIMIT", "0"),
+    ("STREAMING", "typing"),
     ("ALLOWED_USER_IDS", "@anna,@boris"), ("ADMIN_USER_IDS", "1001,boss"),
     ("DATABASE_URL", "mysql://u:p@h/db"), ("PG_PORT", "70000"), ("PG_POOL_MIN", "0"),
     ("PG_POOL_MAX", "many"), ("LLM_MODEL", "gpt-5-mini"), ("SUMMARY_MODEL", "nobody:model"),
@@ -27,7 +28,7 @@ BAD = [
     ("GOOGLE_BASE_URL", "http://"), ("EMBEDDING_MODEL", "text-embedding-3-small"),
     ("RERANK_URL", "rerank"), ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"),
     ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
-    ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
+    ("GATHER_SECONDS", "11"), ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
     ("TRUSTED_PROXIES", "10.0.0.0/33"), ("ADMIN_PASSWORD", "short"),
     ("TELEGRAM_PROXY", "proxy.example.org:1080"), ("MODEL_PROXY", "socks4://h:1080"),
     ("HTTPS_PROXY", "http://h:99999"), ("HTTP_PROXY", "http://"), ("ALL_PROXY", "ftp://h"),

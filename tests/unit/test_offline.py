@@ -20,6 +20,7 @@ from src.history.new_messages import ASKS, TypedWords, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
+from src.memory.embedding_space import RELATED
 from src.memory.prompts import (
     ExtractedFacts,
     Understanding,
@@ -412,7 +413,9 @@ def test_what_is_not_near_is_not_quoted() -> None:
     near = {"text": "Плащ висит дома", "similarity": NEAR}
     far = {"text": "Вчера был дождь", "similarity": NEAR - 0.01}
     assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
-    assert reply(prompt("Где зонт?", found(far))) == UNKNOWN_RU
+    assert reply(prompt("Где зонт?", found(far))).startswith("≈")
+    unlike = {"text": "Вчера был дождь", "similarity": RELATED - 0.01}
+    assert reply(prompt("Где зонт?", found(unlike))) == UNKNOWN_RU
     shares = {"text": "Мой зонт сломан", "similarity": NEAR - 0.05}
     assert numbers_quoted("Где зонт?", far, shares) == ["[2]"]
     unknown = {"text": "Мой зонт сломан", "similarity": 0.0}  # it has no vector yet
@@ -492,6 +495,35 @@ def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> No
     assert numbers_quoted("Где я живу?", old, new) == ["[2]", "[1]"]
     assert say("offline_earlier", "ru") in reply(prompt("Где я живу?", found(old, new), found()))
     assert reply(prompt("Где мой зонт?", found(new))) == UNKNOWN_RU
+
+
+def test_the_nearest_notes_are_shown_as_unsure_and_at_most_three() -> None:
+    texts = ["Кот на даче", "Ключ у Оли", "Плащ в шкафу", "Сапоги в кладовке"]
+    notes = [{"text": text, "similarity": 0.7 - n / 100} for n, text in enumerate(texts)]
+    lines = reply(prompt("Во что обуться?", found(*notes))).splitlines()
+    assert lines[0] == say("offline_nearest", "ru")
+    assert sum(line.startswith("•") for line in lines) == QUOTED
+    asked = {"text": "Где мои сапоги?", "similarity": 0.9}
+    assert reply(prompt("Во что обуться?", found(asked))) == UNKNOWN_RU
+
+
+@for_each(
+    ("first", "later", "question"),
+    [
+        ("i work at the bakery", "quit, starting at the library on monday", "where do i work"),
+        ("езжу на работу на метро", "теперь езжу на велике", "на чем я езжу на работу"),
+        ("п'ю 5 мг зранку", "лікар змінив дозу, пʼю 10", "скільки мг я п'ю зранку"),
+    ],
+)
+def test_a_later_note_that_tells_of_a_change_stands_below(
+    first: str, later: str, question: str
+) -> None:
+    old = {"text": first, "similarity": 0.9, "said_at": "2026-11-19 09:00"}
+    new = {"text": later, "similarity": RELATED, "said_at": "2026-11-20 09:00"}
+    text = reply(prompt(question, found(old, new), found()))
+    assert first in text and later in text
+    before = {**new, "said_at": "2026-11-18 09:00"}  # it changes nothing
+    assert later not in reply(prompt(question, found(old, before), found()))
 
 
 def test_in_a_group_nobody_answers_for_another() -> None:

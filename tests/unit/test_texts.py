@@ -21,20 +21,25 @@ from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
-from src.talk.command_service import COMMANDS, help_page
+from src.talk.command_service import COMMANDS
+from src.talk.commands import Place, offered
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
+from src.telegram.content import UNREADABLE, UNSEEN
+from src.telegram.places import REFUSALS as PLACES
 from src.texts import (
     LANGUAGES,
     ROOMS,
     Language,
     choose_language,
+    clear_language,
     detect_language,
     say,
     sentences,
 )
 from src.web.app_api import page_names
 from tests.cases import for_each
+from tests.help_pages import EVERYTHING, OFFLINE, help_of
 from tests.languages import WRITTEN
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -51,9 +56,12 @@ TALK = shipped_weights().rows.keys() - {"note", "question"}  # what has a senten
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours", "which"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
+    "f'{self.lost.reason}{ending}'": {
+        f"{one.reason}{ending}" for one in PLACES for ending in ("", "_group") if one.reason
+    }
+    - {"place_mute"},
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
-    "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
-    "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
+    "f'help_{entry.name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
     "f'mode_is_{current.mode}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
@@ -87,11 +95,13 @@ BUILT = {
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
     "teaching.py": {"private_kept", "private_kept_group"},
-    "command_service.py": {
-        "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
-        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
+    "erase_screens.py": {
+        "erase_kept", "erase_late", "erase_done", "delete_ask", "delete_ask_again",
     },
+    "forget_screens.py": {"undo_button", "undo_saved_button"},
+    "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
+    "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
     "attachments.py": {
@@ -207,6 +217,12 @@ def test_each_language_is_written_in_its_own_letters() -> None:
         assert not re.search("[а-яё]", say(key, "en"), re.IGNORECASE), key
 
 
+def test_users_read_of_no_variable_and_no_file_of_the_operator_s() -> None:
+    of_operators = re.compile(r"[A-Z]{3,}_[A-Z]+|\.env\b|\bdocs/")
+    named = {key for key in keys("en") for one in LANGUAGES if of_operators.search(say(key, one))}
+    assert named == {"console_model"}
+
+
 def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
     for name in COMMANDS:
         assert all(1 <= len(say(f"command_{name}", language)) <= 256 for language in LANGUAGES)
@@ -216,8 +232,31 @@ def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
 def test_start_and_help_name_the_commands(language: Language) -> None:
     for command in ("/new", "/memory", "/privacy", "/delete_me"):
         assert command in say("start", language)
-    for name in set(COMMANDS) - {"start"}:
-        assert f"/{name} — " in help_page(language), name
+    for place, missing in PLACES.items():
+        page = help_of(language, place, EVERYTHING)
+        named = set(re.findall(r"^/(\w+) — ", page, re.MULTILINE))
+        assert named == set(COMMANDS) - {"start", *missing}
+
+
+# The commands that do not work in a place.
+PLACES: dict[Place, set[str]] = {
+    "private": set(), "group": {"app", "delete_me"}, "console": {"app", "stop"},
+}  # fmt: skip
+
+
+@for_each("language", LANGUAGES)
+def test_nothing_is_offered_that_is_switched_off(language: Language) -> None:
+    full, bare = (help_of(language, "private", one) for one in (EVERYTHING, OFFLINE))
+    for word in (say("reads_voices", language), say("reads_photos", language), "/app", "/usage"):
+        assert word in full and word not in bare, word
+    assert say("reads_files", language) in bare and say("help_notes", language) in bare
+    console = help_of(language, "console", OFFLINE)
+    assert say("help_edit", language) not in console
+    assert say("help_reads", language, kinds=say("reads_files", language)) not in console
+    listed = offered(COMMANDS.values(), EVERYTHING, "group", is_admin=False)
+    assert not any(entry.is_for_admins for entry in listed)
+    assert say("help_admins", language) in help_of(language, "group")
+    assert say("help_admins", language) not in help_of(language)
 
 
 def test_an_unknown_sentence_is_an_error() -> None:
@@ -254,12 +293,36 @@ def test_the_first_language_that_we_speak_is_chosen(
     ("Як мене звати?", "en", "uk"), ("Їжак", "ru", "uk"), ("де мама", "ru", "uk"),
     ("Дякую!", "ru", "uk"), ("мама", "ru", "ru"), ("мама", "uk", "uk"), ("мама", "en", "ru"),
     ("What is my name?", "ru", "en"), ("Привет, world", "en", "ru"), ("12:30 😀", "uk", "uk"),
-    ("", "ru", "ru"),
+    ("", "ru", "ru"), ("п'ю каву зранку", "ru", "uk"), ("здоров’я", "ru", "uk"),
 ])  # fmt: skip
 def test_a_text_s_language_shows_in_its_letters_and_words(
     text: str, default: Language, expected: Language
 ) -> None:
     assert detect_language(text, default) == expected
+
+
+@for_each(("former", "texts"), [
+    # A sentence that shows its language.
+    ("ru", {
+        "Де лежить мій паспорт?": "uk", "Запам'ятай: ключі в сусідки": "uk",
+        "п'ю каву зранку": "uk",
+        "Where is my passport?": "en", "show my reminders": "en", "I moved to Bristol": "en",
+        "Вечером купил iPhone и чехол": "ru", "Работаю в Google с марта и доволен": "ru",
+    }),
+    ("en", {
+        "Меня зовут Пётр": "ru", "мама купила молоко": "ru", "Мене звати Олена": "uk",
+        "My wife’s name is Оля": None, "https://example.org/это/и/то/что есть тут": None,
+    }),
+    # Short, mixed, in other letters, or the same in both languages: as before.
+    ("ru", {"ok": None, "thanks": None, "Дякую!": None, "мама купила молоко": None, "": None,
+            "napomni mne zavtra v 9": None, "my s zhenoj zhivem na dache": None, "12:30 😀": None,
+            "Ich wohne jetzt bei Oma": None, "deadline для Project Atlas is Friday": None}),
+    ("uk", {"мама купила молоко": None, "завтра о девятой": None, "ok ok ok": None}),
+])  # fmt: skip
+def test_a_sentence_shows_the_language_of_its_writer_and_a_short_word_does_not(
+    former: Language, texts: dict[str, Language | None]
+) -> None:
+    assert {text: clear_language(text, former) for text in texts} == texts
 
 
 def test_latin_letters_may_be_those_of_a_language_that_is_not_read_yet() -> None:

@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+import pytest
 from aiogram.types import Update
 
 from src.queue.update_repo import NewUpdate
 from src.telegram.updates import (
     ALLOWED_UPDATES,
-    GROUP_ANONYMOUS_BOT,
     AllowList,
     BotIdentity,
     classify,
@@ -60,8 +60,8 @@ def kind(**fields: Any) -> str | None:
 def test_every_valid_update_has_its_kind() -> None:
     kinds = [kept(raw).kind for raw in VALID]
     assert kinds == [
-        *("message", "new", "command", "message", "message", "stop", "message", "media"),
-        *("member", "edit", "callback", "member", "other", "teach", "other"),
+        *("message", "new", "command", "message", "message", "stop", "message", "message"),
+        *("member", "edit", "callback", "member", "other", "teach", "media", "other"),
     ]
 
 
@@ -103,8 +103,7 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     stranger = message("чужое", chat=group(), **{"from": person(9, is_bot=True)})
     assert kind(text="да", chat=group(), reply_to_message=OURS) == "message"
     assert kind(text="да", chat=group(), reply_to_message=stranger) is None
-    assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "media"
-    assert kind(photo=PHOTO, caption="да", chat=group(), reply_to_message=OURS) == "message"
+    assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "message"
     assert kind(photo=PHOTO, chat=group()) is None
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
 
@@ -176,7 +175,7 @@ def test_a_reply_to_a_question_of_the_bot_is_its_answer() -> None:
     assert (zone.kind, correction.kind) == ("command", "teach")
     assert correction.payload.items() > reply.payload.items()
     place = kept(update(message=message(photo=PHOTO, reply_to_message=OURS)))
-    assert with_question(place, {"asks": "zone"}).kind == "media"
+    assert with_question(place, {"asks": "zone"}).kind == "command"
     for other in (None, {**OURS, "from": person(9)}):
         told = kept(update(message=message(text="Рига", reply_to_message=other)))
         assert replied_message(told, BOT) is None
@@ -188,6 +187,18 @@ def test_a_topic_is_a_place_of_its_own_and_a_reply_thread_is_not() -> None:
     assert kept(update(message=message("/new", **topic))).thread_id == 3
     thread = {"message_thread_id": 3}
     assert kept(update(message=message("/new", chat=group(), **thread))).thread_id == 0
+
+
+@pytest.mark.parametrize(("data", "stopped"), [
+    ("halt:77", 77), ("halt:", None), ("halt:7:7", None), ("halt:-7", None), ("done:77", None),
+])  # fmt: skip
+def test_the_stop_button_of_a_growing_answer_interrupts_that_answer(
+    data: str, stopped: int | None
+) -> None:
+    message = {"message_id": 5, "date": 1, "chat": private(), "text": "нача"}
+    query = {"id": "1", "from": person(), "message": message, "chat_instance": "1", "data": data}
+    pressed = kept(update(callback_query=query))
+    assert (pressed.draft_id, pressed.interrupts) == (stopped, stopped is not None)
 
 
 def test_new_and_stop_interrupt_and_the_stop_button_names_its_draft() -> None:
@@ -300,11 +311,44 @@ def test_an_allowed_person_and_everybody_in_an_allowed_group_are_served() -> Non
     assert kept(update(message=elsewhere), OWNER_AND_GROUP).kind == "refused"
 
 
-def test_an_anonymous_admin_of_a_group_is_a_person() -> None:
-    sender = {"id": GROUP_ANONYMOUS_BOT, "is_bot": True, "first_name": "Group"}
-    text = f"@{BOT_NAME} hello"
-    found = kept(update(message={**message(text=text), "chat": group(), "from": sender}))
-    assert (found.kind, found.chat_id) == ("message", group()["id"])
+@for_each(("sender", "place"), [
+    (ANONYMOUS_ADMIN, group()), (CHANNEL_BOT, {"id": -100777, "type": "channel", "title": "Кот"}),
+])  # fmt: skip
+def test_who_writes_as_a_chat_is_a_person_with_the_id_of_that_chat(
+    sender: Json, place: Json
+) -> None:
+    text = message(f"@{BOT_NAME} hello", chat=group(), sender_chat=place, **{"from": sender})
+    found = kept(update(message=text))
+    assert (found.kind, found.chat_id, found.user_id) == ("message", GROUP, place["id"])
+    broken = kept(update(message={**text, "entities": "?"}))
+    assert (broken.kind, broken.user_id) == ("message", place["id"])
+    assert kept(update(edited_message=text)).user_id == place["id"]
+    assert (
+        read(update(message={**text, "from": person(9, is_bot=True), "sender_chat": None})) is None
+    )
+
+
+def test_a_caption_is_read_like_a_text() -> None:
+    for chat, name in ((private(), ""), (group(), f"@{BOT_NAME}")):
+        photo = {"photo": PHOTO, "chat": chat}
+        assert kind(caption=f"/remember{name} чек", **photo) == "teach"
+        assert kind(caption=f"/remind{name} завтра", **photo) == "command"
+        assert kind(caption=f"/stop{name}", **photo) == "stop"
+    assert kind(caption="/remember@another_bot чек", photo=PHOTO, chat=group()) is None
+
+
+def test_a_forwarded_command_is_a_text() -> None:
+    origin = {"type": "hidden_user", "date": 0, "sender_user_name": "Оля"}
+    assert kind(text="/delete_me", forward_origin=origin) == "message"
+    assert kind(text=f"/new@{BOT_NAME}", chat=group(), forward_origin=origin) == "message"
+    assert kind(text="/new", chat=group(), forward_origin=origin) is None
+
+
+def test_a_part_of_an_album_in_a_group_is_kept_until_another_names_the_bot() -> None:
+    part = message(photo=PHOTO, chat=group(), media_group_id="7")
+    assert kept(update(message=part)).kind == "media"
+    assert kept(update(message=part | {"caption": f"@{BOT_NAME} что это?"})).kind == "message"
+    assert read(update(message=part), OWNER) is None, "a stranger is told nothing for it"
 
 
 def test_a_button_under_a_message_too_old_to_read_is_still_taken() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from aiogram.types import Message
 
-from src.reading.voices import Voice, clean_name
+from src.reading.voices import MAX_QUOTED, Voice, clean_name
 from src.telegram.incoming import read_voice
+from src.texts import say
 from tests.cases import for_each
 
 ANNA = {"id": 7, "is_bot": False, "first_name": "Анна", "last_name": "К"}
@@ -76,12 +77,37 @@ def replied(**fields: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_message_knows_whose_words_it_holds(fields: dict[str, Any], voice: Voice) -> None:
-    assert read_voice(message(**fields)) == voice
+    assert read_voice(message(**fields), "ru") == voice
+
+
+def test_what_a_message_replies_to_is_quoted_whole_or_cut_with_a_sign() -> None:
+    for length, end in ((1081, "я"), (MAX_QUOTED, "я"), (MAX_QUOTED + 1, "…"), (30_000, "…")):
+        quoted = read_voice(message(reply_to_message=replied(text="я" * length)), "ru").quoted
+        assert quoted is not None
+        assert len(quoted) == min(length, MAX_QUOTED) and quoted.endswith(f"я{end}"[-2:])
+
+
+def test_a_member_who_writes_as_a_channel_has_its_name_and_their_quotations_their_author() -> None:
+    channel = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
+    said = {"from": channel, "sender_chat": CHANNEL}
+    assert read_voice(message(GROUP, **said), "ru").speaker == "News"
+    answered = replied(text="Где ты?", **said)
+    assert read_voice(message(GROUP, reply_to_message=answered), "ru").quoted_author_id == -100600
+
+
+PLACE = {"location": {"latitude": 50.45, "longitude": 30.52}}
+
+
+def test_a_quotation_of_content_without_words_describes_it() -> None:
+    elsewhere = {"external_reply": {"origin": USER, **PLACE}}
+    for fields in ({"reply_to_message": replied(**PLACE)}, elsewhere):
+        quoted = read_voice(message(**fields), "en").quoted
+        assert quoted == say("said_location", "en", at="50.45000, 30.52000")
 
 
 def test_a_long_paste_or_quotation_marks_make_no_words_of_others() -> None:
     text = "\n".join(["«Я живу на Марсе»"] * 200)
-    assert read_voice(message(text=text)).is_own
+    assert read_voice(message(text=text), "ru").is_own
 
 
 def test_a_name_is_one_line_without_the_signs_of_marks() -> None:

@@ -1,0 +1,142 @@
+"""Forgetting by command and button, what it offers to choose from, and undo."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from src.base.owners import Caller
+from src.history.turn_repo import Changes, TurnRepository
+from src.memory import forgetter, forgetting_repo, memories
+from src.pg.client import PgClient
+from src.reminders.screens import cancel_button
+from src.texts import Language, say
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply
+
+MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
+MAX_CHOICES = 8  # buttons under an ambiguous request to forget
+MAX_SNIPPET = 300  # characters of a choice
+MAX_LABEL = 40  # characters of its button
+
+
+def undo_buttons(changes: Changes, language: Language) -> list[Button]:
+    """Return a button per change, at most MAX_UNDO, those that undo the costliest first."""
+    buttons = []
+    if changes.forgetting is not None:
+        action = Action("recall", (changes.forgetting,))
+        buttons.append(Button(say("undo_forgot_button", language), action))
+    ids = [(id_, "undo_button") for id_ in changes.replaced_by]
+    ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # numbered like the notes
+    buttons += _number([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
+    reminders = [cancel_button(number, language) for number in changes.reminders]
+    return [*_number(reminders), *buttons][:MAX_UNDO]
+
+
+def _number(buttons: list[Button]) -> list[Button]:
+    if len(buttons) == 1:
+        return buttons
+    return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
+
+
+@dataclass(eq=False, repr=False)
+class ForgetScreens:
+    """Replies of /forget and /undo, and of the buttons that forget and undo."""
+
+    _memories: memories.Memories
+    _client: PgClient
+
+    def __post_init__(self) -> None:
+        """Build the repository on the client."""
+        self._turns = TurnRepository(self._client)
+
+    async def forget(self, caller: Caller) -> Reply:
+        """Forget what is surely meant (``/forget the cat``), else ask which of several."""
+        language = caller.language
+        if not caller.argument:
+            return Reply(say("forget_usage", language))
+        found = await self._memories.forget(
+            caller.owner, about=caller.argument, speaker_id=caller.asker
+        )
+        if found.texts:
+            return forgotten_reply(found, language)
+        if found.ask:
+            return _choices_reply(say("forget_which", language), found.ask)
+        if found.nearest:
+            text = f"{say('forgot_nothing', language)} {say('forget_nearest', language)}"
+            return _choices_reply(text, found.nearest)
+        return Reply(say("forgot_nothing", language))
+
+    async def offer_to_forget(self, caller: Caller, sent_message: int) -> Reply | None:
+        """Offer to forget what the answer in a Telegram message cited, one by one.
+
+        Returns:
+            None if it cited nothing, or is no answer of the bot in this conversation.
+        """
+        cited = await self._client.run(self._turns.list_cited, caller.owner, sent_message)
+        if not cited:
+            return None
+        choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
+        return _choices_reply(say("disliked", caller.language), choices)
+
+    async def drop(self, caller: Caller, kind: int, number: int) -> Reply:
+        """Forget what was chosen: a fact (kind 0) or a message (kind 1)."""
+        uid = f"{'msg' if kind else 'fact'}-{number}"
+        found = await self._memories.forget_once(caller.owner, uid, asker=caller.asker)
+        if not found.texts:
+            return Reply.closing_note(say("memory_gone", caller.language))
+        reply = forgotten_reply(found, caller.language)
+        return replace(reply, is_screen=True, keeps_others=True)
+
+    async def undo(self, caller: Caller) -> Reply:
+        """Undo the last replacement or forgetting."""
+        undone = await self._memories.undo(caller.owner, None, asker=caller.member)
+        return Reply(format_undo(undone, caller.language))
+
+    async def press_undo(self, caller: Caller, memory_id: int) -> Reply:
+        """Undo the storing of one fact, by its button."""
+        undone = await self._memories.undo(caller.owner, memory_id, asker=caller.member)
+        return _pressed_undo(undone, caller.language)
+
+    async def recall(self, caller: Caller, number: int) -> Reply:
+        """Undo the forgetting with this number, by its button, while that is possible."""
+        undone = await self._memories.undo_forgetting(caller.owner, number, asker=caller.member)
+        return _pressed_undo(undone, caller.language)
+
+
+def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
+    """Build the reply about forgotten texts, with an undo button."""
+    text = "\n".join(say("forgot", language, text=text) for text in found.texts)
+    if found.number is None:
+        return Reply(text)
+    label = say("undo_forgot_button", language)
+    return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
+
+
+def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply:
+    """Build a reply with a button per choice, which forgets it."""
+    listed = choices[:MAX_CHOICES]
+    lines = [f"{n}. {shortened(choice.text, MAX_SNIPPET)}" for n, choice in enumerate(listed, 1)]
+    buttons = []
+    for n, choice in enumerate(listed, 1):
+        kind, _, number = choice.id.partition("-")
+        action = Action("drop", (int(kind == "msg"), int(number)))
+        buttons.append((Button(f"🗑 {n}. {shortened(choice.text, MAX_LABEL)}", action),))
+    return Reply("\n".join([text, *lines]), tuple(buttons))
+
+
+def _pressed_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> Reply:
+    """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
+    if undone is None:
+        return Reply.closing_note(say("tap_undone", language))
+    return Reply(format_undo(undone, language))
+
+
+def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> str:
+    """Return the sentence about what was undone; None: there was nothing to undo."""
+    if undone is None:
+        return say("undo_nothing", language)
+    restored = "; ".join(undone.restored)
+    if undone.text is None:
+        return say("undo_forgot_done", language, restored=restored)
+    if not undone.restored:
+        return say("undo_saved_done", language, text=undone.text)
+    return say("undo_done", language, text=undone.text, restored=restored)

@@ -1,0 +1,156 @@
+"""Pages that tell of the bot: /start, /help, /tools, /usage, /privacy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from src.base.owners import Caller
+from src.memory import budget, memories
+from src.outside.servers import McpServers, ServerState
+from src.talk.commands import CommandEntry, Features, Place, offered
+from src.talk.zones import city_row
+from src.texts import Language, say
+from src.texts.reply import Reply
+
+MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
+MAX_LINES = 12  # tools listed of one server
+
+
+def help_page(
+    entries: Iterable[CommandEntry], features: Features, place: Place, language: Language
+) -> str:
+    """Return the page of /help: what the bot can do, and the commands that work here."""
+    listed = [entry for entry in offered(entries, features, place) if entry.is_in_help]
+    listed.sort(key=lambda entry: entry.name == "help")
+    lines = [_help_line(entry, place, language) for entry in listed]
+    commands = "\n".join([say("help_commands", language), *lines])
+    first = say("help_talk" if features.has_model else "help_notes", language)
+    abilities = [first, say("help_abilities", language)]
+    if place != "console":
+        kinds = _read_kinds(features, language)
+        abilities.insert(1, say("help_reads", language, kinds=kinds))
+    parts = [say("help", language), "\n".join(abilities)]
+    if place != "console":
+        parts.append(say("help_edit", language))
+    parts.append(commands)
+    if place == "group":
+        parts.append(say("help_group", language))
+    return "\n\n".join(parts)
+
+
+def _help_line(entry: CommandEntry, place: Place, language: Language) -> str:
+    line = f"/{entry.name} — {say(f'help_{entry.name}', language)}"
+    is_limited = entry.is_for_admins and place == "group"
+    return f"{line} {say('help_admins', language)}" if is_limited else line
+
+
+def _read_kinds(features: Features, language: Language) -> str:
+    """Return what may be sent beside text."""
+    kinds = [say("reads_files", language)]
+    if features.sees:
+        kinds.insert(0, say("reads_photos", language))
+    if features.hears:
+        kinds.insert(0, say("reads_voices", language))
+    return ", ".join(kinds)
+
+
+def tools_page(
+    states: Sequence[ServerState], features: Features, place: Place, caller: Caller
+) -> str:
+    """Return the page of /tools: our own tools that are there, then each server with its tools.
+
+    Descriptions of servers are left out: they are words of others, meant for a model. So are odd
+    names, which are only counted.
+    """
+    language = caller.language
+    own = "\n".join([say("tools_own", language), *_own_tools(features, place, caller)])
+    if not states:
+        return own
+    parts, left = [own, say("tools_servers", language)], MAX_PAGE
+    for number, state in enumerate(states):
+        part = _server_part(state, language)
+        left -= len(part)
+        if left < 0:
+            parts.append(say("tools_more", language, count=len(states) - number))
+            break
+        parts.append(part)
+    return "\n\n".join(parts)
+
+
+def _own_tools(features: Features, place: Place, caller: Caller) -> list[str]:
+    language = caller.language
+    lines = [say("tools_memory", language)] if caller.preferences.memory_on else []
+    lines.append(say("tools_time", language))
+    if place != "console":
+        lines.append(say("tools_reads", language, kinds=_read_kinds(features, language)))
+    return lines
+
+
+def _server_part(state: ServerState, language: Language) -> str:
+    if not state.is_ready:
+        key = "tools_away" if state.cause else "tools_connecting"
+        return f"• {state.name}: {say(key, language)}"
+    lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
+    names = list(filter(None, state.tools))[:MAX_LINES]
+    lines += [f"   {name}" for name in names]
+    if rest := len(state.tools) - len(names):
+        lines.append(f"   {say('tools_more', language, count=rest)}")
+    return "\n".join(lines)
+
+
+@dataclass(eq=False, repr=False)
+class Pages:
+    """Replies of the commands that tell of the bot."""
+
+    _memories: memories.Memories
+    _ceilings: budget.DailyCeilings
+    _servers: McpServers
+    _features: Features
+
+    def start(self, caller: Caller) -> Reply:
+        """Return the reply of /start, which also says whether a language model is connected."""
+        start = say("start", caller.language)
+        model = say("start_model" if self._features.has_model else "offline_note", caller.language)
+        if caller.preferences.has_zone or caller.owner.is_group:
+            return Reply(f"{start}\n\n{model}")
+        question = say("zone_start", caller.language)
+        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
+
+    def tools(self, caller: Caller, place: Place) -> Reply:
+        """Return the page of /tools."""
+        return Reply(tools_page(self._servers.states(), self._features, place, caller))
+
+    async def usage(self, caller: Caller) -> Reply:
+        """Reply with today's messages and tokens, the month's tokens, and the limits.
+
+        In a group these are the group's tokens and the member's own messages.
+        """
+        settings, language = await self._memories.settings(), caller.language
+        owner = caller.owner.telegram_user_id
+        spent = await self._ceilings.sum_spent(caller.member or owner, owner)
+        lines = [say("usage_title", language)]
+        if limit := settings.daily_messages_per_user:
+            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
+        lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
+        lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
+        if tokens := settings.daily_tokens_per_user:
+            lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
+        if rate := settings.messages_per_minute_per_user:
+            lines.append(say("usage_minute", language, limit=rate))
+        if not (limit or tokens or rate):
+            lines.append(say("usage_unlimited", language))
+        return Reply("\n".join(lines), is_personal=True)
+
+    async def say_privacy(self, caller: Caller) -> Reply:
+        """Reply with what is stored, who sees it, and how it is erased."""
+        settings = await self._memories.settings()
+        days = settings.message_retention_days
+        kept = say("privacy_days", caller.language, days=days) if days else ""
+        model = say(
+            "privacy_model" if self._features.has_model else "privacy_offline", caller.language
+        )
+        return Reply(say("privacy", caller.language, model=model, kept=kept).strip())
+
+
+def _format_number(number: int) -> str:
+    """Format with narrow spaces between thousands, as all three languages read them."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -1,0 +1,157 @@
+"""Search in what was said: /search, /summary, and the notes below /memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from src.base.owners import Caller
+from src.base.zones import local_time
+from src.history.conversation_repo import ConversationRepository
+from src.history.timeline_repo import TimelineMessage, TimelineRepository
+from src.memory import memories, memory_repo, retriever
+from src.memory.compaction import CompactionService
+from src.memory.retrieval_repo import Hit
+from src.memory.screens import MemoryScreens
+from src.offline.replies import OVERVIEW_LINES, is_note
+from src.pg.client import PgClient
+from src.reading import gate, sentences, time_expressions, voices
+from src.texts import say
+from src.texts.morphology import terms
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply, in_rows
+
+MAX_FOUND = 8  # hits of /search
+MAX_NEAREST = 3  # messages offered when nothing was found
+MAX_SNIPPET = 300  # characters of a hit
+NEWEST = 60  # newest messages that are searched for notes
+MAX_NOTE = 160  # characters of a note in a list
+
+
+@dataclass(eq=False, repr=False)
+class SearchScreens:
+    """Replies of /search, /summary, and of /memory without a model."""
+
+    _memories: memories.Memories
+    _client: PgClient
+    _facts: MemoryScreens
+    _compaction: CompactionService
+    _has_model: bool
+
+    def __post_init__(self) -> None:
+        """Build the repositories on the client."""
+        self._timeline = TimelineRepository(self._client)
+        self._conversations = ConversationRepository(self._client)
+
+    async def search(self, caller: Caller) -> Reply:
+        """Reply with the messages that fit (``/search the cat``), and buttons that lead there."""
+        language = caller.language
+        if not caller.argument:
+            return Reply(say("search_usage", language))
+        hits, nearest = await self.find(caller, limit=MAX_FOUND)
+        if not (hits or nearest):
+            return Reply(say("search_nothing", language))
+        lines = [say("search_found", language, count=len(hits))]
+        if not hits:
+            hits, lines = nearest[:MAX_NEAREST], [say("search_nearest", language)]
+        lines += [_hit_line(n, hit, caller) for n, hit in enumerate(hits, start=1)]
+        buttons = [
+            Button(f"{n} · {caller.day(hit.said_at)}", Action("source", (number,)))
+            for n, hit in enumerate(hits, start=1)
+            if (number := memory_repo.message_number(hit.uid)) is not None
+        ]
+        rows, hint = in_rows(buttons, 2), say("search_hint", language)
+        times = tuple((caller.day(hit.said_at), hit.said_at) for hit in hits)
+        return Reply("\n\n".join(lines), rows, hint, times=times)
+
+    async def find(self, caller: Caller, *, limit: int) -> tuple[list[Hit], list[Hit]]:
+        """Search what was said for the argument, best first; each message once.
+
+        Returns:
+            What has a word of it, or is a fact found by its words; the rest, near in meaning.
+        """
+        now = local_time(caller.moment, caller.time_zone)
+        hits = await self._memories.retriever.search(
+            retriever.Query(
+                caller.owner, caller.argument, now, limit=limit, with_assistant=True,
+                kinds=("message", "memory"), speaker_id=caller.asker,
+                threshold=memories.SUGGEST_FROM,
+            )
+        )  # fmt: skip
+        matching: dict[str, Hit] = {}  # a fact and the message that told it share a uid
+        nearest: dict[str, Hit] = {}
+        for hit in hits:
+            found = matching if _is_on_topic(hit, caller.argument) else nearest
+            found.setdefault(hit.uid, hit)
+        own = [hit.words for hit in hits if hit.speaker != "assistant"]
+        return _without_echoes(matching, own), _without_echoes(nearest, own)
+
+    async def summary(self, caller: Caller) -> Reply:
+        """Reply with a summary of this conversation, the newest messages included."""
+        conversation_id = await self._client.run(
+            self._conversations.get_or_create_conversation,
+            caller.owner.telegram_user_id,
+            thread_id=caller.owner.thread_id,
+        )
+        texts = await self._compaction.describe(conversation_id)
+        if not texts:
+            return Reply(say("summary_nothing", caller.language))
+        return Reply("\n\n".join([say("summary_title", caller.language), *texts]))
+
+    async def memory(self, caller: Caller) -> Reply:
+        """Reply with the first page of facts; without a model also with the newest notes."""
+        page = await self._facts.page(caller)
+        if self._has_model or caller.owner.is_group:
+            return page
+        last = await self._client.run(self._timeline.list_before, caller.owner, limit=NEWEST)
+        moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
+        notes = [
+            say(
+                "offline_quote", caller.language,
+                text=shortened(gate.redact(text, household=True), MAX_NOTE),
+                said_at=f"{local_time(moment, caller.time_zone):%d.%m.%Y %H:%M}",
+            )
+            for text, moment in reversed(moments.items())
+        ]  # fmt: skip
+        if not notes:
+            return page
+        facts = [page.text] if page.rows else []
+        return replace(
+            page,
+            text="\n".join(
+                [*facts, say("memory_notes", caller.language), *notes[:OVERVIEW_LINES]]
+            ),
+        )
+
+
+def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
+    author = say("search_bot" if hit.speaker == "assistant" else "search_you", caller.language)
+    if caller.owner.is_group and hit.speaker != "assistant":
+        author = f", {hit.author}" if hit.author else ""
+    if others := voices.words_of(hit.provenance, hit.author, caller.language):
+        author = f", {others}"
+    head = f"{caller.day(hit.said_at)}{author}"
+    text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)
+    return f"{number}. {head}: {say('quoted', caller.language, text=shortened(text, MAX_SNIPPET))}"
+
+
+def _without_echoes(found: Mapping[str, Hit], own: Sequence[str]) -> list[Hit]:
+    """Leave out answers of the bot that only repeat what was found of the user's own words."""
+    return [
+        hit
+        for hit in found.values()
+        if hit.speaker != "assistant" or not any(words in hit.words for words in own)
+    ]
+
+
+def _is_on_topic(hit: Hit, query: str) -> bool:
+    """Return True if a hit has a word of the query, or is a fact found by its words.
+
+    A query of times alone has no words.
+    """
+    words = frozenset(terms(time_expressions.read_time(query, hit.said_at).content))
+    is_matching_fact = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
+    return not words or is_matching_fact or bool(words.intersection(terms(hit.words)))
+
+
+def _is_public_note(message: TimelineMessage, facts: str) -> bool:
+    is_public = message.role == "user" and not message.is_private and message.text not in facts
+    return is_public and is_note(message.text)

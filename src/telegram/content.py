@@ -1,0 +1,195 @@
+"""Content of messages: words, files, what is described and what a sentence tells of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiogram import types
+
+from src.media.attachments import Attachment, AttachmentKind
+from src.texts import Language, say
+
+LARGEST_SIDE = 1600  # pixels; models scale larger pictures down but charge for them
+DECIMALS = 5  # decimals of a coordinate: a metre
+
+FILES: Mapping[str, tuple[AttachmentKind, str]] = {  # kind and default name
+    "voice": ("sound", "voice.ogg"),
+    "video_note": ("sound", "video_note.mp4"),
+    "audio": ("sound", "audio.mp3"),
+    "video": ("sound", "video.mp4"),
+    "document": ("document", "file"),
+}
+UNREADABLE = "cannot_read"  # the sentence about anything else
+UNSEEN: Mapping[str, str] = {  # the sentence says so
+    "story": "unseen_story",
+    "animation": "unseen_animation",
+    "paid_media": "unseen_paid_media",
+    "sticker": "unseen_sticker",
+}
+
+
+@dataclass(frozen=True)
+class Content:
+    """Content of a message to answer.
+
+    Attributes:
+        text: The sender's words: text or caption, and what else the message says.
+        attachment: The file to read, if any.
+        is_replied: True if the file belongs to the message that is replied to.
+        problem: Sentence about content that cannot be read.
+    """
+
+    text: str = ""
+    attachment: Attachment | None = None
+    is_replied: bool = False
+    problem: str = ""
+
+
+def read_content(message: types.Message, bot_id: int, language: Language) -> Content:
+    """Return the content of a message; of one without a file, the file that it replies to.
+
+    The bot's own files (an export) are not read.
+    """
+    described = describe(message, language)
+    words = (message.text or message.caption or "").strip()
+    text = "\n".join(filter(None, (words, described)))
+    if (attachment := _find_attachment(message)) is not None:
+        return Content(text, attachment)
+    if not described:
+        key = next((key for field, key in UNSEEN.items() if getattr(message, field)), UNREADABLE)
+        if key != UNREADABLE or not text:
+            return Content(text, problem=say(key, language))
+    replied = message.reply_to_message
+    is_ours = replied and replied.from_user and replied.from_user.id == bot_id
+    target = None if is_ours else replied or message.external_reply
+    attachment = _find_attachment(target) if target is not None else None
+    return Content(text, attachment, is_replied=attachment is not None)
+
+
+def _find_attachment(message: types.Message | types.ExternalReplyInfo) -> Attachment | None:
+    if sizes := _picture_sizes(message):
+        photo = _largest_usable_size(sizes)
+        return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
+    for field, (kind, name) in FILES.items():
+        file = getattr(message, field)
+        if file is not None and message.animation is None:
+            file_name = getattr(file, "file_name", None) or name
+            return Attachment(kind, file.file_id, file.file_size or 0, file_name)
+    return None
+
+
+def _picture_sizes(message: types.Message | types.ExternalReplyInfo) -> list[types.PhotoSize]:
+    if message.photo:
+        return message.photo
+    if message.live_photo is not None:
+        return message.live_photo.photo or []
+    paid = message.paid_media.paid_media if message.paid_media is not None else []
+    photos = [one.photo for one in paid if isinstance(one, types.PaidMediaPhoto)]
+    return photos[0] if photos else []
+
+
+def _largest_usable_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
+    ordered = sorted(sizes, key=lambda size: size.width * size.height)
+    usable = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
+    return (usable or ordered)[-1 if usable else 0]
+
+
+def describe(message: types.Message | types.ExternalReplyInfo, language: Language) -> str:
+    """Return what a message says without a text: a place, a contact, a poll, ...; "" for none."""
+    for field, describer in DESCRIBERS.items():
+        if (value := getattr(message, field, None)) is not None:
+            return describer(value, language)
+    return ""
+
+
+def _describe_venue(venue: types.Venue, language: Language) -> str:
+    place = f"{venue.title}, {venue.address}"
+    return say("said_venue", language, place=place, at=_format_coordinates(venue.location))
+
+
+def _describe_location(location: types.Location, language: Language) -> str:
+    return say("said_location", language, at=_format_coordinates(location))
+
+
+def _format_coordinates(location: types.Location) -> str:
+    return f"{location.latitude:.{DECIMALS}f}, {location.longitude:.{DECIMALS}f}"
+
+
+def _describe_contact(contact: types.Contact, language: Language) -> str:
+    name = " ".join(filter(None, (contact.first_name, contact.last_name)))
+    return say("said_contact", language, name=name, phone=contact.phone_number)
+
+
+def _describe_poll(poll: types.Poll, language: Language) -> str:
+    """The right options of a quiz are marked, as far as Telegram tells them."""
+    right = poll.correct_option_ids or []
+    options = "; ".join(
+        f"{option.text} ✅" if number in right else option.text
+        for number, option in enumerate(poll.options)
+    )
+    question = " ".join(filter(None, (poll.question, poll.description)))
+    text = say("said_poll", language, question=question, options=options)
+    return "\n".join(filter(None, (text, poll.explanation)))
+
+
+def _describe_checklist(checklist: types.Checklist, language: Language) -> str:
+    title = say("said_checklist", language, title=checklist.title)
+    tasks = (f"{'✅' if is_done(one) else '⬜'} {one.text}" for one in checklist.tasks)
+    return "\n".join([title, *tasks])
+
+
+def is_done(task: types.ChecklistTask) -> bool:
+    """Return True if a task is done; Telegram may send 0 as the date of an open one."""
+    return bool(task.completed_by_user or task.completed_by_chat or task.completion_date)
+
+
+def _describe_giveaway(
+    giveaway: types.Giveaway | types.GiveawayWinners, language: Language
+) -> str:
+    prize = giveaway.prize_description or "🎁"
+    text = say("said_giveaway", language, prize=prize, count=giveaway.winner_count)
+    winners = ", ".join(user.full_name for user in getattr(giveaway, "winners", ()))
+    return " ".join(filter(None, (text, winners)))
+
+
+def _describe_gift(gift: types.GiftInfo | types.UniqueGiftInfo, language: Language) -> str:
+    name = gift.gift.name if isinstance(gift, types.UniqueGiftInfo) else gift.gift.sticker.emoji
+    return say("said_gift", language, text=" ".join(filter(None, (name, gift.text))))
+
+
+def _describe_game(game: types.Game, _language: Language) -> str:
+    return "\n".join(filter(None, (f"🎮 {game.title}: {game.description}", game.text)))
+
+
+def _describe_invoice(invoice: types.Invoice, _language: Language) -> str:
+    return f"🧾 {invoice.title}: {invoice.description} ({invoice.currency})"
+
+
+def _describe_sticker(sticker: types.Sticker, _language: Language) -> str:
+    return sticker.emoji or ""
+
+
+def _describe_dice(dice: types.Dice, _language: Language) -> str:
+    return f"{dice.emoji} {dice.value}"
+
+
+# A venue has a location too, so it comes first.
+DESCRIBERS: Mapping[str, Callable[[Any, Language], str]] = {
+    "venue": _describe_venue,
+    "location": _describe_location,
+    "contact": _describe_contact,
+    "poll": _describe_poll,
+    "checklist": _describe_checklist,
+    "sticker": _describe_sticker,
+    "dice": _describe_dice,
+    "game": _describe_game,
+    "invoice": _describe_invoice,
+    "giveaway": _describe_giveaway,
+    "giveaway_winners": _describe_giveaway,
+    "gift": _describe_gift,
+    "unique_gift": _describe_gift,
+}
+
+# A message with one of these fields is answered. The table of all fields stands in
+# ``tests/unit/test_message_words.py``.
+CONTENT = frozenset({*FILES, *DESCRIBERS, *UNSEEN, "photo", "live_photo"})

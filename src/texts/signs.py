@@ -1,0 +1,84 @@
+"""Signs that Markdown would take for markup, though people and models do not mean them so.
+
+Before parsing, each is replaced by a stand-in, which is a letter to the parser, and restored in
+whatever it stands, code as well. So HTML is never parsed, and neither are dollars.
+"""
+
+import re
+
+_WORD = r"[^\W\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]"  # not of scripts without spaces
+SIGNS = re.compile(
+    rf"""
+    ^(?:[ \t>]|[-*+][ ]|[0-9]{{1,9}}[.)][ ])*
+      (?P<fence>```|~~~)[^`\n]*$(?s:.*?)(?:^[ \t>]*(?P=fence)|\Z)
+    | (?P<code>(?<!\w)`[^`\n]+`(?!\w))
+    # Formulas; without a sign of one, a bracket after a backslash is only no link.
+    | \\\((?=[^\\\n]*(?:[\^_={{}}]|\\[^()\n]))(?:[^\\\n]|\\[^()\n])+\\\)
+    | \\\[(?=[^\\]*(?:[\^_={{}}]|\\[^\[\]]))(?:[^\\\n]|\\[^\[\]]|\n(?![ \t]*\n))+\\\]
+    | \$\$(?:[^$\n]|\n(?![ \t]*\n))+\$\$
+    | (?<![\w$])\$(?=[^$\n\\]*\\[A-Za-z{{}}])[^$\n]+\$(?!\w)
+    # C:\path and \\server\path; any other backslash before a sign is an escape.
+    | (?<![\w\\])[A-Za-z]:\\(?!\\)[^\s`*"'<>|,;)]*
+    | (?<![\w\\])\\\\(?=\w[\w.-]*\\[\w$])
+    | (?P<escape>\\[!-/:-@\[-`{{-~])
+    # Tags and comments, but not <https://…>, <me@…> and [text](<address>).
+    | (?<!\]\()<(?!(?:[A-Za-z][A-Za-z0-9+.-]{{1,31}}:[^\s<>]*|[^\s<>@]{{1,64}}@[^\s<>@]+)>)
+    | (?<!<)(?:https?://|www\.)[^\s<>()\[\]"'`|\\]*[^\s<>()\[\]"'`|\\*_~.,:;!?]
+    | (?<!~)~(?!~)  # ~40
+    | (?<={_WORD})\*(?={_WORD}|[(\[]) | (?<=[)\]])\*(?={_WORD}|[(\[])  # 2*3*4
+    | (?<=[A-Za-z0-9)\]])\*\*(?=[A-Za-z0-9(])  # x**2
+    | (?<![\w*])\*(?=\.\w) | (?<![^\s(])\*+(?=/) | (?<=/)\*+(?!\w)  # *.txt, /* and **/
+    | (?<=["'«])\*+(?=["'»])  # "*"
+    | (?<!\w)__[A-Za-z][A-Za-z0-9_]*__(?!\w)  # __init__
+    | (?<!\w)_+(?=[.,:;/-])  # __.__.2026
+    | (?<![\w*])[*^>-]_[*^<-](?![\w*]) | ¯\\_\(.\)_/¯  # faces
+    | (?<=\]):  # [1]: address, which would vanish
+    | ^[ \t]*(?:={{1,2}}|-{{1,2}})[ \t]*$  # no underlined heading
+    | ^[ ]{{0,3}}>>>(?=[ ])  # Python's prompt
+    # >5 and >=5, at the start of a line or of an item
+    | (?P<before>^[ ]*(?:(?:[-*+]|[0-9]{{1,9}}[.)])[ ]+(?=>[ ]?[=0-9])|(?=>[=0-9])))>
+    # Punctuation where emphasis ends or begins within a word: **Note:**text
+    | [:.,;!?…»”"%）】」』》。，：；！？、](?=\*{{1,3}}\w)
+    | (?<=[^\W_]\*\*)[«„“「『《（【]
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+BAR = re.compile(r"(?<!\\)\|")  # in code, where it would end the cell of a table
+# Unicode's noncharacters; a text does not need them.
+NONCHARACTERS = dict.fromkeys(range(0xFDD0, 0xFDF0))
+STAND_IN = re.compile("\ufdd0([0-9]+)\ufdd1")
+
+
+class Signs:
+    """The signs of one text."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._originals: list[str] = []
+
+    def hide(self, markdown: str) -> str:
+        """Return the text with stand-ins; linear in its length."""
+        return SIGNS.sub(self._replace, markdown.translate(NONCHARACTERS))
+
+    def split(self, text: str) -> list[str]:
+        """Return a text of the parser in pieces, of which every second one is of the signs."""
+        return [
+            self._originals[int(piece)] if number % 2 else piece
+            for number, piece in enumerate(STAND_IN.split(text))
+        ]
+
+    def restored(self, text: str) -> str:
+        """Return a text of the parser with its signs."""
+        return "".join(self.split(text))
+
+    def _replace(self, match: re.Match[str]) -> str:
+        if match["fence"] or match["escape"]:
+            return match[0]
+        if match["code"]:
+            return BAR.sub(lambda bar: self._stand_in(bar[0]), match[0])
+        before = match["before"] or ""
+        return before + self._stand_in(match[0].removeprefix(before))
+
+    def _stand_in(self, original: str) -> str:
+        self._originals.append(original)
+        return f"\ufdd0{len(self._originals) - 1}\ufdd1"

@@ -1,0 +1,61 @@
+"""Forgetting takes the thing and leaves its neighbours, without a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.person import Agents, Person, new_user
+
+
+@pytest.mark.parametrize(("told", "order", "gone", "kept"), [
+    ("mum takes warfarin, and she cant eat grapefruit", "forget the grapefruit bit",
+     "grapefruit", "warfarin"),
+    ("I am allergic to nuts and I hate cilantro", "forget about cilantro", "cilantro", "nuts"),
+    ("jonahs bday is 14 april and he likes lego", "dont like jonah lol forget his bday",
+     "april", "lego"),
+    ("flat 9 old lady tips cash, ring flat 4 twice", "forget the flat 9 thing she moved out",
+     "cash", "twice"),
+    ("my desk is by the window and locker is 12", "forget the locker number", "12", "window"),
+    ("рост: Лиза 98 см, Глеб 101 см", "забудь рост лизы, ошиблись", "98", "101"),
+    ("Оля должна мне 500, Паша 300", "забудь что паша должен", "300", "500"),
+    ("у кота почки больные и он боится пылесоса", "забудь про пылесос", "пылесос", "почки"),
+    ("масло в тракторе м10, аккум поменян в мае", "забудь про аккумулятор", "мае", "м10"),
+    ("кв 77 собака злая! кв 12 без лифта", "забудь про кв 77 там съехали", "собака", "лифта"),
+    ("сукня: талія 66 груди 88 довжина 142", "забудь довжину сукні, зріжемо", "142", "66"),
+    ("Марко має алергію на мед і ходить у другий клас", "забудь про другий клас, вже третій",
+     "клас", "мед"),
+])  # fmt: skip
+async def test_a_clause_is_cut_out_and_the_others_stay(
+    agents: Agents, told: str, order: str, gone: str, kept: str
+) -> None:
+    person = Person(await agents.get(llm_model="offline"), new_user())
+    await person.say(told)
+    await person.say(order)
+    shown = person.rows(
+        "SELECT message_text(content) FROM messages m "
+        "JOIN conversations c ON c.id = m.conversation_id "
+        "WHERE c.owner_id = %(owner)s AND role = 'user' AND NOT is_forgotten"
+    )
+    text = "\n".join(row[0] for row in shown)
+    assert gone not in text and kept in text
+
+
+@pytest.mark.parametrize(("order", "choice", "other"), [
+    ("забудь про заказ вадима он отменил", "первое", "купил молоко"),
+    ("forget vadims order", "honey cake", "bought milk today"),
+])  # fmt: skip
+async def test_the_nearest_is_forgotten_once_it_is_chosen(
+    agents: Agents, order: str, choice: str, other: str
+) -> None:
+    told = "Вадим хочет медовик" if choice == "первое" else "vadim wants a honey cake"
+    for answer, is_forgotten in ((choice, True), (other, False)):
+        person = Person(await agents.get(llm_model="offline"), new_user())
+        await person.say(told)
+        await person.say(order)
+        await person.say(answer)
+        rows = person.rows(
+            "SELECT is_forgotten FROM messages m "
+            "JOIN conversations c ON c.id = m.conversation_id "
+            "WHERE c.owner_id = %(owner)s AND role = 'user' ORDER BY m.id LIMIT 1"
+        )
+        assert rows == [(is_forgotten,)]

@@ -1,0 +1,114 @@
+"""The language of the bot's own sentences: chosen, else spoken, else that of the phone."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from aiogram import Bot
+
+from src.console import Console, ConsoleStreams
+from src.pg.client import PgClient
+from src.texts import Language, say
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
+from tests.integration.phone import USER, Phone, open_phone
+
+UKRAINIAN, RUSSIAN = "Де лежить мій паспорт?", "Где лежит мой паспорт?"
+ENGLISH = "Where did I put my passport?"
+GROUP = -1_001_234_567_899
+
+
+@pytest.fixture
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot, llm_model="offline")
+
+
+async def write(phone: Phone, text: str, code: str | None, **sender: object) -> str:
+    await phone.fake.send_text(USER, text, language_code=code, **sender)  # type: ignore[arg-type]
+    await phone.work()
+    return phone.last.text
+
+
+async def unknown_after(phone: Phone, text: str, code: str | None) -> bool:
+    """Whether a strict bot answers a text in the language of each key."""
+    return await write(phone, text, code) == say("strict_unknown", LANGUAGE_OF[text])
+
+
+LANGUAGE_OF: dict[str, Language] = {UKRAINIAN: "uk", RUSSIAN: "ru", ENGLISH: "en"}
+
+
+@pytest.mark.parametrize("code", ["ru", "uk", "en", "de", None])
+async def test_a_strict_bot_answers_in_the_language_of_the_message(
+    phone: Phone, code: str | None
+) -> None:
+    await write(phone, "/mode strict", code)
+    for text in LANGUAGE_OF:
+        assert await unknown_after(phone, text, code), text
+
+
+async def test_commands_and_short_words_keep_the_language_spoken_before(phone: Phone) -> None:
+    await write(phone, UKRAINIAN, "ru")
+    assert await write(phone, "/summary nonsense", "ru") != ""
+    assert await write(phone, "/stop", "ru") == say("stop_nothing", "uk")
+    await write(phone, "ok", "ru")
+    await write(phone, "спасибо", "ru")
+    assert await write(phone, "/stop", "ru") == say("stop_nothing", "uk")
+    await write(phone, "/remind завтра в 9 позвонить маме, если не забуду", "ru")
+    assert await write(phone, "/stop", "ru") == say("stop_nothing", "ru")
+
+
+async def test_a_chosen_language_stays_whatever_is_written(phone: Phone) -> None:
+    phone.rig.core.user_settings.change(USER, language="en")
+    for text in (UKRAINIAN, RUSSIAN):
+        await write(phone, text, "ru")
+        assert await write(phone, "/stop", "ru") == say("stop_nothing", "en")
+
+
+async def test_words_of_others_are_no_sign(phone: Phone) -> None:
+    origin = {"type": "hidden_user", "sender_user_name": "Ann", "date": 1_700_000_000}
+    await phone.fake.send_message(USER, text=ENGLISH, forward_origin=origin)
+    await phone.work()
+    assert await write(phone, "/stop", "ru") == say("stop_nothing", "ru")
+
+
+async def test_without_a_code_a_first_word_decides(phone: Phone) -> None:
+    await write(phone, "Привет", None)
+    assert await write(phone, "/stop", None) == say("stop_nothing", "en"), "one word is not kept"
+    await write(phone, "Я живу в Москве", None)
+    assert await write(phone, "/stop", None) == say("stop_nothing", "ru")
+
+
+async def test_the_clock_does_not_move_with_the_language(phone: Phone) -> None:
+    for text in (RUSSIAN, UKRAINIAN, ENGLISH):
+        await write(phone, text, "ru")
+        caller = phone.rig.core.caller(phone.owner, phone.rig.core.user_settings.get(USER), "ru")
+        assert caller.time_zone == "Europe/Moscow"
+    phone.rig.core.user_settings.change(USER, language="uk")
+    chosen = phone.rig.core.user_settings.get(USER)
+    assert phone.rig.core.caller(phone.owner, chosen, "ru").time_zone == "Europe/Moscow"
+    assert phone.rig.core.caller(phone.owner, chosen, "uk").time_zone == "Europe/Kyiv"
+
+
+async def test_a_group_has_one_clock_whoever_writes(phone: Phone) -> None:
+    phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
+    core = phone.rig.core
+    zones = {core.caller(phone.owner, core.user_settings.get(GROUP), code).time_zone
+             for code in ("ru", "uk", "en", None)}  # fmt: skip
+    assert zones == {"Europe/Moscow"}
+
+
+async def test_the_console_follows_the_language_and_keeps_its_clock(phone: Phone) -> None:
+    lines = ["Мій паспорт у шафі, а ключі вдома", "/summary", "ok", "/stop", RUSSIAN, "/stop"]
+    written = io.StringIO()
+    streams = ConsoleStreams(io.StringIO("\n".join(lines)), written)
+    console = Console(phone.rig.core, USER, language="ru", streams=streams)
+    await console.run()
+    shown = written.getvalue()
+    assert say("stop_nothing", "uk") in shown and shown.rstrip().endswith(
+        say("stop_nothing", "ru")
+    )
+    rows = phone.rig.rows("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+    chosen = phone.rig.core.user_settings.get(USER)
+    assert (chosen.spoken_language, chosen.time_zone, len(rows)) == ("ru", None, 3)

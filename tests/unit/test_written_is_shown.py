@@ -1,0 +1,167 @@
+"""What a model writes is what Telegram shows: only markup goes, no word and no sign beside it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from src.telegram.entities import convert
+from src.telegram.rendering import Renderer
+from tests.cases import for_each
+from tests.fakes.telegram_checks import check_entities
+
+# An answer and how it is shown, if not as it was written.
+ANSWERS = [
+    (written, shown or written)
+    for written, _, shown in (
+        answer.partition("\n▶\n")
+        for answer in Path(__file__)
+        .with_name("written_answers.txt")
+        .read_text("utf-8")
+        .rstrip("\n")
+        .split("\n■\n")
+    )
+]
+INSERTS = (
+    *(
+        "$",
+        "5$",
+        "$x",
+        "~",
+        "~5",
+        "<b>",
+        "</b>",
+        "<",
+        ">",
+        "<!--",
+        "*",
+        "**",
+        "_",
+        "__",
+        "|",
+        "||",
+    ),
+    *(
+        "`",
+        "```",
+        "\n",
+        "\n\n",
+        "\n> ",
+        "\n- ",
+        "\n7. ",
+        "\n# ",
+        "\n---\n",
+        "\\",
+        "\\(",
+        "$$",
+        "&",
+    ),
+    *("[", "]", "![", "(", ")", "😀", "слово", "[1]", "[1]: x", "\t", "    ", "~~", "#", "1) "),
+)
+# What is not shown as it stands: addresses of links, languages of code, characters by name, what
+# formulas and lines of tables are marked with.
+MARKUP = re.compile(
+    r"(?<=\])\((?:\"[^\"\n]*\"|[^\"\n)])*\)|(?:```|~~~)[^\n]*|&#?\w+;|<(?=\w+:|\S+@)"
+    r"|\$\$|\\|^[-=:| \t>]+$",
+    re.MULTILINE,
+)
+SIGNS = "€₴₽$%@=/{}^;?,.:'\"<+&№«»—−×≥"
+
+
+def visible(written: str) -> str:
+    """Return letters, digits and signs that are no markup, whatever stands beside them."""
+    text = MARKUP.sub("", written)
+    return "".join(char for char in text if char.isalnum() or char in SIGNS)
+
+
+def first_missing(wanted: str, shown: str) -> str:
+    """Return the rest of ``wanted`` from its first character that is not in ``shown`` in order."""
+    characters = iter(shown)
+    for place, character in enumerate(wanted):
+        if character not in characters:
+            return wanted[place : place + 20]
+    return ""
+
+
+def mutations(number: int) -> Iterator[str]:
+    """Yield answers that are cut, joined, nested, or have other signs in them."""
+    numbers = random.Random(number)
+    for written, _ in ANSWERS:
+        other, _ = numbers.choice(ANSWERS)
+        place = numbers.randrange(len(written))
+        lines = written.splitlines()
+        yield written[:place]
+        yield written + numbers.choice(("\n", "\n\n", " ")) + other
+        yield "\n".join(f"> {line}" for line in lines)
+        yield "- " + "\n  ".join(lines)
+        yield written[:place] + numbers.choice(INSERTS) + written[place:]
+
+
+@for_each("written, shown", ANSWERS)
+async def test_an_answer_is_shown_as_a_reader_expects(written: str, shown: str) -> None:
+    assert "\n".join(part.text for part in await Renderer().render(written)) == shown
+
+
+@pytest.mark.parametrize(
+    "number", [1, *(pytest.param(number, marks=pytest.mark.proof) for number in range(2, 60))]
+)
+def test_every_letter_and_sign_arrives_in_order(number: int) -> None:
+    written = [*mutations(number), *(answer for answer, _ in ANSWERS)]
+    assert len(written) >= 300
+    for text in written:
+        assert first_missing(visible(text), convert(text)[0]) == "", text
+
+
+async def test_every_beginning_of_an_answer_is_a_message() -> None:
+    renderer = Renderer()
+    for written, _ in ANSWERS:
+        for end in range(1, len(written), 9):
+            part = await renderer.render_start(written[:end])
+            text = "" if part is None else part.text
+            assert first_missing(visible(written[:end]), text) == ""
+            check_entities(text, part and [entity.model_dump() for entity in part.entities])
+
+
+@for_each("written, shown, found", [
+    ("# **Да**\nнет", "Да\nнет", {("bold", "Да")}),
+    ("Да\n---\nнет", "Да\n———\nнет", set()),
+    ("> а\n> > б\n\nв", "а\n> б\n\nв", {("blockquote", "а\n> б")}),
+    ("- ```c++\n  a\n  ```", "-\u0020\na", {("pre", "a")}),
+    ("\\(x^2\\) и $$\\pi_1$$", "x^2 и \\pi_1", {("code", "x^2"), ("code", "\\pi_1")}),
+    ("**<b>** ~~5~~ *a*", "<b> 5 a", {("bold", "<b>"), ("strikethrough", "5"), ("italic", "a")}),
+    ("| [а](https://b.example) |\n|---|", "а\n-\nа: https://b.example", {("pre", "а\n-")}),
+    ("[а [1]](https://b.example)", "а [1]", {("text_link", "а [1]")}),
+    ("[1](https://b.example)", "[1]", {("text_link", "[1]")}),
+    ("[а](b.md) [](c.md) <d@e.example>", "а (b.md) c.md d@e.example", set()),
+])  # fmt: skip
+def test_markup_becomes_entities(written: str, shown: str, found: set[tuple[str, str]]) -> None:
+    text, entities = convert(written)
+    assert text == shown
+    assert {(entity.type, entity.extract_from(text)) for entity in entities} >= found
+    assert {entity.type for entity in entities} == {kind for kind, _ in found}
+
+
+@for_each(
+    "written",
+    [
+        *("> - " * 2000, "+ + + " * 1024, "1. " * 2000, "- 1. > " * 900, "- \n" * 4000),
+        "|a" * 900 + "|\n" + "|-" * 900 + "|\n" + "|b|\n" * 20,
+        "|" + "a" * 4000 + "|\n|-|\n" + "|b|\n" * 800,
+        *("\\[" + "\\sqrt{" * 900, "$$" * 4000, "~" * 9000, "``` " * 900),
+    ],
+)
+def test_a_text_does_not_grow(written: str) -> None:
+    assert len(convert(written)[0]) <= 4 * len(written) + 1000
+
+
+def test_a_table_of_nothing_is_no_table() -> None:
+    with pytest.raises(ValueError, match="too many"):
+        convert("|a" * 900 + "|\n" + "|-" * 900 + "|\n" + "|b|\n" * 900)
+
+
+def test_stand_ins_that_somebody_sends_vanish() -> None:
+    assert convert("a\ufdd00\ufdd1b <c>")[0] == "a0b <c>"
