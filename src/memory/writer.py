@@ -1,7 +1,6 @@
 """Storage of facts: the gate, duplicates and contradictions, one transaction per fact."""
 
 import logging
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -324,9 +323,8 @@ def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
     text = resolve_dates(fact.text, said.said_at)
     if text is None:
         return fact, "unclear_date"
-    numbers = frozenset(re.findall(r"\d+", text)) - frozenset(re.findall(r"\d+", fact.text))
     resolved = fact.model_copy(update={"text": text})
-    return resolved, gate.refusal_reason(resolved, said.text, allowed_numbers=numbers)
+    return resolved, gate.refusal_reason(resolved, said.text)
 
 
 def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:

@@ -15,7 +15,7 @@ from src.reading import lexicon
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.words import Word, content_words, lemmas_about, lemmas_in
-from src.texts.plain_text import blank, flat
+from src.texts.plain_text import blank, plain
 
 ENDED = lexicon.Expression(
     "<endings.left_work>|<endings.left_school>|<endings.parted_with>|<endings.died>"
@@ -85,7 +85,7 @@ def ends(new: Fact, old: Fact) -> bool:
     relation = BY_NAME.get(canonical_relation(old.relation))
     if relation is None or not relation.ends:
         return False
-    text = flat(new.text)
+    text = plain(new.text)
     match = relation.ended.search(text)
     if match is None or stance(old.text).is_positive is False:
         return False
@@ -109,11 +109,11 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
     All words of the clause must be in the old fact: "уволилась из библиотеки" ends
     "подрабатываю в библиотеке", whatever its relation is called.
     """
-    if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
+    if not stance(old.text).is_positive or ENDED.search(plain(old.text)):
         return False
     old_words = content_words(f"{old.text} {old.object}")
     roots = {word.text[:ROOT] for word in old_words}  # "plumbing", "plumber"
-    for clause in CLAUSE.split(flat(new.text)):
+    for clause in CLAUSE.split(plain(new.text)):
         match = ENDED.search(clause)
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
@@ -127,7 +127,7 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
 
 def ended_relations(text: str) -> list[str]:
     """Return the relations whose end a statement may state."""
-    folded = flat(text)
+    folded = plain(text)
     return [relation.name for relation in RELATIONS if relation.ended.search(folded)]
 
 
@@ -182,7 +182,7 @@ def _is_same_wish(new: Fact, old: Fact) -> bool:
 
 def _read_wish(text: str) -> tuple[str | None, list[Word]]:
     """Return the kind of a wish and the words of its scope (none: all answers)."""
-    folded = flat(text)
+    folded = plain(text)
     for kind, words in _kinds_of_wishes():
         if words.search(folded):
             rest = content_words(words.sub(" ", folded))

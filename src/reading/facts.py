@@ -14,7 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 from src.reading import lexicon
 from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.words import people, read_numbers
-from src.texts.plain_text import flat, normalise
+from src.texts.plain_text import normalise, plain
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight", "private"]
 Origin = Literal["tool", "teach", "command", "extraction"]
@@ -130,7 +130,7 @@ THING_LETTERS = 5  # of each word of a favourite thing; ignores case endings
 
 
 def _normalise_relation(relation: str) -> str:
-    letters = flat(relation).replace("'", "")
+    letters = plain(relation).replace("'", "")
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
 

@@ -9,7 +9,7 @@ from src.reading import lexicon
 from src.reading.relations import BY_NAME
 from src.texts import morphology
 from src.texts.morphology import lemmas, noun_forms, parts_of_speech, words
-from src.texts.plain_text import flat, plain, without_yo
+from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
 
@@ -102,7 +102,7 @@ def speaks_of(text: str, wanted: str) -> bool:
     wanted_words = content(wanted)
     if wanted_words and len(shared(wanted, text)) == len(wanted_words):
         return True
-    return f" {flat(wanted)}" in f" {flat(text)}"
+    return f" {plain(wanted)}" in f" {plain(text)}"
 
 
 def people() -> dict[str, str]:
