@@ -1,6 +1,6 @@
 """Repository of facts: deduplicated, with their sources, retired instead of overwritten."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
-from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
+from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
 
@@ -40,6 +40,7 @@ class Memory:
         relation: Canonical relation: ``lives_in``.
         object: The object in the user's words.
         importance: 1 to 10.
+        confidence: How sure the model was of it, 0 to 1.
         pinned: True if the user wants it always in the prompt.
         valid_from: Start of its validity in the world, if known.
         valid_until: End of its validity.
@@ -65,6 +66,7 @@ class Memory:
     relation: str
     object: str
     importance: int
+    confidence: float
     pinned: bool
     valid_from: datetime | None
     valid_until: datetime | None
@@ -87,6 +89,17 @@ class Memory:
         """The same fact as a proposal, without its database columns."""
         columns = vars(self)
         return Fact.model_construct(**{k: columns[k] for k in Fact.model_fields if k in columns})
+
+
+IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
+
+
+def is_important(memory: Memory) -> bool:
+    """Return True if only the user replaces a fact, by a tap or a correction.
+
+    A wish about the answers changes with the next one, unless it is pinned.
+    """
+    return memory.pinned or (memory.importance >= IMPORTANT and memory.relation != WISH)
 
 
 def memory_query(sql: str, **parts: str) -> str:
@@ -215,7 +228,7 @@ class NewMemory:
         vector: Its embedding, if there is one yet.
         model_id: The model of ``vector``, whose vectors it is compared with.
         contradicts: Ids of facts that it replaces, according to its proposer.
-        spares_important: True to keep other important facts that it contradicts.
+        is_decided: True if the user says that it replaces those.
         entities: (name, normalised name) of its subject and object.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
@@ -231,11 +244,16 @@ class NewMemory:
     vector: str | None = None
     model_id: int | None = None
     contradicts: list[int] = field(default_factory=list)
-    spares_important: bool = False
+    is_decided: bool = False
     entities: Sequence[tuple[str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
     private_text: str | None = None
+
+    def may_retire(self, other: Memory) -> bool:
+        """Return True if no tap of the user is needed, as for a pinned or important fact."""
+        is_asked_for = self.private_text is not None or other.id in self.contradicts
+        return (self.is_decided and is_asked_for) or not is_important(other)
 
 
 def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
@@ -359,8 +377,8 @@ WHERE p.message_id = %(message_id)s AND p.owner_id = %(owner)s
 """
 
 # Current facts that a new one might repeat or replace, of the same member if the owner is a group:
-# same words, same subject and relation, named by a model, relations that it may end, most words in
-# common, or nearest by meaning. Also facts that its message told before, current or retired.
+# same words, same subject and relation, named by a model, most words in common, or nearest by
+# meaning. Also facts that its message told before, current or retired.
 SELECT_SIMILAR = memory_query("""
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
@@ -374,9 +392,6 @@ WITH living AS (
     WHERE owner_id = %(owner)s AND retired_at IS NULL
       AND (content_hash = %(content_hash)s
            OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
-    UNION SELECT id FROM memories
-          WHERE owner_id = %(owner)s
-            AND relation = ANY(%(ended)s) AND retired_at IS NULL
     UNION (SELECT d.memory_id
            FROM search_postings p JOIN search_documents d ON d.id = p.document_id
            JOIN memories known ON known.id = d.memory_id AND known.retired_at IS NULL
@@ -398,10 +413,10 @@ ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DE
 # Insert a fact.
 INSERT_MEMORY = """
 INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
-                      importance, pinned, origin, valid_from, valid_until, content_hash,
-                      speaker_id, speaker, private_text)
+                      importance, confidence, pinned, origin, valid_from, valid_until,
+                      content_hash, speaker_id, speaker, private_text)
 VALUES (%(owner)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s, %(relation)s, %(object)s,
-        %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
+        %(importance)s, %(confidence)s, %(pinned)s, %(origin)s, %(valid_from)s,
         %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s, %(private_text)s)
 RETURNING id
 """
@@ -567,17 +582,16 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(SELECT_CURRENT_SOURCE, message_id=message_id)
         return CurrentSource(*rows[0]) if rows else None
 
-    def list_similar(self, memory: NewMemory, *, ended: Collection[str] = ()) -> list[Similar]:
+    def list_similar(self, memory: NewMemory) -> list[Similar]:
         """Return facts that ``memory`` might repeat or replace, those with equal words first.
 
         Retired facts come before current ones; they are those that the same message told earlier.
-        Facts that ``memory`` contradicts are included at any distance, as are those with a
-        relation in ``ended``.
+        Facts that ``memory`` contradicts are included at any distance.
         """
         words = list({term for term in memory.terms if not term.startswith("=")})
         rows = self._rows(
             SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
-            model=memory.model_id, ended=list(ended), episode=memory.source.episode,
+            model=memory.model_id, episode=memory.source.episode,
         )  # fmt: skip
         return [replace(Similar(*row), content_hash=h, cosine=c) for *row, h, c in rows]
 
