@@ -355,7 +355,7 @@ def similar(s: Stage) -> Any:
         s.them.word, "has", s.me.asked[0], model_id=s.do.model,
         contradicts=[*s.them.facts, *s.me.facts],
     )  # fmt: skip
-    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs, ended=["lives_in"]))
+    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs))
 
 
 def edited_by(s: Stage, name: str) -> Any:

@@ -18,9 +18,7 @@ from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import NewMemory
 from src.memory.purge_repo import PurgeRepository
 from src.memory.writer import Outcome
-from src.memory.writer import SourceText as Source
 from src.pg.client import PgClient, Transaction
-from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
 from src.talk.edits import take_edit
 from src.talk.turn_state import RESOLUTIONS, Resolution
