@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
@@ -315,6 +316,18 @@ SELECT_FACTS = {
     )
 }
 
+# Current facts with which the background replaced others since the answer before this one.
+SELECT_REPLACED_BEHIND = """
+SELECT DISTINCT new.id
+FROM memories old JOIN memories new ON new.id = old.superseded_by AND new.retired_at IS NULL
+WHERE old.owner_id = %(owner)s AND old.retired_reason = 'replaced' AND new.origin = 'extraction'
+  AND old.retired_at > (SELECT max(m.created_at)
+                        FROM messages m JOIN conversations c ON c.id = m.conversation_id
+                        WHERE c.id = %(conversation_id)s AND c.owner_id = %(owner)s
+                          AND m.role = 'assistant' AND m.id < %(answer_id)s)
+ORDER BY new.id LIMIT 20
+"""
+
 # Number of current facts: of some owners (as a subquery), of all owners, of one owner by kind.
 COUNT_LIVING = """
 SELECT owner_id, count(*) AS facts FROM memories
@@ -522,6 +535,16 @@ class MemoryRepository(Repository):
     def list_facts(self, owner: Owner, query: FactQuery = FactQuery()) -> list[Memory]:
         """Return a page of facts."""
         return self._all(_from_row, SELECT_FACTS[query.order], owner, **vars(query), kinds=KINDS)
+
+    def list_replaced_behind(
+        self, owner: Owner, conversation_id: UUID, answer_id: int
+    ) -> list[Memory]:
+        """Return facts with which the background replaced others since the previous answer."""
+        ids = self._all(
+            int, SELECT_REPLACED_BEHIND, owner, conversation_id=conversation_id,
+            answer_id=answer_id,
+        )  # fmt: skip
+        return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
         """Return a fact, current or retired; None if it does not exist."""
