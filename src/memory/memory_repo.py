@@ -12,7 +12,7 @@ from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
 from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, fact_number
-from src.reading.relations import relation_term
+from src.reading.relations import EntityType, relation_term
 from src.texts.morphology import terms
 
 KINDS = [*MEMORY_TYPES, PRIVATE]  # in listing order
@@ -216,6 +216,21 @@ class SourceMessage:
 
 
 @dataclass(frozen=True)
+class NewEntity:
+    """Whom or what a fact is about.
+
+    Attributes:
+        name: Its name, as the fact has it.
+        keys: For each word of the name the dictionary forms that it may have.
+        entity_type: What it is.
+    """
+
+    name: str
+    keys: Sequence[frozenset[str]]
+    entity_type: EntityType
+
+
+@dataclass(frozen=True)
 class NewMemory:
     """A fact to store, with canonical subject and relation, and the other columns of its row.
 
@@ -230,7 +245,7 @@ class NewMemory:
         model_id: The model of ``vector``, whose vectors it is compared with.
         contradicts: Ids of facts that it replaces, according to its proposer.
         is_decided: True if the user says that it replaces those.
-        entities: (name, normalised name) of its subject and object.
+        entities: Its subject and object.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
         private_text: For a private fact, its text with the secret, which ``fact`` has masked.
@@ -246,7 +261,7 @@ class NewMemory:
     model_id: int | None = None
     contradicts: list[int] = field(default_factory=list)
     is_decided: bool = False
-    entities: Sequence[tuple[str, str]] = ()
+    entities: Sequence[NewEntity] = ()
     speaker_id: int | None = None
     speaker: str | None = None
     private_text: str | None = None
@@ -456,14 +471,21 @@ UPDATE memories SET updated_at = now(), importance = greatest(importance, %(impo
 WHERE id = %(memory_id)s AND owner_id = %(owner)s
 """
 
-# People, places and things that a fact is about.
-INSERT_ENTITIES = """
-WITH added AS (
-    INSERT INTO entities (owner_id, name, normalised_name)
-    SELECT %(owner)s, name, normalised_name
-    FROM unnest(%(names)s::text[], %(normalised)s::text[]) AS e (name, normalised_name)
+# Somebody or something that a fact is about: an entity of which each word may be a form of the
+# same word, or a new one.
+INSERT_ENTITY = """
+WITH known AS (
+    SELECT normalised_name FROM entities
+    WHERE owner_id = %(owner)s
+      AND string_to_array(normalised_name, ' ') <@ %(forms)s::text[]
+      AND cardinality(string_to_array(normalised_name, ' ')) = %(words)s
+    ORDER BY normalised_name <> %(key)s, id LIMIT 1
+), added AS (
+    INSERT INTO entities (owner_id, name, normalised_name, entity_type)
+    SELECT %(owner)s, %(name)s, coalesce((SELECT normalised_name FROM known), %(key)s),
+           %(entity_type)s
     ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
-    SET normalised_name = EXCLUDED.normalised_name
+    SET entity_type = coalesce(nullif(entities.entity_type, 'thing'), EXCLUDED.entity_type)
     RETURNING id
 )
 INSERT INTO memory_entities (memory_id, entity_id)
@@ -624,10 +646,13 @@ class StoredFacts(OwnerSteps):
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
         [(memory_id,)] = self._rows(INSERT_MEMORY, **vars(memory) | fact | texts)
         self.add_source(memory_id, memory.source)
-        names = {normalised: storable(name) for name, normalised in memory.entities if normalised}
-        if names:
-            columns = {"normalised": list(names), "names": list(names.values())}
-            self._run(INSERT_ENTITIES, memory_id=memory_id, **columns)
+        for entity in memory.entities:
+            self._run(
+                INSERT_ENTITY, memory_id=memory_id, name=storable(entity.name),
+                key=" ".join(sorted({min(forms) for forms in entity.keys})),
+                forms=sorted(frozenset[str]().union(*entity.keys)), words=len(entity.keys),
+                entity_type=entity.entity_type,
+            )  # fmt: skip
         document = NewDocument(
             "memory", memory_id, "user", memory.source.said_at, memory.terms,
             vector=memory.vector, model_id=memory.model_id,

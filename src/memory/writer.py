@@ -17,9 +17,10 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
 from src.reading import contradictions, facts, gate, relations
 from src.reading.facts import Fact, Origin
+from src.reading.relations import EntityType
 from src.reading.relative_dates import resolve_dates, when_valid
+from src.reading.words import entity_keys, kin_of
 from src.texts import detect_language
-from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
 DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
 UNSURE = 0.5  # confidence below which a fact replaces none of which the model was surer
+# Roles of animals; the other roles are those of people.
+PETS = frozenset({"dog", "cat", "parrot", "hamster", "tortoise", "horse", "rabbit", "pet"})
 ASKING = frozenset({"tool", "teach"})  # origins of facts about which the user can be asked
 
 
@@ -327,7 +330,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
         content_hash=facts.content_hash(fact.text),
         source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
         terms=memory_repo.fact_terms(fact.text, relation),
-        entities=_entities(subject, fact),
+        entities=_entities(subject, relation, fact),
     )
 
 
@@ -342,15 +345,25 @@ def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> New
     )
 
 
-def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
-    """Return (name, normalised name) of the subject, and of the object if that is a name."""
-    names = [(fact.subject, subject)]
+def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
+    """Return the subject, and the object if that is a name, as entities.
+
+    A role is its canonical word: "мой брат" is ``brother``.
+    """
+    roles = {role for word in fact.subject.split() if (role := kin_of(word)) is not None}
+    kind: EntityType = "pet" if roles & PETS else "person" if roles else "thing"
+    value = kind if relation == "name" else relations.VALUE_TYPES.get(relation, "thing")
+    if kind == "thing" and value in ("person", "organisation", "place"):
+        kind = "person"  # who lives, works and has relatives
+    found = [(fact.subject, subject if roles else fact.subject, kind)]
     if len(fact.object) <= MAX_ENTITY:
-        names.append((fact.object, facts.canonical_subject(fact.object)))
+        role = facts.canonical_subject(fact.object)
+        is_role = any(kin_of(word) for word in fact.object.split())
+        found.append((fact.object, role if is_role else fact.object, value))
     return [
-        (name[:MAX_ENTITY], " ".join(sorted(set(terms(normal)))) or normal)
-        for name, normal in names
-        if name.strip() and normal != "user"
+        memory_repo.NewEntity(name[:MAX_ENTITY], entity_keys(written), type_)
+        for name, written, type_ in found
+        if facts.canonical_subject(name) != "user" and entity_keys(written)
     ]
 
 

@@ -3,8 +3,10 @@
 The gate, contradictions, questions, forgetting and the offline model use this table.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from src.reading import lexicon
 
@@ -89,6 +91,16 @@ RELATIONS = (
     Relation("knows"),
     Relation("wish", importance=10),
 )
+# What the value of a relation is, where that is certain; else it may be anything.
+EntityType = Literal["person", "place", "pet", "organisation", "thing"]
+VALUE_TYPES: Mapping[str, EntityType] = {
+    **dict.fromkeys(("lives_in", "born_in", "address", "visited"), "place"),
+    **dict.fromkeys(("works_at", "studies_at"), "organisation"),
+    **dict.fromkeys(
+        ("married_to", "partner", "has_child", "has_sibling", "has_parent", "has_friend"), "person"
+    ),
+    "has_pet": "pet",
+}
 BY_NAME = {relation.name: relation for relation in RELATIONS}
 
 

@@ -590,6 +590,35 @@ async def test_people_and_things_of_a_fact_are_linked_once_each(teller: Person) 
     ]
 
 
+async def test_an_entity_is_its_whole_name_in_any_form_with_a_type(teller: Person) -> None:
+    for text, subject, relation, value in (
+        ("Марина живёт в Праге", "Марина", "lives_in", "Прага"),
+        ("Мария любит Марину", "Мария", "likes", "Марину"),
+        ("Сестра Мария работает в Гугле", "сестра", "works_at", "Гугл"),
+        ("Кота зовут Рыжик", "кот", "name", "Рыжик"), ("Рыжика люблю", "user", "likes", "Рыжика"),
+        ("My aunt lives in Leeds", "aunt", "lives_in", "Leeds"),
+        ("У мене є пес Сірко", "user", "has_pet", "Сірко"),
+        ("Я був у Львові", "user", "visited", "Львові"), ("I own a Lada", "user", "owns", "Lada"),
+    ):  # fmt: skip
+        await teller.tell(text, subject=subject, relation=relation, object=value)
+    assert teller.rows("SELECT name, entity_type FROM entities ORDER BY id") == [
+        ("Марина", "person"), ("Прага", "place"), ("Мария", "thing"), ("сестра", "person"),
+        ("Гугл", "organisation"), ("кот", "pet"), ("Рыжик", "pet"), ("aunt", "person"),
+        ("Leeds", "place"), ("Сірко", "pet"), ("Львові", "place"), ("Lada", "thing"),
+    ]  # fmt: skip
+    linked = teller.rows(
+        "SELECT f.text FROM memory_entities l JOIN memories f ON f.id = l.memory_id"
+        " JOIN entities e ON e.id = l.entity_id WHERE e.name = 'Марина' ORDER BY f.id"
+    )
+    assert [text for (text,) in linked] == ["Марина живёт в Праге", "Мария любит Марину"]
+
+
+async def test_the_confidence_of_a_fact_is_stored(teller: Person) -> None:
+    for text, written in (("Люблю чай", 0.4), ("Люблю кофе", "sure"), ("Люблю сок", 7)):
+        await teller.tell(text, confidence=written)
+    assert [fact.confidence for fact in await teller.living()] == [pytest.approx(0.4), 1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("question", "facts"),
     [
