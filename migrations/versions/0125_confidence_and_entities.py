@@ -47,10 +47,10 @@ WITH mixed AS (
        OR term <> normalize(term, NFKC)
     RETURNING *
 ), folded AS (
-    SELECT m.*, CASE
+    SELECT m.*, lower(normalize(CASE
         WHEN term ~ '[dfgjlnqrsuvwz]' THEN translate(term, 'авсенікмортху', 'abcehikmoptxy')
         WHEN term ~ '[а-яіїєґ]' THEN translate(term, 'abcehikmoptxy', 'авсенікмортху')
-        ELSE lower(normalize(term, NFKC)) END AS new_term
+        ELSE term END, NFKC)) AS new_term
     FROM mixed m
 )
 INSERT INTO search_postings (owner_id, term, is_answer, position, frequency, length, in_talk,
