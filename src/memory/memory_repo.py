@@ -217,7 +217,7 @@ class SourceMessage:
 
 @dataclass(frozen=True)
 class NewEntity:
-    """Whom or what a fact is about.
+    """Person, place or thing that a fact is about.
 
     Attributes:
         name: Its name, as the fact has it.

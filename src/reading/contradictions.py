@@ -1,4 +1,4 @@
-"""Which stored facts a new one replaces: few, and never the present for the past or a wish.
+"""Rules for which stored facts a new one replaces: few, and never the present for a wish.
 
 A fact is replaced by rule if both give the same person, now, another value of a relation that has
 one value at a time. What a model claims counts if subject and relation agree. Neither holds across
@@ -112,12 +112,14 @@ def tense_of(fact: Fact) -> Tense:
 
 def _differ(new: Fact, old: Fact) -> bool:
     """Return True if each fact names other people than the other, besides subject and value."""
-    ours, theirs = (
-        frozenset(one.lstrip("~@") for one in people_in(f"{fact.text}. {fact.quote}"))
-        - lemmas_of(f"{fact.object} {fact.subject}") - {kin_of(fact.subject)}
-        for fact in (new, old)
-    )  # fmt: skip
+    ours, theirs = _others(new), _others(old)
     return bool(ours and theirs) and ours.isdisjoint(theirs)
+
+
+def _others(fact: Fact) -> frozenset[str]:
+    named, known = people_in(f"{fact.text}. {fact.quote}"), f"{fact.object} {fact.subject}"
+    own = [kin_of(fact.subject) or "", *lemmas_of(known)]
+    return frozenset(one.lstrip("~@") for one in named) - {one.lstrip("~@") for one in own}
 
 
 def _words(fact: Fact) -> frozenset[str]:

@@ -58,9 +58,11 @@ def to_one_space(match: re.Match[str]) -> str:
 STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<!\w)no\.?\s*(?=\d)"), lambda _match: "no "),
     (re.compile(r"\.{2,}"), lambda _match: "..."),
-    (re.compile(r"\s+"), to_one_space),
+    (re.compile(r"\s{2,}|[^\S \n]"), to_one_space),
     (re.compile(r"[^\W_]+"), to_one_script),
 )
+# Without it no word has letters of both scripts, so the last step changes nothing.
+MIXED = re.compile(r"[a-z]\d{0,9}[а-яіїєґ]|[а-яіїєґ]\d{0,9}[a-z]")
 
 
 CUT = "[…]"  # replaces a forgotten part of a message
@@ -86,7 +88,7 @@ def plain(text: str) -> str:
     dots for "…", and each word in one script: a Latin "i" in "кiт" is Cyrillic.
     """
     folded = "".join(map(fold_letter, NFC(text)))
-    for pattern, change in STEPS:
+    for pattern, change in STEPS if MIXED.search(folded) else STEPS[:-1]:
         folded = pattern.sub(change, folded)
     return NFC(" ".join(folded.split()))
 
@@ -99,7 +101,7 @@ def plain_with_offsets(text: str) -> tuple[str, list[int]]:
     letters = [*map(fold_letter, NFC(text))]
     folded = "".join(letters)
     offsets = [offset for offset, letter in enumerate(letters) for _ in letter]
-    for pattern, change in STEPS:
+    for pattern, change in STEPS if MIXED.search(folded) else STEPS[:-1]:
         pieces: list[str] = []
         origins: list[int] = []
         end = 0

@@ -77,6 +77,8 @@ def test_what_was_will_or_may_be_stands_beside_what_is(old: str, new: str) -> No
     ("car", "Їжджу на Шкоді / Шкода", "Купив Ладу / Лада"),
     ("native_language", "Мой родной язык русский / русский",
      "Мой родной язык татарский / татарский"),
+    ("lives_in", "Живу в Омске / Омске", "Временно живу в Туле / Туле"),
+    ("lives_in", "I live in Leeds / Leeds", "I live in York for now / York"),
     ("has_pet", "У меня кот Мурзик / Мурзик", "У меня пёс Рекс / Рекс"),
 ])  # fmt: skip
 def test_another_qualifier_or_a_relation_of_many_replaces_nothing(

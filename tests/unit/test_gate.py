@@ -262,6 +262,7 @@ My seed phrase is abandon ability able
 seed phrase legal winner thank year wave sausage worth useful legal winner thank yellow
 мнемоника абрикос берег ветер город дом ежик жизнь зима игра
 Паспорт 4506 123456
+загранпаспорт 75 1234567
 паспорт серии 4506, номер 123456
 passport number AB1234567
 мой снилс 112-233-445 95
