@@ -11,15 +11,16 @@ revision = "0125"
 down_revision = "0121"
 
 FACTS = """
-ALTER TABLE memories ADD confidence real NOT NULL DEFAULT 1
+ALTER TABLE memories ADD confidence real DEFAULT 1
     CONSTRAINT memories_confidence_check CHECK (confidence BETWEEN 0 AND 1);
 COMMENT ON COLUMN memories.confidence IS
-    'How sure the model was that the user meant it, 0 to 1; an unsure fact replaces no surer one.';
-ALTER TABLE entities ADD entity_type text NOT NULL DEFAULT 'thing'
+    'How sure the model was that the user meant it, 0 to 1; an unsure fact replaces no surer one. '
+    'NULL: 1, on a row that was forgotten before version 0125 and taken back.';
+ALTER TABLE entities ADD entity_type text DEFAULT 'thing'
     CONSTRAINT entities_type_check
     CHECK (entity_type IN ('person', 'place', 'pet', 'organisation', 'thing'));
 COMMENT ON COLUMN entities.entity_type IS
-    'What it is, as far as its facts say: person, place, pet, organisation, or thing.';
+    'What it is, as far as its facts say: person, place, pet, organisation, or thing (also NULL).';
 COMMENT ON COLUMN entities.normalised_name IS
     'The dictionary forms of its words, sorted and joined by spaces; of entities from before '
     'version 0125 their search terms.';
@@ -29,7 +30,8 @@ SELECT f.id, o.telegram_user_id, o.thread_id, f.speaker_id, f.speaker, f.text, f
        f.retired_at IS NULL AND coalesce(f.valid_until > now(), true) AS holds,
        f.retired_at, f.retired_reason, f.superseded_by, successor.text AS replaced_by,
        coalesce(s.uid, 'mem-' || f.id) AS uid, coalesce(s.said_at, f.created_at) AS said_at,
-       s.message_id, s.quote, f.origin, f.created_at, f.content_hash, f.owner_id, f.confidence
+       s.message_id, s.quote, f.origin, f.created_at, f.content_hash, f.owner_id,
+       coalesce(f.confidence, 1) AS confidence
 FROM memories f
 LEFT JOIN owners o ON o.id = f.owner_id  -- not asked where nobody reads its columns
 LEFT JOIN memories successor ON successor.id = f.superseded_by
