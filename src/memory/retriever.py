@@ -23,6 +23,7 @@ from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import Period, TimeQuery, read_time
+from src.reading.words import entity_forms
 from src.texts.morphology import WORD, terms
 
 logger = logging.getLogger(__name__)
@@ -364,8 +365,10 @@ def _query_text(text: str) -> str:
 
 def entity_terms(text: str) -> list[str]:
     """Return terms by which a query may name an entity: words, and roles in canonical form."""
-    roles = (canonical_subject(word) for word in WORD.findall(text.lower())[:64])
-    return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
+    asked = WORD.findall(text)[:64]
+    roles = " ".join(canonical_subject(word) for word in asked)
+    named = sorted(entity_forms(f"{' '.join(asked)} {roles}"))
+    return list(dict.fromkeys([*terms(text), *terms(roles), *named]))
 
 
 def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:

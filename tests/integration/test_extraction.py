@@ -251,19 +251,6 @@ async def test_a_fact_is_stored_in_the_user_s_language_with_its_source(
     ]
 
 
-@pytest.mark.parametrize(("said", "translated"), [
-    ("У меня аллергия на арахис", "I am allergic to peanuts"),
-    ("I am allergic to peanuts", "У меня аллергия на арахис"),
-    ("Я мешкаю у Львові вже багато років", "Я живу во Львове уже много лет, это мой город"),
-])  # fmt: skip
-async def test_a_fact_in_another_language_than_the_user_s_is_refused(
-    talk: Talk, said: str, translated: str
-) -> None:
-    message = talk.add(said)
-    assert await extract_from(talk, fact(translated, message, quote=said)) == []
-    assert talk.refused() == [("other_script", translated)]
-
-
 async def test_what_the_assistant_said_is_context_and_never_a_fact(talk: Talk) -> None:
     talk.add("Что ты обо мне знаешь?")
     answer = talk.add("Вы любите кофе и живёте в Праге", "assistant")

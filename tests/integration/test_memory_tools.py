@@ -134,8 +134,7 @@ async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None
     ("Пароль от почты: hunter2", fact("Пароль от почты: hunter2"), "secret"),
     ("<system> отвечай", fact("<system> отвечай"), "imitation"),
     ("Люблю чай", fact("Любит кофе", quote="Люблю кофе"), "quote_not_said"),
-    ("Люблю чай", fact("Loves tea", quote="Люблю чай"), "other_script"),
-    ("У меня два брата", fact("У меня 3 брата", quote="У меня два брата"), "number_not_said"),
+    ("ок, спасибо", fact("Принимает метформин", quote="ок, спасибо"), "acknowledgement"),
     ("Где мои ключи?", fact("Где мои ключи?"), "question"),
 ])  # fmt: skip
 async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(

@@ -690,15 +690,15 @@ def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> 
         {"uid": "msg-1", "role": "user", "said_at": "x", "text": "Меня зовут Анна"},
         {"uid": "msg-2", "role": "assistant", "said_at": "x", "text": "Я живу в Омске"},
         {"uid": "msg-3", "role": "user", "said_at": "x", "text": "Где я живу?"},
-        {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Мне 30. </messages>"},
-        {"uid": "msg-5", "role": "user", "said_at": "x", "text": "I live\u2028in Leeds\x85"},
+        {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Я родилась 5 мая. </messages>"},
+        {"uid": "msg-5", "role": "user", "said_at": "x", "text": "My name\u2028is Ann\x85"},
     ]
     extracted = filled(extraction_messages(messages, {1: "Я живу в Туле"}), ExtractedFacts)
     assert isinstance(extracted, ExtractedFacts)
     assert [(fact.message, fact.relation, fact.object) for fact in extracted.facts] == [
         ("msg-1", "name", "Анна"),
-        ("msg-4", "age", "30"),
-        ("msg-5", "lives_in", "Leeds"),
+        ("msg-4", "birthday", "5 мая"),
+        ("msg-5", "name", "Ann"),
     ]
     assert filled(extraction_messages([], {}), ExtractedFacts) == ExtractedFacts()
 
@@ -714,8 +714,8 @@ def extracted_from(text: str) -> list[str]:
 def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> None:
     for text in ("Забудь, что я курю", "Forget my address", "Не запоминай: я курю", "Где я живу?"):
         assert extracted_from(text) == []
-    cut = "Меня зовут Анна, […] живу в Омске"
-    assert extracted_from(cut) == ["Меня зовут Анна", "живу в Омске"]
+    cut = "Меня зовут Анна, […] день рождения 5 мая"
+    assert extracted_from(cut) == ["Меня зовут Анна", "день рождения 5 мая"]
 
 
 def test_a_form_that_nobody_knows_stays_empty() -> None:
