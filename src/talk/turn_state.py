@@ -469,6 +469,11 @@ class Turn:
         self.view.feed(piece)
 
     @property
+    def new_ids(self) -> list[int]:
+        """Ids of the messages since the last answer."""
+        return [entry["id"] for entry in new_messages(self.history)]
+
+    @property
     def asked(self) -> str:
         """Text that the asker typed since the last answer."""
         return asked_text(new_messages(self.history), storable(self.incoming.text))
