@@ -109,32 +109,35 @@ class Answering:
             return
         text, sources = resolve_citations(result.text, result.found, asked=turn.asked)
         text = text.strip() if is_visible(text) else ""
-        text = f"{turn.lead}\n\n{text}".strip()
+        if turn.lead is not None:
+            text = f"{turn.lead.text}\n\n{text}".strip()
+            zones = turn.lead.changes.zones or result.changes.zones
+            changes = replace(result.changes, zones=zones)
+            result = replace(result, asks=turn.lead.asks or result.asks, changes=changes)
         if result.ended == "stopped":
             text = f"{text}\n\n{say('stopped_early', language)}".strip()
         # An answer of nothing but invalid references is empty.
         is_wordless, text = not text, text or say("empty_answer", language)
         changes = result.changes
         if result.ended == "answered":
-            changes = await self._add_zones(turn, result)
-        if turn.asks is not None:
-            result = replace(result, asks=turn.asks)
+            changes = _add_zones(turn, result)
         turn.result = replace(
             result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
         )
 
-    async def _add_zones(self, turn: Turn, result: TurnResult) -> Changes:
-        """Return an answer's changes with zones to offer, and whether it names the user's zone."""
-        incoming, changes = turn.incoming, result.changes
-        offers = turn.offers or changes.zones
-        is_own = incoming.voice.is_own and not incoming.owner.is_group
-        if is_own and not offers:
-            homes = zone_phrases.home_zones(incoming.text)
-            offers = () if incoming.time_zone in homes else tuple(homes)
-        if "set_time_zone" in result.tools:  # the answer speaks of it
-            return replace(changes, zones=offers)
-        place = requests.asked_place(incoming.text)
-        asks_time = place == "" or (place is None and "current_time" in result.tools)
-        is_untold = not (incoming.preferences.has_zone or incoming.owner.is_group)
-        is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
-        return replace(changes, zones=offers, names_zone=is_of_clock)
+
+def _add_zones(turn: Turn, result: TurnResult) -> Changes:
+    """Return an answer's changes with zones to offer, and whether it names the user's zone."""
+    incoming, changes = turn.incoming, result.changes
+    offers = changes.zones
+    is_own = incoming.voice.is_own and not incoming.owner.is_group
+    if is_own and not offers:
+        homes = zone_phrases.home_zones(incoming.text)
+        offers = () if incoming.time_zone in homes else tuple(homes)
+    if "set_time_zone" in result.tools:  # the answer speaks of it
+        return replace(changes, zones=offers)
+    place = requests.asked_place(incoming.text)
+    asks_time = place == "" or (place is None and "current_time" in result.tools)
+    is_untold = not (incoming.preferences.has_zone or incoming.owner.is_group)
+    is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
+    return replace(changes, zones=offers, names_zone=is_of_clock)

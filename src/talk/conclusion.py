@@ -14,7 +14,7 @@ from src.queue.update_repo import UpdateOutcome
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, secrets_of
 from src.talk.intake import Intake
-from src.talk.turn_state import Turn, TurnStoppedError, stoppable_delivery
+from src.talk.turn_state import Turn, TurnStoppedError
 from src.talk.zones import ZoneService
 
 
@@ -38,8 +38,7 @@ class Conclusion:
         """
         if turn.answer is None:
             return None
-        turn.parts = turn.answer.delivered_parts
-        return await self._end_stopped(turn) if turn.is_ended else None
+        return await self._end_stopped(turn) if turn.behind.is_ended else None
 
     async def save(self, turn: Turn) -> None:
         """Store the answer with its usage and sources; after an erasure store nothing."""
@@ -82,18 +81,20 @@ class Conclusion:
         await turn.view.close()
         if turn.control.stopped and await self._intake.is_wiped(turn.incoming):
             return "wiped"  # the answer is about to be deleted, so its beginning is not sent
-        turn.parts = answer.delivered_parts
 
         async def store_parts(arrived: int) -> None:
-            turn.parts = arrived
+            turn.answer = replace(answer, delivered_parts=arrived)
             mark = self._turns.mark_delivered_parts
             sent = list(turn.view.sent_ids)
             await self._client.run(mark, turn.conversation_id, answer.id, arrived, sent=sent)
+            turn.control.check()
 
         try:
-            with stoppable_delivery(turn.control), self._metrics.stage("deliver"):
+            with self._metrics.stage("deliver"):
+                turn.control.check()
                 if not answer.delivered:
-                    turn.parts = await turn.view.deliver(turn, answer, store_parts)
+                    parts = await turn.view.deliver(turn, answer, store_parts)
+                    turn.answer = replace(answer, delivered_parts=parts)
         except TurnStoppedError:
             return await self._end_stopped(turn)
         return None
@@ -103,11 +104,12 @@ class Conclusion:
 
         In Telegram the memory's jobs are deferred too.
         """
+        answer = _stored_answer(turn)
         await self._client.run(
             self._turns.mark_delivered,
             turn.conversation_id,
-            _stored_answer(turn).id,
-            parts=turn.parts,
+            answer.id,
+            parts=answer.delivered_parts,
             update=turn.incoming.update,
             sent=list(turn.view.sent_ids),
             first_word_at=turn.first_word_at,

@@ -30,10 +30,7 @@ LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
 
 @dataclass(eq=False, repr=False)
 class Intake:
-    """Storing of a message and loading of its context, in one transaction; newer updates.
-
-    A message without a stored update (the console's) has only ``newer`` behind it.
-    """
+    """Storing of a message and loading of its context, in one transaction; newer updates."""
 
     _client: PgClient
     _memories: Memories
@@ -66,10 +63,10 @@ class Intake:
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
             turn.incoming = turn.incoming.following(before)
-        if turn.incoming.has_past and _searches_memory(turn.incoming):
-            self._memories.retriever.prepare(turn.incoming.text)  # takes as long as storing
         with self._metrics.stage("store"):
             await self._client.run(self._store_and_load, turn)
+        if _is_asked(turn) and not turn.is_all_shown and _searches_memory(turn.incoming):
+            self._memories.retriever.prepare(turn.incoming.text)
 
     async def is_continued(self, incoming: IncomingMessage) -> bool:
         """Return True if the sender has written more, which is to be answered with this message.
@@ -78,7 +75,7 @@ class Intake:
             StorageError: The database is away.
         """
         if incoming.update is None:
-            return incoming.newer is not None
+            return False
         kinds = (*SUPERSEDING, *ANSWERED_SEPARATELY)
         find = partial(self._updates.find_newer, kinds=kinds)
         return await self._client.run(find, incoming.update) == "message"
@@ -122,8 +119,7 @@ class Intake:
 
         def work(transaction: Transaction, *, with_facts: bool = False) -> None:
             self._store_turn(transaction, turn, settings)
-            is_asked = turn.answer is None and turn.newer is None
-            if with_facts and is_asked and _shows_memory(turn.incoming):
+            if with_facts and _is_asked(turn) and _shows_memory(turn.incoming):
                 facts = MemoryRepository(transaction)
                 turn.key_facts = list_user_facts(facts, turn.incoming.owner)
 
@@ -134,8 +130,7 @@ class Intake:
 
     def _store_turn(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
         incoming = turn.incoming
-        behind = self._lock_update(transaction, incoming)
-        turn.newer, turn.is_ended = behind.newer, behind.is_ended
+        turn.behind = self._lock_update(transaction, incoming)
         if incoming.is_masked and incoming.update is not None:
             hidden = incoming.announced_secret or MASK
             self._updates.rewrite(
@@ -157,9 +152,9 @@ class Intake:
             turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
             return
-        if turn.newer in ("new", "stop"):
+        if turn.behind.newer in ("new", "stop"):
             turns.mark_stopped(*ids)
-        if turn.newer is None:
+        if turn.behind.newer is None:
             with self._metrics.stage("load"):
                 self._load_context(transaction, turn, settings)
 
@@ -168,9 +163,10 @@ class Intake:
 
         A taught message is answered for itself, whatever comes next.
         """
-        origin, behind = incoming.origin, NewerUpdates(incoming.newer)
-        if origin is not None and origin.update is not None:
-            behind = self._updates.lock_update(transaction, origin.update, origin.revision)
+        origin = incoming.origin
+        if origin is None or origin.update is None:
+            return NewerUpdates()
+        behind = self._updates.lock_update(transaction, origin.update, origin.revision)
         return behind if incoming.teaching is None else NewerUpdates()
 
     def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
@@ -230,7 +226,13 @@ class Intake:
 
     async def leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
         """End the turn if a newer message is answered instead, with this one in the history."""
-        return "left to a later message" if turn.answer is None and turn.newer else None
+        is_left = turn.answer is None and turn.behind.newer is not None
+        return "left to a later message" if is_left else None
+
+
+def _is_asked(turn: Turn) -> bool:
+    """Return True if the turn needs an answer of its own, which no earlier attempt has stored."""
+    return turn.answer is None and turn.behind.newer is None
 
 
 def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:
@@ -239,8 +241,9 @@ def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:
 
 
 def _shows_memory(incoming: IncomingMessage) -> bool:
-    is_asked = incoming.newer is None and incoming.teaching is None
-    return is_asked and incoming.preferences.memory_on and incoming.preferences.mode == "assistant"
+    preferences = incoming.preferences
+    is_asked = incoming.teaching is None
+    return is_asked and preferences.memory_on and preferences.mode == "assistant"
 
 
 def _searches_memory(incoming: IncomingMessage) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from src.base.zone_names import NAME_WORDS
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_question
-from src.history.turn_repo import Asks, TurnRepository
+from src.history.turn_repo import Asks, Changes, TurnRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -50,14 +50,17 @@ class Orders:
         if len(told.zones) == 1:
             is_told = incoming.preferences.has_zone and not await self._named_zone_before(turn)
             caller = incoming.caller.with_preferences(has_zone=is_told)
-            turn.lead = await self._zones.set(caller, told.zones[0])
+            lead = TurnResult(await self._zones.set(caller, told.zones[0]))
             zone = replace(incoming.preferences, time_zone=told.zones[0], has_zone=True)
             turn.incoming = replace(incoming, preferences=zone)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
-            turn.lead, turn.offers = say(key, incoming.language), told.zones
-            turn.asks = "zone"
-        return None if told.rest else TurnResult("")
+            offers = Changes(zones=told.zones)
+            lead = TurnResult(say(key, incoming.language), changes=offers, asks="zone")
+        if not told.rest:
+            return lead
+        turn.lead = lead
+        return None
 
     async def _named_zone_before(self, turn: Turn) -> bool:
         """Return True if the previous answer named a time zone that was only a guess."""

@@ -1,9 +1,7 @@
 """State of a turn: the message, its view, its control, the graph's state, the result."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -30,7 +28,7 @@ from src.memory import (
     writer,
 )
 from src.pg.client import storable
-from src.queue.update_repo import UpdateKind
+from src.queue.update_repo import NewerUpdates
 from src.reading import facts, plain_facts, voices
 from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
 from src.texts import say
@@ -132,40 +130,6 @@ class TurnControl:
             self._running.cancel()
 
 
-_delivering: ContextVar[TurnControl | None] = ContextVar("delivering", default=None)
-
-
-@contextmanager
-def stoppable_delivery(control: TurnControl) -> Iterator[None]:
-    """Let a Stop of ``control`` end the delivery where the two functions below are called."""
-    token = _delivering.set(control)
-    try:
-        yield
-    finally:
-        _delivering.reset(token)
-
-
-async def wait_unless_stopped(waiting: Coroutine[Any, Any, T]) -> T:
-    """Wait for something without an effect, such as a pause or a place in a queue.
-
-    Raises:
-        TurnStoppedError: The user stopped the answer that is delivered.
-    """
-    control = _delivering.get()
-    return await (waiting if control is None else control.run(waiting))
-
-
-def check_stopped() -> None:
-    """Check for a Stop between two parts of an answer.
-
-    Raises:
-        TurnStoppedError: The user stopped the delivery.
-    """
-    control = _delivering.get()
-    if control is not None:
-        control.check()
-
-
 NOWHERE = UUID(int=0)  # conversation of a message that is not stored yet
 
 
@@ -191,11 +155,9 @@ class IncomingMessage(WithPreferences):
         preferences: Settings of the owner.
         origin: Its origin in Telegram; None in the console.
         voice: Whose words it holds.
-        newer: Kind of a later update known to be answered instead of it.
         teaching: Set if it is remembered as written; then it is answered for itself.
         enclosed: Text read out of its attachment.
         heard: Text heard in it, shown with the answer.
-        has_past: True if the owner may have said more than a prompt shows.
         is_masked: True if a secret in it was masked.
         is_code: True if it is a door code announced by the message before it.
         announced_secret: The secret that it was, if the message before announced it.
@@ -210,12 +172,10 @@ class IncomingMessage(WithPreferences):
     preferences: Preferences
     origin: TelegramOrigin | None = None
     voice: voices.Voice = voices.TYPED
-    newer: UpdateKind | None = None
     teaching: Teaching | None = None
     enclosed: EnclosedText | None = None
     heard: str = ""
     problem: str = ""
-    has_past: bool = True
     is_masked: bool = False
     is_code: bool = False
     announced_secret: str = field(default="", repr=False)
@@ -410,11 +370,10 @@ class Turn:
             ``Intake.store``.
         message_id: Id of the stored message.
         is_new: True if it was stored just now, so that this is the first attempt.
-        newer: Kind of a later update that is answered instead, with this one in the history.
+        behind: Later updates that are answered instead, with this one in the history, or end it.
         answer_after: Moment before which the answer is not delivered, as the sender may go on.
         is_left: True if the sender went on before any of the answer was shown.
         has_acted: True if a tool has changed something, which is not to be done twice.
-        is_ended: True if /new or /stop waits behind it.
         history: The last 30 messages, oldest first, this one last.
         window_start: Position of the first message that the model sees.
         is_all_shown: True if there is nothing to search for beyond the window.
@@ -422,13 +381,10 @@ class Turn:
         summaries: Summaries of the messages before the window, oldest first.
         key_facts: Facts for the prompt, best first; None: not read yet.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
-        lead: Text before the answer: that the message has set the zone.
-        asks: Question of that text.
-        offers: Zones that the message may mean.
+        lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
             stored it.
-        parts: Number of delivered messages of the answer, set by ``_deliver``.
         first_word_at: When the first piece of a growing answer arrived.
     """
 
@@ -438,11 +394,10 @@ class Turn:
     conversation_id: UUID = NOWHERE
     message_id: int = 0
     is_new: bool = True
-    newer: UpdateKind | None = None
+    behind: NewerUpdates = field(default_factory=NewerUpdates)
     answer_after: datetime | None = None
     is_left: bool = False
     has_acted: bool = False
-    is_ended: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window_start: int = 1
     is_all_shown: bool = False
@@ -450,18 +405,16 @@ class Turn:
     summaries: Sequence[digest_repo.Summary] = ()
     key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
-    lead: str = ""
-    asks: Asks | None = None
-    offers: tuple[str, ...] = ()
+    lead: TurnResult | None = None
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
-    parts: int = 1
     first_word_at: datetime | None = None
 
     @property
     def may_be_left(self) -> bool:
         """True while the user notices nothing if a later message is answered instead."""
-        return not (self.is_left or self.has_acted or self.lead or self.view.is_shown)
+        has_said = self.lead is not None or self.view.is_shown
+        return not (self.is_left or self.has_acted or has_said)
 
     def show(self, piece: str) -> None:
         """Show the next piece of a growing answer."""

@@ -18,7 +18,7 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.forget_screens import undo_buttons
 from src.talk.question_screens import choice_rows
-from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
+from src.talk.turn_state import IncomingMessage
 from src.talk.zones import zone_rows
 from src.telegram import rendering
 from src.telegram.places import (
@@ -171,7 +171,8 @@ class Delivery:
             skip: Number of its messages that have arrived in an earlier attempt.
             edit: Id of a message that shows the beginning of the answer and becomes its first
                 part.
-            on_part: Awaited with the number of arrived messages while more follow.
+            on_part: Awaited with the number of arrived messages while more follow; what it raises
+                ends the answer there.
             sent_ids: List to which the ids of arrived messages are appended.
 
         Returns:
@@ -183,7 +184,6 @@ class Delivery:
             DeliveryRefusedError: Telegram refused it; worth one more attempt, later.
             ChatUnavailableError: Nothing can be sent to this chat.
             PlaceLostError: The topic or the chat takes nothing, nor does any other place.
-            TurnStoppedError: The user has stopped the answer.
         """
         parts = await self.renderer.render(
             markdown, max_parts=layout.max_parts, ending=layout.ending
@@ -196,7 +196,6 @@ class Delivery:
         parts[-1] = replace(parts[-1], keyboard=layout.keyboard)
         route = Route(address, self._deleted)
         for number, part in enumerate(parts[skip:], start=skip):
-            check_stopped()
             if number == 0 and edit is not None:
                 sent_id = await self._edit_or_send(route, edit, part)
             else:
@@ -472,7 +471,7 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
             wait = failure.retry_after if failure.retry_after is not None else 0.2 * 2**attempt
             if not is_certain or attempt == QUICK_RETRIES or wait > MAX_QUICK_WAIT:
                 raise failure from error
-        await wait_unless_stopped(asyncio.sleep(wait))
+        await asyncio.sleep(wait)
     raise AssertionError("unreachable")
 
 

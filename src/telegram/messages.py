@@ -478,10 +478,8 @@ def _build_incoming(
         text=text,
         moment=message.date.astimezone(UTC),
         preferences=caller.preferences,
-        has_past=stored.has_past,
         origin=_build_origin(message, stored),
         voice=read_voice(message, caller.language),
-        newer=stored.newer,
         teaching=teaching,
     )
 

@@ -46,4 +46,4 @@ async def answer_turn(
 
 async def mark_turn(agent: AgentService, turn: Turn, answer: StoredAnswer) -> None:
     """Run the last step: mark the answer as delivered."""
-    await agent.steps[-1](replace(turn, answer=answer))
+    await agent.steps[-1](replace(turn, answer=replace(answer, delivered_parts=1)))
