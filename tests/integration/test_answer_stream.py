@@ -11,9 +11,9 @@ from aiogram import Bot
 from src.base.config import Streaming
 from src.base.owners import Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
-from src.telegram import messages
+from src.telegram import answer_stream
+from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream
 from src.telegram.delivery import STOP_LABEL, Delivery
-from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream
 from src.telegram.places import Address
 from src.texts import say
 from tests.fakes.telegram_checks import utf16_length
@@ -103,7 +103,7 @@ async def test_by_default_answers_grow_by_edits_with_a_stop_button(
 async def test_with_streaming_off_only_typing_is_shown(
     fake: FakeTelegram, bot: Bot, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
-    monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
+    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.05)
     stream = AnswerStream(Delivery(bot, never), Address(owner), DRAFT_ID, True, streaming="off")
     await stream.open(turn(), Shown(bot).note)
     stream.think()
@@ -279,7 +279,7 @@ async def test_a_blocked_chat_harms_nobody(fake: FakeTelegram, shown: Shown) -> 
 async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_place(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
-    monkeypatch.setattr(messages, "SLOW_AFTER", 0.1)
+    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.1)
     stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID, True, streaming="drafts")
     await stream.open(turn(), shown.note)
 
@@ -300,7 +300,7 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
 async def test_a_model_that_answers_soon_says_nothing_of_it(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
+    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.05)
     stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID, True, streaming="drafts")
     await stream.open(turn(), shown.note)
     stream.feed("ответ")
