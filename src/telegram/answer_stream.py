@@ -18,9 +18,11 @@ from src.base.errors import AppError
 from src.pg.client import storable
 from src.talk.turn_state import AnswerView, Turn
 from src.telegram import delivery
-from src.telegram.delivery import Delivery, stop_keyboard
+from src.telegram.buttons import stop_keyboard
+from src.telegram.delivery import Delivery
 from src.telegram.places import Address, find_refusal
 from src.telegram.rendering import MAX_UTF16, Part
+from src.telegram.requests import best_effort, is_not_modified, is_unknown_method
 from src.texts import say
 
 logger = logging.getLogger(__name__)
@@ -132,11 +134,11 @@ class AnswerStream(AnswerView):
         if message_id is None:
             message_id = turn.shown_in
         if message_id is not None and is_unwanted:
-            await delivery.best_effort(bot.delete_message(self._address.chat_id, message_id))
+            await best_effort(bot.delete_message(self._address.chat_id, message_id))
         elif message_id is not None:
             chat_id = self._address.chat_id
             edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
-            await delivery.best_effort(edit)
+            await best_effort(edit)
 
     async def _show_frames(self) -> None:
         """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
@@ -179,13 +181,13 @@ class AnswerStream(AnswerView):
                 logger.warning("the growing answer is not shown", exc_info=error)
 
     def _handle_error(self, error: exceptions.AiogramError) -> None:
-        if delivery.is_not_modified(error):
+        if is_not_modified(error):
             return
         refusal = find_refusal(error)
         if refusal is not None and refusal.scope != "reply":
             self._grows = False  # the final answer looks for another place
             return
-        if self._uses_drafts and delivery.is_unknown_method(error):
+        if self._uses_drafts and is_unknown_method(error):
             self._uses_drafts = False
             if self._delivery.knows_drafts:
                 logger.warning("this Bot API server knows no drafts; answers are edited instead")

@@ -13,7 +13,7 @@ from src.queue.update_repo import WaitingUpdate
 from src.reading.voices import Provenance, Voice, clean_name, clean_quote
 from src.talk.turn_state import TurnControl
 from src.telegram.content import describe
-from src.telegram.delivery import delivery_error
+from src.telegram.requests import delivery_error
 from src.texts import Language
 
 GET_TIMEOUT = 15  # seconds

@@ -23,7 +23,7 @@ from src.reminders.reminder_service import time_marks
 from src.talk import change_notes, command_service, edits, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
-from src.telegram import delivery
+from src.telegram import buttons, delivery
 from src.telegram.answer_stream import AnswerStream
 from src.telegram.content import Content, read_content
 from src.telegram.delivery import Delivery
@@ -38,6 +38,7 @@ from src.telegram.incoming import (
 )
 from src.telegram.places import Address
 from src.telegram.rendering import keep_words
+from src.telegram.requests import best_effort
 from src.telegram.updates import BotIdentity, asked_by_bot, is_addressed, text_of
 from src.telegram.words import part_of
 from src.texts import say
@@ -139,7 +140,7 @@ class TurnHandler:
         )  # fmt: skip
         if outcome.secret is not None:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
-            rows = delivery.build_keyboard(delivery.turn_rows(masked))
+            rows = buttons.build_keyboard(buttons.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
         is_new = outcome.what == "unknown" and incoming.owner.is_group
         if is_new and is_addressed(message, self._identity) and teaching is None:
@@ -149,7 +150,7 @@ class TurnHandler:
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
-            await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
+            await best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run_turn(incoming, message, context)
 
     async def _run_turn(
@@ -196,11 +197,11 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
-        rows = (*delivery.answer_rows(answer, incoming.caller), *delivery.turn_rows(incoming))
+        rows = (*buttons.answer_rows(answer, incoming.caller), *buttons.turn_rows(incoming))
         changes = await change_notes.describe_changes(core.client, turn, answer)
         zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
         layout = delivery.AnswerLayout(
-            delivery.build_keyboard(rows),
+            buttons.build_keyboard(rows),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, changes, zone_hint))),

@@ -13,7 +13,8 @@ from src.base.owners import Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import answer_stream
 from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream
-from src.telegram.delivery import STOP_LABEL, Delivery
+from src.telegram.buttons import STOP_LABEL
+from src.telegram.delivery import Delivery
 from src.telegram.places import Address
 from src.texts import say
 from tests.fakes.telegram_checks import utf16_length
