@@ -115,6 +115,7 @@ class Answering:
             changes = replace(result.changes, zones=zones)
             result = replace(result, asks=turn.lead.asks or result.asks, changes=changes)
         if result.ended == "stopped":
+            result = replace(result, asks=None)
             text = f"{text}\n\n{say('stopped_early', language)}".strip()
         # An answer of nothing but invalid references is empty.
         is_wordless, text = not text, text or say("empty_answer", language)

@@ -48,15 +48,23 @@ class Conclusion:
         if result.ended == "erased":
             turn.answer = StoredAnswer(0, result.text, False, 0)
             return
-        is_stopped = result.ended == "stopped"
         is_private = result.ended == "over ceiling" or is_private_answer(result.text, turn.history)
         text = without_private(result.text, result.found)
         answer = NewAnswer(
-            turn.conversation_id, turn.message_id, text, result.tools, result.usage,
-            is_stopped, result.sources, None if is_stopped else result.asks,
-            is_private, result.changes, turn.incoming.preferences.mode, result.recall,
-            [dispute.as_record() for dispute in result.disputes],
-        )  # fmt: skip
+            turn.conversation_id,
+            turn.message_id,
+            text,
+            tools=result.tools,
+            usage=result.usage,
+            stopped=result.ended == "stopped",
+            sources=result.sources,
+            asks=result.asks,
+            is_private=is_private,
+            changes=result.changes,
+            mode=turn.incoming.preferences.mode,
+            recall=result.recall,
+            question=[dispute.as_record() for dispute in result.disputes],
+        )
         with self._metrics.stage("save"):
             stored = await self._client.run(
                 self._turns.save_answer, answer, count_recalls, mark_disputed

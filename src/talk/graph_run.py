@@ -204,11 +204,16 @@ class Progress:
 
     def result(self, text: str, **values: Any) -> TurnResult:
         """Build the turn's result with this text and what the run has done so far."""
-        asks, usage = self.state.get("asks"), tuple(self.usage)
+        usage = tuple(self.usage)
         return TurnResult(
-            text, self.list_sources(), recall_record(self.turn, self.state, usage),
-            changes=_merge_changes(self.changes), asks=asks, usage=usage, **values,
-        )  # fmt: skip
+            text,
+            self.list_sources(),
+            recall_record(self.turn, self.state, usage),
+            changes=_merge_changes(self.changes),
+            asks=self.state.get("asks"),
+            usage=usage,
+            **values,
+        )
 
 
 @dataclass(eq=False, repr=False)

@@ -189,9 +189,13 @@ class Intake:
 
     def _append(self, transaction: Transaction, incoming: IncomingMessage) -> StoredMessage:
         return self._conversations.store_message(
-            transaction, incoming.owner, _add_label(incoming),
-            origin=incoming.origin, said_at=incoming.moment, voice=incoming.voice,
-        )  # fmt: skip
+            transaction,
+            incoming.owner,
+            _add_label(incoming),
+            origin=incoming.origin,
+            said_at=incoming.moment,
+            voice=incoming.voice,
+        )
 
     def _load_context(
         self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, unstored: int = 0

@@ -324,9 +324,8 @@ async def store_knowledge(
             continue
         accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
-            context.owner, fact, said, origin="teach", contradicts=accepted,
-            spares_important=True,
-        )  # fmt: skip
+            context.owner, fact, said, origin="teach", contradicts=accepted, spares_important=True
+        )
         context.on_change(changes_of([outcome]))
         outcomes.append(outcome)
     return {"outcomes": outcomes}
@@ -477,10 +476,10 @@ async def _forget_matching(
     ids = [ids_by_name[uid] for uid in dict.fromkeys(chosen.uids) if uid in ids_by_name]
     if not ids:
         return []
+    request, speaker = context.message_id, context.speaker_id
     forgotten = await memories.forget(
-        context.owner, ids, about=query, request_id=context.message_id,
-        speaker_id=context.speaker_id,
-    )  # fmt: skip
+        context.owner, ids, about=query, request_id=request, speaker_id=speaker
+    )
     context.on_change(Changes(forgetting=forgotten.number))
     return list(forgotten.texts)
 

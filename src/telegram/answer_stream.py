@@ -33,7 +33,6 @@ EDIT_SECONDS = 1.5  # between two edits of a message
 DRAFT_REFRESH = 25.0  # seconds until an unchanged draft is sent again; Telegram shows it for 30
 TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
 TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
-TYPING_MAX = 1800.0  # seconds; a longer turn looks stuck anyway
 SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
 REQUEST_TIMEOUT = 10  # seconds
 # UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
@@ -56,7 +55,7 @@ class AnswerStream(AnswerView):
         """Stream to ``address``.
 
         Args:
-            delivery: Sends, formats and knows whether the server supports drafts.
+            delivery: Sends and formats.
             address: Destination; a group's id is negative.
             number: Id of the message that is answered; updates about the Stop button contain it.
             is_slow: True to show a line in place of the answer after a minute without output.
@@ -70,7 +69,7 @@ class AnswerStream(AnswerView):
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
         self._grows = streaming != "off"
-        self._uses_drafts = streaming == "drafts" and address.chat_id > 0 and delivery.knows_drafts
+        self._uses_drafts = streaming == "drafts" and address.chat_id > 0
         self._pieces: list[str] = []
         self._changed = asyncio.Event()
         self._shown: Part | None = None
@@ -130,13 +129,13 @@ class AnswerStream(AnswerView):
             turn: The turn; an earlier attempt may have shown the beginning.
             is_unwanted: True to remove the beginning, too: no answer follows it.
         """
-        message_id, bot = self.message_id, self._delivery.bot
-        if message_id is None:
-            message_id = turn.shown_in
-        if message_id is not None and is_unwanted:
-            await best_effort(bot.delete_message(self._address.chat_id, message_id))
-        elif message_id is not None:
-            chat_id = self._address.chat_id
+        message_id, chat_id = self.message_id or turn.shown_in, self._address.chat_id
+        if not message_id:
+            return
+        bot = self._delivery.bot
+        if is_unwanted:
+            await best_effort(bot.delete_message(chat_id, message_id))
+        else:
             edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
             await best_effort(edit)
 
@@ -189,9 +188,7 @@ class AnswerStream(AnswerView):
             return
         if self._uses_drafts and is_unknown_method(error):
             self._uses_drafts = False
-            if self._delivery.knows_drafts:
-                logger.warning("this Bot API server knows no drafts; answers are edited instead")
-            self._delivery.knows_drafts = False
+            logger.info("this Bot API server knows no drafts; the answer is edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
         self._changed.set()
 
@@ -219,9 +216,8 @@ class AnswerStream(AnswerView):
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
-        deadline = time.monotonic() + TYPING_MAX
         await asyncio.sleep(TYPING_AFTER)
-        while time.monotonic() < deadline:
+        while True:
             pause = TYPING_EVERY
             try:
                 await self._delivery.bot.send_chat_action(

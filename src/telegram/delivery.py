@@ -87,14 +87,12 @@ class Delivery:
 
     Attributes:
         bot: The bot that sends.
-        knows_drafts: False once the Bot API server has refused a draft as unknown.
         renderer: Converts Markdown to messages.
     """
 
     def __init__(self, bot: Bot, on_migration: Callable[[int, int], Awaitable[None]]) -> None:
         """Send through ``bot``; await ``on_migration(old, new)`` when a group has moved."""
         self.bot = bot
-        self.knows_drafts = True
         self.renderer = rendering.Renderer()
         self._on_migration = on_migration
         self._deleted: set[tuple[int, int]] = set()  # topics, by chat; a cache

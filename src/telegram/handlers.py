@@ -142,8 +142,10 @@ class Handlers:
         # Buttons of earlier versions name a source by its reference: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
         own_actions = {
-            "source": self._show_source, "unsend": self._unsend, "halt": self._confirm_halt,
-        }  # fmt: skip
+            "source": self._show_source,
+            "unsend": self._unsend,
+            "halt": self._confirm_halt,
+        }
         caller = context.caller
         try:
             context = await self._move_to_record(query, context, action)

@@ -134,10 +134,8 @@ class TurnHandler:
                 return "ignored"  # effects of a command are not undone
             text, teaching = command.argument, Teaching()
         incoming = _build_incoming(message, text, context, teaching)
-        outcome = await self.core.client.run(
-            edits.take_edit, self.core.client, incoming.owner, incoming.origin, incoming.text,
-            is_own=incoming.voice.is_own,
-        )  # fmt: skip
+        take = partial(edits.take_edit, self.core.client, is_own=incoming.voice.is_own)
+        outcome = await self.core.client.run(take, incoming.owner, incoming.origin, incoming.text)
         if outcome.secret is not None:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
             rows = buttons.build_keyboard(buttons.turn_rows(masked))
