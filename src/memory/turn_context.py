@@ -106,7 +106,6 @@ class TurnContext(WithPreferences):
         fresh_from: Facts told by this message or a later one are shown below the history, so that
             the prompt above it stays cached; None if there are none.
         is_private: True if the user wants the message not to be remembered.
-        key_facts: Key facts that were read with the message; None if none were read.
         speaker_id: In a group, the asker: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with the usage of each model call.
@@ -123,7 +122,6 @@ class TurnContext(WithPreferences):
     is_all_shown: bool = False
     fresh_from: int | None = None
     is_private: bool = False
-    key_facts: Sequence[Memory] | None = None
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None
@@ -170,21 +168,12 @@ async def recall(memories: Memories, context: TurnContext, query: Query) -> list
     return await memories.retriever.search(query) if context.preferences.memory_on else []
 
 
-async def key_facts(
-    memories: Memories, context: TurnContext, *, changed: bool = False
-) -> list[Memory]:
+async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:
     """Return the key facts; none while the memory is off.
-
-    Args:
-        memories: Reads them, unless they were read with the message.
-        context: Context of the turn.
-        changed: True if the turn has changed them since.
 
     Raises:
         StorageError: The database is away.
     """
-    if context.key_facts is not None and not changed:
-        return list(context.key_facts)
     return await memories.get_user_facts(context.owner) if context.preferences.memory_on else []
 
 

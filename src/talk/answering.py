@@ -36,7 +36,7 @@ class Answering:
 
     async def refuse_over_ceiling(self, turn: Turn) -> UpdateOutcome | None:
         """Refuse once to answer over a limit; until it ends, messages are only stored."""
-        if turn.result is not None or turn.answer is not None:
+        if turn.has_answer:
             return None
         incoming = turn.incoming
         reached = await self._ceilings.find_reached(
@@ -61,7 +61,7 @@ class Answering:
 
     async def ask_model(self, turn: Turn) -> UpdateOutcome | None:
         """Let the model answer, unless an earlier step has answered."""
-        if turn.result is not None or turn.answer is not None:
+        if turn.has_answer:
             return None
         watch = asyncio.create_task(self._watch_for_more(turn))
         try:

@@ -236,8 +236,10 @@ def _mask_nearby(
     A household secret (the code of a door) stays, but becomes private.
     """
     pairs = [(before.text, this), (this.text, after)]
-    pairs += [(f"{this.text}:", before)] * refers_back(this.text)
-    pairs += [(f"{after.text}:", this)] * refers_back(after.text)
+    if refers_back(this.text):
+        pairs.append((f"{this.text}:", before))
+    if refers_back(after.text):
+        pairs.append((f"{after.text}:", this))
     found = [(read_announced_secret(hint, message.text), message) for hint, message in pairs]
     for message in {message for secret, message in found if secret and secret.is_household}:
         facts.keep_private(message.id)

@@ -319,7 +319,6 @@ def build_context(turn: Turn) -> TurnContext:
         is_all_shown=turn.is_all_shown,
         fresh_from=next(fresh_ids, None),
         is_private=incoming.is_private,
-        key_facts=turn.key_facts,
         speaker_id=incoming.speaker_id,
     )
 

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from src.base.errors import StorageRejectedError, StorageTimeoutError
 from src.base.metrics import Metrics
 from src.history.conversation_repo import ConversationRepository, HistoryMessage, StoredMessage
 from src.history.new_messages import add_time_label
 from src.history.turn_repo import TurnRepository
 from src.memory import compaction, digest_repo, forgetting_repo, retrieval_repo
-from src.memory.memories import Memories, list_user_facts
-from src.memory.memory_repo import MemoryRepository
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.update_repo import (
@@ -33,7 +30,6 @@ class Intake:
     """Storing of a message and loading of its context, in one transaction; newer updates."""
 
     _client: PgClient
-    _memories: Memories
     _settings: GlobalSettingsRepository
     _metrics: Metrics
 
@@ -43,7 +39,7 @@ class Intake:
         self._updates = UpdateRepository(self._client)
 
     async def store(self, turn: Turn) -> None:
-        """Store the message with its time label, and load the last 30 and the key facts.
+        """Store the message with its time label, and load the last 30.
 
         If it is stored already (the turn was interrupted), it is found, with its answer if it has
         one. A message whose answer is left to a later one is only stored.
@@ -65,8 +61,6 @@ class Intake:
             turn.incoming = turn.incoming.following(before)
         with self._metrics.stage("store"):
             await self._client.run(self._store_and_load, turn)
-        if _is_asked(turn) and not turn.is_all_shown and _searches_memory(turn.incoming):
-            self._memories.retriever.prepare(turn.incoming.text)
 
     async def is_continued(self, incoming: IncomingMessage) -> bool:
         """Return True if the sender has written more, which is to be answered with this message.
@@ -116,17 +110,9 @@ class Intake:
 
     def _store_and_load(self, turn: Turn) -> None:
         settings = self._settings.get()  # first: it may need a connection
-
-        def work(transaction: Transaction, *, with_facts: bool = False) -> None:
-            self._store_turn(transaction, turn, settings)
-            if with_facts and _is_asked(turn) and _shows_memory(turn.incoming):
-                facts = MemoryRepository(transaction)
-                turn.key_facts = list_user_facts(facts, turn.incoming.owner)
-
-        try:
-            self._client.in_transaction(partial(work, with_facts=True))
-        except (StorageRejectedError, StorageTimeoutError):
-            self._client.in_transaction(work)  # the graph can do without the facts
+        self._client.in_transaction(
+            lambda transaction: self._store_turn(transaction, turn, settings)
+        )
 
     def _store_turn(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
         incoming = turn.incoming
@@ -234,11 +220,6 @@ class Intake:
         return "left to a later message" if is_left else None
 
 
-def _is_asked(turn: Turn) -> bool:
-    """Return True if the turn needs an answer of its own, which no earlier attempt has stored."""
-    return turn.answer is None and turn.behind.newer is None
-
-
 def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:
     """Return True if a turn may have summarised the beginning: only of a long history."""
     return sum(len(entry["content"]) for entry in history) > LONG_HISTORY
@@ -248,11 +229,6 @@ def _shows_memory(incoming: IncomingMessage) -> bool:
     preferences = incoming.preferences
     is_asked = incoming.teaching is None
     return is_asked and preferences.memory_on and preferences.mode == "assistant"
-
-
-def _searches_memory(incoming: IncomingMessage) -> bool:
-    has_words = bool(incoming.text.strip())
-    return _shows_memory(incoming) and not incoming.is_private and has_words
 
 
 def _add_label(incoming: IncomingMessage) -> str:

@@ -188,13 +188,13 @@ async def check_facts(
 
     Reads: ``facts_loaded``, ``fact_added_in_last_run``.
     Updates: ``pending_facts``, ``facts_loaded``, ``fact_added_in_last_run``.
-    Side effects: one query, when the facts may have changed since the message was stored.
+    Side effects: one query.
     """
     changed = state.get("fact_added_in_last_run", False)
     if state.get("facts_loaded", False) and not changed:
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
-        facts = await key_facts(memories, runtime.context, changed=changed)
+        facts = await key_facts(memories, runtime.context)
     except errors.StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
         return {"pending_facts": [], "fact_added_in_last_run": False}
@@ -273,10 +273,14 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
 
 
 def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
-    parts: tuple[Records, Records] = ([], [])
+    known: Records = []
+    wishes: Records = []
     for fact, (number, record) in zip(facts, records, strict=False):
-        parts[fact.relation == WISH].append({**record, "n": number})
-    return prompts.key_facts_text(*parts)
+        if fact.relation == WISH:
+            wishes.append({**record, "n": number})
+        else:
+            known.append({**record, "n": number})
+    return prompts.key_facts_text(known, wishes)
 
 
 def _replace_fresh(

@@ -39,7 +39,7 @@ def unless_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> S
     """Return a step that runs ``answer`` unless an earlier step has answered."""
 
     async def step(turn: Turn) -> None:
-        if turn.result is None and turn.answer is None:
+        if not turn.has_answer:
             turn.result = await answer(turn)
 
     return step
@@ -60,12 +60,12 @@ class AgentService:
         metrics: Metrics,
         zones: ZoneService,
     ) -> None:
-        """Answer with ``graph``; search ahead and teach in ``memories``."""
+        """Answer with ``graph``; teach in ``memories``."""
         self._client = client
         self._settings = settings
         self._conversations = ConversationRepository(client)
         self._erasure = ErasureRepository(client)
-        self._intake = intake = Intake(client, memories, settings, metrics)
+        self._intake = intake = Intake(client, settings, metrics)
         self._graph = GraphRun(client, graph, settings, metrics)
         orders = Orders(client, zones, questions)
         answering = Answering(client, intake, self._graph, ceilings)

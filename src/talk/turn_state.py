@@ -187,17 +187,16 @@ class IncomingMessage(WithPreferences):
 
         If the user asks to remember the code of a door, ``kept_private`` has it.
         """
-        enclosed, quoted, origin = self.enclosed, self.voice.quoted, self.voice.origin
-        clean = replace(
-            self,
-            text=redact(self.text),
-            heard=redact(self.heard),
-            enclosed=enclosed
-            and replace(enclosed, name=redact(enclosed.name), text=redact(enclosed.text)),
-            voice=replace(
-                self.voice, quoted=quoted and redact(quoted), origin=origin and redact(origin)
-            ),
-        )
+        enclosed, voice = self.enclosed, self.voice
+        if enclosed is not None:
+            name, text = redact(enclosed.name), redact(enclosed.text)
+            enclosed = replace(enclosed, name=name, text=text)
+        if voice.quoted is not None:
+            voice = replace(voice, quoted=redact(voice.quoted))
+        if voice.origin is not None:
+            voice = replace(voice, origin=redact(voice.origin))
+        text, heard = redact(self.text), redact(self.heard)
+        clean = replace(self, text=text, heard=heard, enclosed=enclosed, voice=voice)
         return (clean if clean == self else clean.with_mask_note())._keeping_private()
 
     def following(self, before: NearbyMessage) -> Self:
@@ -379,7 +378,6 @@ class Turn:
         is_all_shown: True if there is nothing to search for beyond the window.
         fresh_from: Position of the first message since the window last moved.
         summaries: Summaries of the messages before the window, oldest first.
-        key_facts: Facts for the prompt, best first; None: not read yet.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
         lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
@@ -403,12 +401,16 @@ class Turn:
     is_all_shown: bool = False
     fresh_from: int = 1
     summaries: Sequence[digest_repo.Summary] = ()
-    key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
     lead: TurnResult | None = None
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
     first_word_at: datetime | None = None
+
+    @property
+    def has_answer(self) -> bool:
+        """True if this attempt, or an earlier one, has an answer."""
+        return self.result is not None or self.answer is not None
 
     @property
     def may_be_left(self) -> bool:

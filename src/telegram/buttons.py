@@ -59,9 +59,11 @@ def turn_rows(incoming: IncomingMessage) -> Rows:
         label = say("memory_switch_on", incoming.language)
         rows += ((Button(label, Action("remembering", (0,))),),)
     if incoming.is_masked and incoming.origin is not None:
-        secret = incoming.revealed_secret
-        number = abs((secret and secret.telegram_message_id) or incoming.origin.message_id)
-        rows += ((Button(say("unsend_button", incoming.language), Action("unsend", (number,))),),)
+        number, secret = incoming.origin.message_id, incoming.revealed_secret
+        if secret is not None and secret.telegram_message_id is not None:
+            number = secret.telegram_message_id
+        action = Action("unsend", (abs(number),))
+        rows += ((Button(say("unsend_button", incoming.language), action),),)
     return rows
 
 

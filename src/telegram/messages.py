@@ -243,7 +243,9 @@ def with_attachment(incoming: IncomingMessage, text: str, heard: MediaText) -> I
         return replace(changed, enclosed=heard.enclosed)
     name = clean_name(heard.enclosed.name)
     voice = replace(incoming.voice, provenance="file", origin=name)
-    origin = changed.origin and replace(changed.origin, file_id=heard.enclosed.file_id)
+    origin = changed.origin
+    if origin is not None:
+        origin = replace(origin, file_id=heard.enclosed.file_id)
     return replace(changed, text=heard.enclosed.text, voice=voice, origin=origin)
 
 

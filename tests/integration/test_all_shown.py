@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from src.memory.retrieval_repo import RetrievalRepository
-from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, called, incoming
-from tests.integration.turns import begin_turn
+from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, called
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -79,13 +78,3 @@ async def test_strangers_are_nobodys_past(person: Person, agents: Any) -> None:
     other.write(TOLD)
     await other.index()
     assert is_all_shown(person) and person.owner != other.owner
-
-
-@pytest.mark.own_database
-async def test_the_question_is_embedded_ahead_where_much_was_said(rig: Rig) -> None:
-    person = Person(rig)
-    other = replace(person, thread=7)
-    other.write(TOLD)
-    await other.index()
-    await begin_turn(rig.core.agent, incoming(ASKED, person.user))
-    await rig.model.wait_for(lambda: [ASKED] in rig.model.embedding_requests)
