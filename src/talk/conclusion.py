@@ -14,7 +14,8 @@ from src.queue.update_repo import UpdateOutcome
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, secrets_of
 from src.talk.intake import Intake
-from src.talk.turn_state import Turn, TurnStoppedError
+from src.talk.turn_control import TurnStoppedError
+from src.talk.turn_state import Turn
 from src.talk.zones import ZoneService
 
 

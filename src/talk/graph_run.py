@@ -22,7 +22,8 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.talk import strict
 from src.talk.main_graph import Graph
 from src.talk.recall_record import recall_record
-from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
+from src.talk.turn_control import TurnCutError, TurnStoppedError
+from src.talk.turn_state import ConversationState, Turn, TurnResult
 from src.texts import Language, say
 from src.texts.plain_text import is_visible
 

@@ -1,11 +1,10 @@
-"""State of a turn: the message, its view, its control, the graph's state, the result."""
+"""State of a turn: the message, its view, the graph's state, the result."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, Self, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -31,104 +30,8 @@ from src.pg.client import storable
 from src.queue.update_repo import NewerUpdates
 from src.reading import facts, plain_facts, voices
 from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
+from src.talk.turn_control import TurnControl
 from src.texts import say
-
-T = TypeVar("T")
-
-
-class TurnStoppedError(Exception):
-    """The user stopped the answer (/stop, the Stop button, /new)."""
-
-
-class TurnCutError(Exception):
-    """The answer reached one of its bounds."""
-
-
-class TurnControl:
-    """Cancellation of what is run through it, by the user's Stop or by a bound.
-
-    Storing, and a request on its way to Telegram, are not cancelled. One Stop ends one thing:
-    what was written by then is still delivered, until there is another Stop.
-
-    Attributes:
-        stopped: True if the user stopped anything of this turn.
-    """
-
-    def __init__(self) -> None:
-        """Create the control of one turn."""
-        self.stopped = False
-        self._pending = False  # a Stop that has ended nothing yet
-        self._is_cut = False
-        self._running: asyncio.Task[Any] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._left = 0.0  # seconds, while the timer is paused
-
-    def stop(self) -> None:
-        """Handle the user's Stop: end what runs, or what would run next."""
-        self.stopped = self._pending = True
-        self._cancel()
-
-    def cut(self) -> None:
-        """Handle a reached bound: end what runs."""
-        self._is_cut = True
-        self._cancel()
-
-    def wait(self, waits: bool) -> None:
-        """Pause the timer while a slow server reads its input, and resume it once it writes."""
-        loop, timer = asyncio.get_running_loop(), self._timer
-        if timer is None or timer.cancelled() == waits:
-            return
-        if waits:
-            self._left = timer.when() - loop.time()
-            timer.cancel()
-        else:
-            self._timer = loop.call_later(self._left, self.cut)
-
-    def check(self) -> None:
-        """Check for a Stop between two steps that are not run through here.
-
-        Raises:
-            TurnStoppedError: There was a Stop.
-        """
-        if self._pending:
-            self._pending = False
-            raise TurnStoppedError
-
-    async def run(self, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T:
-        """Run a coroutine that a Stop or a bound may cancel.
-
-        Raises:
-            TurnStoppedError: The user stopped it.
-            TurnCutError: It took longer than ``seconds``, or ``cut`` was called.
-        """
-        if self._pending:
-            work.close()
-        self.check()
-        task = asyncio.ensure_future(work)
-        self._running = task
-        loop = asyncio.get_running_loop()
-        self._timer = None if seconds is None else loop.call_later(seconds, self.cut)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            outer = asyncio.current_task()
-            if outer is not None and not outer.cancelling():
-                self.check()
-                if self._is_cut:
-                    raise TurnCutError from None
-            task.cancel()
-            raise
-        finally:
-            self._running = None
-            self._is_cut = False
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = None
-
-    def _cancel(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
-
 
 NOWHERE = UUID(int=0)  # conversation of a message that is not stored yet
 

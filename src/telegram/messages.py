@@ -157,9 +157,9 @@ class TurnHandler:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""
         view = TelegramView(self, self._address(context), context.stored.message_id or 1)
         turn = Turn(incoming, view, context.control)
-        if may_be_comment(message) and context.gather_seconds:
-            end = context.stored.received_at + timedelta(seconds=context.gather_seconds)
-            turn.answer_after = end
+        if may_be_comment(message):
+            pause = timedelta(seconds=self.core.settings.gather_seconds)
+            turn.answer_after = context.stored.received_at + pause
         try:
             outcome = await self.core.agent.run_turn(turn)
         except AppError as error:

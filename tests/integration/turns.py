@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from src.history.turn_repo import StoredAnswer
 from src.talk.turn import AgentService
-from src.talk.turn_state import AnswerView, IncomingMessage, Turn, TurnControl
+from src.talk.turn_control import TurnControl
+from src.talk.turn_state import AnswerView, IncomingMessage, Turn
 
 
 class WatchedView(AnswerView):
