@@ -87,6 +87,25 @@ def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Part of a conversation that the model sees.
+
+    Attributes:
+        start: Position of its first message.
+        is_all_shown: True if the prompt already shows all that a search could find.
+        fresh_from: Facts told by this message or a later one are shown below the history, so that
+            the prompt above it stays cached; None if there are none.
+    """
+
+    start: int = 1
+    is_all_shown: bool = False
+    fresh_from: int | None = None
+
+
+WHOLE = Window()
+
+
+@dataclass(frozen=True)
 class TurnContext(WithPreferences):
     """Context of one run of the graph, which LangGraph passes to nodes and tools unchanged.
 
@@ -101,10 +120,7 @@ class TurnContext(WithPreferences):
             if they only forwarded something.
         moment: When it was written (aware).
         preferences: Settings of the owner.
-        window_start: Position of the first message that the model sees.
-        is_all_shown: True if the prompt already shows all that a search could find.
-        fresh_from: Facts told by this message or a later one are shown below the history, so that
-            the prompt above it stays cached; None if there are none.
+        window: The part of the conversation that the model sees.
         is_private: True if the user wants the message not to be remembered.
         speaker_id: In a group, the asker: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
@@ -118,9 +134,7 @@ class TurnContext(WithPreferences):
     text: str
     moment: datetime
     preferences: Preferences
-    window_start: int = 1
-    is_all_shown: bool = False
-    fresh_from: int | None = None
+    window: Window = WHOLE
     is_private: bool = False
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None

@@ -308,7 +308,6 @@ class GraphRun:
 def build_context(turn: Turn) -> TurnContext:
     """Return what the graph's nodes know of a turn."""
     incoming = turn.incoming
-    fresh_ids = (entry["id"] for entry in turn.history if entry["position"] >= turn.fresh_from)
     return TurnContext(
         owner=incoming.owner,
         conversation_id=turn.conversation_id,
@@ -316,9 +315,7 @@ def build_context(turn: Turn) -> TurnContext:
         text=turn.asked,
         moment=incoming.moment,
         preferences=incoming.preferences,
-        window_start=turn.window_start,
-        is_all_shown=turn.is_all_shown,
-        fresh_from=next(fresh_ids, None),
+        window=turn.window,
         is_private=incoming.is_private,
         speaker_id=incoming.speaker_id,
     )

@@ -9,6 +9,7 @@ from src.history.conversation_repo import ConversationRepository, HistoryMessage
 from src.history.new_messages import add_time_label
 from src.history.turn_repo import TurnRepository
 from src.memory import compaction, digest_repo, forgetting_repo, retrieval_repo
+from src.memory.turn_context import Window
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.update_repo import (
@@ -196,23 +197,25 @@ class Intake:
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
         last = (turn.history[-1]["position"] if turn.history else 0) + unstored
-        turn.window_start = compaction.start_of_window(last, settings)
+        start, is_all_shown = compaction.start_of_window(last, settings), False
         summaries: Sequence[digest_repo.Summary] = ()
-        if turn.window_start > 1 or _may_be_summarised(turn.history):
+        if start > 1 or _may_be_summarised(turn.history):
             list_summaries = digest_repo.SummaryRepository(transaction).list_summaries
             summaries = list_summaries(turn.conversation_id)
         end = max((summary.last_position for summary in summaries), default=0)
         if end >= compaction.start_of_window(last + compaction.NEXT_TURN, settings):
-            turn.window_start = end + 1  # a turn made it, as its prompt was too long
-        if turn.window_start > 1:
-            overlap = settings.history_messages - settings.history_step
-            turn.fresh_from = turn.window_start + overlap
+            start = end + 1  # a turn made it, as its prompt was too long
+        fresh_start = start
+        if start > 1:
+            fresh_start += settings.history_messages - settings.history_step
             turn.summaries = digest_repo.choose_for_prompt(
-                summaries, turn.window_start, limit=settings.summaries_shown
+                summaries, start, limit=settings.summaries_shown
             )
         elif _shows_memory(turn.incoming):
             beyond = retrieval_repo.RetrievalRepository(transaction).has_documents_outside
-            turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
+            is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
+        fresh = (entry["id"] for entry in turn.history if entry["position"] >= fresh_start)
+        turn.window = Window(start, is_all_shown, next(fresh, None))
 
     async def leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
         """End the turn if a newer message is answered instead, with this one in the history."""

@@ -277,9 +277,7 @@ class Turn:
         is_left: True if the sender went on before any of the answer was shown.
         has_acted: True if a tool has changed something, which is not to be done twice.
         history: The last 30 messages, oldest first, this one last.
-        window_start: Position of the first message that the model sees.
-        is_all_shown: True if there is nothing to search for beyond the window.
-        fresh_from: Position of the first message since the window last moved.
+        window: The part of the conversation that the model sees.
         summaries: Summaries of the messages before the window, oldest first.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
         lead: What is said before the answer: that the message has set the zone.
@@ -300,9 +298,7 @@ class Turn:
     is_left: bool = False
     has_acted: bool = False
     history: tuple[HistoryMessage, ...] = ()
-    window_start: int = 1
-    is_all_shown: bool = False
-    fresh_from: int = 1
+    window: turn_context.Window = turn_context.WHOLE
     summaries: Sequence[digest_repo.Summary] = ()
     shown_in: int | None = None
     lead: TurnResult | None = None

@@ -14,7 +14,7 @@ from src.base.config import Settings
 from src.base.owners import Owner, Preferences
 from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
-from src.memory.turn_context import TurnContext
+from src.memory.turn_context import TurnContext, Window
 from src.queue.update_repo import NewUpdate
 from src.talk.prompt import SYSTEM_PROMPT, init_state
 from src.talk.turn_state import ConversationState
@@ -142,7 +142,7 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         text="два",
         moment=NOON,
         preferences=Preferences("ru", "UTC"),
-        window_start=window_start,
+        window=Window(window_start),
         on_text=lambda _text: None,
     )
     counter = TokenCounter("offline")
