@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -204,18 +204,17 @@ class ModelCaller:
     def _build_reply(self, call: Call) -> ModelReply:
         if call.is_form:  # what looks like a call there is what was asked for
             return ModelReply(may_think_first=self.may_think_first)
-        tool_names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
-        functions = (at(tool, "function") for tool in call.tools)
+        parameters: dict[str, Collection[str]] = {}
+        for tool in call.tools:
+            function = at(tool, "function") or tool
+            if at(function, "name"):
+                parameters[function["name"]] = at(function, "parameters", "properties") or ()
         return ModelReply(
-            frozenset(filter(None, tool_names)),
+            parameters,
             quoted,
             known=self.known_tools,
-            parameters={
-                at(function, "name"): at(function, "parameters", "properties") or ()
-                for function in functions
-                if at(function, "name")
-            },
+            parameters=parameters,
             may_think_first=self.may_think_first,
         )
 

@@ -1,9 +1,7 @@
 """Search of messages, facts and summaries by words, meaning and time, and overviews by kind."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -150,23 +148,11 @@ class Retriever:
     def __post_init__(self) -> None:
         """Build the repository on the client."""
         self._repository = RetrievalRepository(self._client)
-        self._embed_tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
         """Close the reranker's connections."""
         if self._reranker is not None:
             await self._reranker.close()
-
-    def prepare(self, text: str) -> None:
-        """Start to embed a text that is about to be searched for."""
-        task = asyncio.create_task(self._embed_ahead(_query_text(text)))
-        self._embed_tasks.add(task)
-        task.add_done_callback(self._embed_tasks.discard)
-
-    async def _embed_ahead(self, text: str) -> None:
-        with suppress(AppError, TimeoutError):  # the search itself logs it
-            async with asyncio.timeout(EMBED_DEADLINE):
-                await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best hits, best first; failures are logged, and what failed is left out.

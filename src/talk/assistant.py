@@ -273,9 +273,13 @@ async def _answer_plainly(
 
     display = _AnswerDisplay(show, "")
     message = await caller.stream(
-        caller.with_tools(()), messages, purpose="answer", on_text=display,
-        on_usage=context.on_usage, conversation_id=context.conversation_id,
-    )  # fmt: skip
+        caller.with_tools(()),
+        messages,
+        purpose="answer",
+        on_text=display,
+        on_usage=context.on_usage,
+        conversation_id=context.conversation_id,
+    )
     display.flush()
     text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
     return "" if text.startswith(MARKUP) else text

@@ -18,14 +18,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from src.llm import chat, tokens
 from src.memory import prompts
@@ -145,14 +144,11 @@ def build_graph(
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     for node in NODES:
         names = signature(node).parameters.keys() & parts.keys()
-        bound = partial(node, **{name: parts[name] for name in names})
-        if route := ROUTES.get(node.__name__):
-            destinations = get_args(get_type_hints(route)["return"])
-            builder.add_node(node.__name__, _with_route(bound, route), destinations=destinations)
-        else:
-            builder.add_node(node.__name__, bound)
+        builder.add_node(node.__name__, partial(node, **{name: parts[name] for name in names}))
     for start, end in EDGES:
         builder.add_edge(start, end)
+    for start, route in ROUTES.items():
+        builder.add_conditional_edges(start, route)
     tool_node = ToolNode(
         tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
     )
@@ -161,29 +157,11 @@ def build_graph(
     return builder.compile()
 
 
-def _with_route(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
-    """Wrap a node so that its result names the next node.
-
-    For a conditional edge LangGraph would copy the whole state, to see what the node changed.
-    """
-    takes_runtime = "runtime" in signature(node).parameters
-
-    async def run(state: ConversationState, runtime: Runtime[TurnContext]) -> Command[str]:
-        update = await (node(state, runtime) if takes_runtime else node(state))
-        return Command(update=update, goto=route({**state, **update}))
-
-    return run
-
-
-async def route_start(
+def route_start(
     state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
     runtime: Runtime[TurnContext],
 ) -> Literal["init_state", "retrieve_context"]:
-    """Route to the prompt, or straight to strict mode, which does not use it.
-
-    It is a coroutine, like the nodes that only compute: LangGraph sends plain functions to a
-    worker thread, which costs more than they do.
-    """
+    """Route to the prompt, or straight to strict mode, which does not use it."""
     return "retrieve_context" if runtime.context.preferences.mode == "strict" else "init_state"
 
 

@@ -453,10 +453,10 @@ async def _forget_matching(
     ids = [ids_by_name[uid] for uid in dict.fromkeys(chosen.uids) if uid in ids_by_name]
     if not ids:
         return []
+    request, speaker = context.message_id, context.speaker_id
     forgotten = await memories.forget(
-        context.owner, ids, about=query, request_id=context.message_id,
-        speaker_id=context.speaker_id,
-    )  # fmt: skip
+        context.owner, ids, about=query, request_id=request, speaker_id=speaker
+    )
     context.on_change(Changes(forgetting=forgotten.number))
     return list(forgotten.texts)
 

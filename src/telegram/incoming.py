@@ -11,9 +11,9 @@ from src.base.owners import Caller
 from src.media.document_reader import MAX_BYTES
 from src.queue.update_repo import WaitingUpdate
 from src.reading.voices import Provenance, Voice, clean_name, clean_quote
-from src.talk.turn_state import TurnControl
+from src.talk.turn_control import TurnControl
 from src.telegram.content import describe
-from src.telegram.delivery import delivery_error
+from src.telegram.requests import delivery_error
 from src.texts import Language
 
 GET_TIMEOUT = 15  # seconds
@@ -34,13 +34,11 @@ class Context:
         stored: The stored row.
         caller: Its sender.
         control: Control of its answer.
-        gather_seconds: Time after its arrival in which more of the same act may come.
     """
 
     stored: WaitingUpdate
     caller: Caller
     control: TurnControl
-    gather_seconds: float = 0.0
 
 
 def looks_like_part(stored: WaitingUpdate) -> bool:

@@ -55,7 +55,7 @@ from src.reading.voices import Voice
 from src.reading.words import content_words
 from src.reminders.rules import read_change, read_words
 from src.talk.commands import parse_command
-from src.talk.turn import reads_as_yes
+from src.talk.orders import reads_as_yes
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify

@@ -369,15 +369,17 @@ def edited_by(s: Stage, name: str) -> Any:
     def work(transaction: Transaction) -> list[Any]:
         edits = EditRepository(transaction, owner)
         if name == "find":
+            return [edits.find(origin_of(s, who)) for who in (s.them, s.me)]
+        if name == "find_topic":
             return [
-                edits.find(origin_of(s, who))
+                edits.find_topic(origin_of(s, who))
                 for who in (s.them, s.me)
                 if who.owner.telegram_user_id == owner.telegram_user_id or who is s.me
             ]
         step = getattr(edits, name)
         found: list[Any] = []
         for who in (s.them, s.me):
-            edited = EditedMessage(who.asked[0], owner.thread_id, "x", True, True, True, ())
+            edited = EditedMessage(who.asked[0], "x", True, True, True, ())
             found.append(step(edited, *more.get(name, ())))
         return [[one.text for one in pair] for pair in found] if name == "find_nearby" else found
 
@@ -711,7 +713,12 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "find_nearby", "set_text", "requeue_for_extraction", "delete_answer",
+            "find",
+            "find_topic",
+            "find_nearby",
+            "set_text",
+            "requeue_for_extraction",
+            "delete_answer",
         )
     },
     "ConversationRepository.find_text": lambda s: [
@@ -784,6 +791,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
+        "EditRepository.find_topic",
         "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",

@@ -49,12 +49,11 @@ class Group:
     rig: Rig
     id: int
 
-    async def begin(self, member: int, text: str, *, is_answered: bool = True) -> Turn:
+    async def begin(self, member: int, text: str) -> Turn:
         """A member writes."""
         origin = TelegramOrigin(1, self.id, next(_ids), member)
         message = incoming(text, self.id, origin=origin)
-        newer = None if is_answered else "message"
-        message = replace(message, voice=Voice(speaker=NAMES[member]), newer=newer)
+        message = replace(message, voice=Voice(speaker=NAMES[member]))
         return await begin_turn(self.rig.core.agent, message)
 
     async def say(self, member: int, text: str, *replies: Reply | str) -> StoredAnswer:
@@ -380,7 +379,7 @@ async def test_an_erasure_of_a_member_reaches_quotes_names_and_what_new_left(gro
     quoting = Voice(speaker="Анна", quoted=secret, quoted_author_id=BORIS)
     origin = TelegramOrigin(1, group.id, next(_ids), ANNA)
     message = incoming("Ого", group.id, origin=origin)
-    message = replace(message, voice=quoting, newer="message")
+    message = replace(message, voice=quoting)
     turn = await begin_turn(group.rig.core.agent, message)
     await group.rig.core.agent.erase(BORIS)
     told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
@@ -414,4 +413,4 @@ async def test_a_reply_that_quotes_what_is_forgotten_quotes_nothing(person: Pers
 async def _left(person: Person, text: str, **changes: Any) -> None:
     """A message whose answer is left to a later one."""
     message = incoming(text, person.user, moment=person.moment, mode=person.mode)
-    await begin_turn(person.core.agent, replace(message, newer="message", **changes))
+    await begin_turn(person.core.agent, replace(message, **changes))

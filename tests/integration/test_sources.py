@@ -14,14 +14,9 @@ from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
 from src.talk.forget_screens import MAX_UNDO
-from src.telegram.delivery import (
-    QUICK_RETRIES,
-    Address,
-    AnswerLayout,
-    Delivery,
-    answer_rows,
-    build_keyboard,
-)
+from src.telegram.buttons import answer_rows, build_keyboard
+from src.telegram.delivery import Address, AnswerLayout, Delivery
+from src.telegram.requests import QUICK_RETRIES
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
