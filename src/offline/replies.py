@@ -12,7 +12,6 @@ from src.memory.embedding_space import RELATED
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of
 from src.reading import lexicon
 from src.reading import words as reading_words
-from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
 from src.reading.words import Lemmas, content, kin_of, people_in, shared
@@ -23,7 +22,6 @@ from src.texts.morphology import (
     is_first_person_verb,
     lemmas,
     parts_of_speech,
-    stem_english,
     terms,
     words,
 )
@@ -36,17 +34,10 @@ OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 # Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
 # question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
-NEAR, WORDS = 0.785, 0.1
-# Bonus for the only word of a question, and for some of several words, by whether the text
-# ``tells_what_is_asked``: the time, place, number or person; None if it asks for none.
-ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
-EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
-NAME_BONUS = 0.02  # bonus for a person from the question
-LONG, WORDS_OF_LONG = 120, 0.2  # characters; a long note has many topics, so its words count more
+NEAR, WORDS = 0.78, 0.1
 GAP = 0.15  # maximum distance to the best note
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 DOUBLED = re.compile(r"(.)\1")
-MOST_BONUS = 0.03  # bonus for most of three or more words
 ENOUGH = 2  # words that suffice if they are all words of the question
 MIN_SHARE = 0.5  # share of the question's words in a file; must be exceeded without a vector
 MAX_DISTANCE = 5  # messages between a note and its correction
@@ -55,18 +46,10 @@ LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
-INTRODUCED = lexicon.AnyCase(
-    r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
-)
 END = lexicon.AnyCase(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$")
 TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
 MIN_WORDS = 2  # minimum content words of a statement beside a question
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
-# Answers to questions about the user, by the search term of the relation.
-ANSWERS = {
-    relation_term(one): lexicon.AnyCase(rf"(?<!\w)<facts.answers.{one}>(?!\w)")
-    for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
-}
 # Diminutive suffixes of names; a name longer than PET_STEM letters loses its ending before them.
 PET_STEM = 3
 PET = re.compile("(?:[ио]?к|[оеє]чк|[оеє]ньк|[ую]шк|чик|[ую][шсл])[аеоуюия]?")
@@ -183,7 +166,7 @@ def newest_first(records: Found) -> list[Record]:
 
 
 def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
-    """Return the notes closest to a question, if close enough, with their corrections.
+    """Return the notes that surely belong to a question, nearest first, with their corrections.
 
     Args:
         records: Search results.
@@ -338,14 +321,12 @@ def _is_own(text: str) -> bool:
 def _closeness(record: Record, question: str) -> float:
     """Return the closeness of a record in meaning and words.
 
-    Without a vector it depends on the share of common words. A record without a score of its own
-    (listed only, or in place of a result) counts as unrelated.
+    A record without a score of its own (listed only, or in place of a result) is unrelated; one
+    without a vector counts by its words, and so does a file, whose vector is of its beginning.
     """
     text = record["text"]
     if _is_of_another(text, question):
         return 0.0
-    if _answers(text, question):
-        return 1.0
     if not record.get("score", 1):
         return 0.0
     asked = _asked_words(question)
@@ -353,28 +334,9 @@ def _closeness(record: Record, question: str) -> float:
     if share == 1 and len(asked) >= ENOUGH:
         return 1.0
     similarity = float(record.get("similarity", 0))
-    if record.get("from_file"):  # the vector is of its beginning
-        return float(share >= MIN_SHARE)
-    if not similarity:
+    if record.get("from_file") or not similarity:
         return float(share > MIN_SHARE)
-    evidence = _evidence(text, question)
-    if share == 1:
-        return similarity + ONE_WORD[evidence]
-    weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
-    similarity += weight * share + EVIDENCE[evidence] if share else 0.0
-    is_most = len(asked) > ENOUGH and share > MIN_SHARE
-    return similarity + _bonus(text, question, is_most=is_most)
-
-
-def _evidence(text: str, question: str) -> bool | None:
-    evidence = reading_words.tells_what_is_asked(text, question)
-    is_of_another = _is_own(question) and not _is_own(text)  # its subject is unknown
-    return None if evidence and is_of_another else evidence
-
-
-def _bonus(text: str, question: str, *, is_most: bool) -> float:
-    bonus = MOST_BONUS if is_most else 0.0
-    return bonus + NAME_BONUS if people_in(question) & people_in(text) else bonus
+    return similarity + WORDS * share
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:
@@ -392,37 +354,9 @@ def _asked_words(question: str) -> list[Lemmas]:
     return rest or list(content(question))
 
 
-def asks_of_self(question: str) -> list[str]:
-    """Return the relations that the user asks about themselves ("where do I live?"), as terms."""
-    asked = asked_relations(question) if _is_own(question) else []
-    return [term for term in asked if term in ANSWERS]
-
-
-def _answers(text: str, question: str) -> bool:
-    asked, folded = asks_of_self(question), text.translate(FOLD)
-    answered = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
-    return answered or (relation_term("name") in asked and _introduces(folded))
-
-
 def covers(records: Found, question: str) -> bool:
-    """Return True if the records contain every word of a question, or answer it about the user."""
-    is_held = _share(_asked_words(question), " ".join(one["text"] for one in records)) == 1
-    return is_held or any(_answers(one["text"], question) for one in records)
-
-
-def _introduces(folded: str) -> bool:
-    """Return True for "im tom": an unknown word that is no form of a verb.
-
-    A certain name may have more text after it; another word only after a greeting and before a
-    comma.
-    """
-    match = INTRODUCED.match(folded)
-    word = words(match[0])[-1].lower() if match else ""
-    rest = folded[match.end() :].strip(" .!)") if match else ""
-    if known := parts_of_speech(word):
-        return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
-    is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
-    return bool(word) and stem_english(word) == word and (not rest or is_apart)
+    """Return True if the records contain every word of a question."""
+    return _share(_asked_words(question), " ".join(one["text"] for one in records)) == 1
 
 
 def _format_line(record: Record, wanted: frozenset[str], language: Language) -> str:
