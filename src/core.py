@@ -205,7 +205,7 @@ class Core:
         for read in (
             partial(words.content_words, "слово"),
             partial(time_expressions.read_time, "5 марта", now),
-            partial(reminder_phrases.read_reminder, "напомни завтра", now, zone),
+            partial(reminder_phrases.read_reminder, "напомни каждый день", now, zone),
         ):
             await asyncio.to_thread(read)
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from src.base.zones import local_time
+from src.base.zones import SECOND, local_time
 from src.llm.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.memory.prompts import MAX_MEMORY, memories_text
@@ -114,8 +115,7 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     record: dict[str, Any] = {"n": number, **_quote_record(hit, time_zone)}
     if hit.memory_type is not None:
         record["kind"] = hit.memory_type
-    if hit.retired:
-        record["note"] = "held earlier, not any more"
+    record |= _note_of_past(hit, time_zone)
     if hit.successor is not None:
         record["replaced_by"] = facts.fact_uid(hit.successor)
     if hit.kind == "summary":
@@ -123,6 +123,16 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     if hit.speaker == "assistant":
         record["note"] = "your own words"
     return record
+
+
+def _note_of_past(hit: Hit, time_zone: str) -> dict[str, str]:
+    """Return what a model is told of a fact that was replaced, or that is over by its own date."""
+    if hit.retired:
+        return {"note": "held earlier, not any more"}
+    if hit.valid_until is not None and hit.is_over(datetime.now(UTC)):
+        last = local_time(hit.valid_until - SECOND, time_zone)
+        return {"note": f"past: over since {last:%Y-%m-%d}, say that it was"}
+    return {}
 
 
 def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
@@ -193,7 +203,7 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             "uid": hit.uid,
             **_quote_record(hit, context.time_zone),
             **({} if hit.is_by_asker(context.speaker_id) else {"of_asker": False}),
-            **({"note": "held earlier, not any more"} if hit.retired else {}),
+            **_note_of_past(hit, context.time_zone),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.bm25, 1),
         }

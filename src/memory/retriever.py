@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Literal, cast
 from uuid import UUID
@@ -23,6 +23,7 @@ from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import Period, TimeQuery, read_time
+from src.reading.words import entity_forms
 from src.texts.morphology import WORD, terms
 
 logger = logging.getLogger(__name__)
@@ -307,11 +308,6 @@ class Retriever:
     def _is_relevant(self, document: Hit, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _matches_filters(document, query):
             return False
-        now = query.now.astimezone(UTC)
-        until = document.valid_until  # a fact that had ended when it was told stays true
-        ended = until is not None and document.said_at < until <= now
-        if ended and document.retired_at is None and not time.wants_history and not time.periods:
-            return False
         if document.hops is not None or document.bm25 > 0:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
@@ -369,8 +365,10 @@ def _query_text(text: str) -> str:
 
 def entity_terms(text: str) -> list[str]:
     """Return terms by which a query may name an entity: words, and roles in canonical form."""
-    roles = (canonical_subject(word) for word in WORD.findall(text.lower())[:64])
-    return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
+    asked = WORD.findall(text)[:64]
+    roles = " ".join(canonical_subject(word) for word in asked)
+    named = sorted(entity_forms(f"{' '.join(asked)} {roles}"))
+    return list(dict.fromkeys([*terms(text), *terms(roles), *named]))
 
 
 def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:

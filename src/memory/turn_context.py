@@ -15,6 +15,7 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
+from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
@@ -33,6 +34,7 @@ class Finding:
         changes: Stored changes that can be undone.
         facts_changed: True if facts changed, so that the key facts are read again.
         asks: The question that the bot asks with its answer.
+        disputes: Facts that are not stored, since they would replace important ones.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -40,6 +42,7 @@ class Finding:
     changes: Changes = NO_CHANGES
     facts_changed: bool = False
     asks: Asks | None = None
+    disputes: tuple[Dispute, ...] = ()
 
 
 NOTHING = Finding()

@@ -8,8 +8,16 @@ from functools import cache, lru_cache
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
 from src.texts import morphology
-from src.texts.morphology import lemmas, noun_forms, parts_of_speech, words
-from src.texts.plain_text import flat, plain, without_yo
+from src.texts.morphology import (
+    dictionary_forms,
+    lemmas,
+    noun_forms,
+    parts_of_speech,
+    stem_english,
+    terms,
+    words,
+)
+from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
 
@@ -81,7 +89,7 @@ def speaks_of(text: str, wanted: str) -> bool:
     wanted_words = content(wanted)
     if wanted_words and len(shared(wanted, text)) == len(wanted_words):
         return True
-    return f" {flat(wanted)}" in f" {flat(text)}"
+    return f" {plain(wanted)}" in f" {plain(text)}"
 
 
 def people() -> dict[str, str]:
@@ -143,6 +151,31 @@ def _is_form(form: str, base: str) -> bool:
     word, nominative = without_yo(form), without_yo(base)
     names = morphology.nominatives(word)
     return nominative in names and word not in names
+
+
+def entity_keys(name: str) -> list[frozenset[str]]:
+    """Return for each word of a name the dictionary forms that it may have.
+
+    A word that is one itself has no other: "Александра" is a woman, although it could be a form
+    of "Александр". Two names are one entity if they have a form of each word in common.
+    """
+    return [_dictionary_forms(word) for word in words(name) if terms(word)]
+
+
+def _dictionary_forms(word: str) -> frozenset[str]:
+    lower = plain(word).removesuffix("'s")
+    if lower.isascii():  # a name is no plural: "Carlos"
+        return frozenset({lower if word[0].isupper() else stem_english(lower)})
+    forms = dictionary_forms(lower) or lemmas(word)
+    return frozenset({lower}) if lower in forms else forms
+
+
+def entity_forms(text: str) -> set[str]:
+    """Return all words of which the key of an entity that a text names may consist."""
+    found: set[str] = set()
+    for word in words(text):
+        found |= {plain(word).removesuffix("'s"), *lemmas(word)}
+    return found
 
 
 def in_latin(word: str) -> str:

@@ -330,10 +330,10 @@ async def update_state_after_tool(
 ) -> ConversationState:
     """Collect what the tools of the round that just ended have found and done.
 
-    Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``.
+    Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``, ``disputes``.
     Updates: ``tools_used``, ``tools_allowed``, ``fact_added_in_last_run``, ``sources``,
-    ``shown_facts``, ``asks``, ``current_token_count``; ``messages``, since two searches of one
-    round gave the same numbers to different memories.
+    ``shown_facts``, ``asks``, ``disputes``, ``current_token_count``; ``messages``, since two
+    searches of one round gave the same numbers to different memories.
     Side effects: none.
     """
     messages, sources = list(state["messages"]), list(state.get("sources", ()))
@@ -362,5 +362,9 @@ async def update_state_after_tool(
             *(finding.shown_facts for finding in findings)
         ),
         "asks": asked,
+        "disputes": [
+            *state.get("disputes", ()),
+            *(one for found in findings for one in found.disputes),
+        ],
         "current_token_count": counter.count_messages(messages),
     }

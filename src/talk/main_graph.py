@@ -4,14 +4,14 @@ assistant: START → init_state → check_facts → load_facts → retrieve_memo
                  → assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
                  → [answer_by_form → tools → update_state_after_tool → complete_answer] → END
 strict: START → retrieve_context
-                 → classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
-                                 → [auto_resolve] → store_knowledge → generate_confirmation → END
+                 → classify_intent → teach: extract_facts → check_conflicts → [auto_resolve]
+                                 → store_knowledge → generate_confirmation → END
                         → solve: react_loop → generate_answer → END
                         → forget: forget_knowledge → END
                         → remind: set_reminder → END
 
-New facts that ``weigh_conflicts`` sets aside, because they deny something important, are part of
-the answer's row until the user decides (``questions.py``).
+New facts that are not stored, because they deny something important, are part of the answer's row
+until the user decides (``questions.py``).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -61,7 +61,6 @@ NODES = (
     strict.classify_intent,
     strict.extract_facts,
     strict.check_conflicts,
-    strict.weigh_conflicts,
     strict.auto_resolve,
     strict.store_knowledge,
     strict.generate_confirmation,
@@ -78,7 +77,6 @@ EDGES = (
     ("complete_answer", END),
     ("retrieve_context", "classify_intent"),
     ("extract_facts", "check_conflicts"),
-    ("check_conflicts", "weigh_conflicts"),
     ("auto_resolve", "store_knowledge"),
     ("store_knowledge", "generate_confirmation"),
     ("generate_confirmation", END),
@@ -221,12 +219,8 @@ def route_intent(state: ConversationState) -> IntentNode:
     return INTENTS[state["intent"] or "solve"]
 
 
-def route_conflicts(
-    state: ConversationState,
-) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
-    """Route conflicts to their resolution before anything is stored; end if all is disputed."""
-    if state["disputes"] and not state["extracted_facts"]:
-        return "__end__"
+def route_conflicts(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
+    """Route conflicts to their resolution before anything is stored."""
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
 
 
@@ -239,5 +233,5 @@ ROUTES: Mapping[str, Route] = {
     "answer_by_form": route_tools,
     "update_state_after_tool": route_after_tool,
     "classify_intent": route_intent,
-    "weigh_conflicts": route_conflicts,
+    "check_conflicts": route_conflicts,
 }

@@ -65,7 +65,7 @@ class TeachingService:
         else:
             outcome = await self._memories.writer.remember(
                 incoming.owner, taught_fact(text, corrected), said, origin="command",
-                contradicts=contradicts,
+                contradicts=contradicts, is_decided=corrected is not None,
             )  # fmt: skip
             confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))

@@ -64,7 +64,7 @@ from src.talk.turn_state import (
 )
 from src.talk.zones import ZoneService
 from src.texts import say
-from src.texts.plain_text import flat, is_visible, plain
+from src.texts.plain_text import is_visible, plain
 
 LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
 WATCH_SECONDS = 0.5  # between two looks for more of a message, while its answer is made
@@ -516,7 +516,7 @@ class AgentService:
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        switch = lexicon.key_of("settings.memory", flat(incoming.text[:MAX_SWITCH]).strip(" .!"))
+        switch = lexicon.key_of("settings.memory", plain(incoming.text[:MAX_SWITCH]).strip(" .!"))
         if switch is None:
             return None
         change, is_on = UserSettingsRepository(self._client).change, switch == "on"

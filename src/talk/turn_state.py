@@ -539,8 +539,8 @@ class ConversationState(TypedDict, total=False):
             ``react_loop``.
         references: Strict mode: uids that the answer cites, verified. Owned by
             ``generate_answer``.
-        disputes: Strict mode: new facts that would replace important ones, so that the user is
-            asked first. Owned by ``weigh_conflicts``, read by the service.
+        disputes: New facts that would replace important ones, so that the user is asked first.
+            Owned by ``store_knowledge`` and ``update_state_after_tool``, read by the service.
         by_form: True if the model is given forms instead of tools. Owned by ``init_state``.
         is_answered: True if the calls that run were added to an answer, which they complete.
             Owned by ``assistant`` and ``answer_by_form``.

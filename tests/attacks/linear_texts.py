@@ -194,7 +194,7 @@ READERS: dict[str, Reader] = {
         text[:1000], NOW, NOW, "Europe/Kyiv"
     ),
     "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
-    "relative_dates.when_valid": lambda text: when_valid(text, NOW),
+    "relative_dates.when_valid": lambda text: when_valid(text, NOW, is_event=True),
     "compaction.shortened": lambda text: shortened(text, 500),
     "forget_matching.read_request": read_request,
     "privacy.repeats_private": repeated,

@@ -269,6 +269,7 @@ def known(text: str, uid: str = "msg-1") -> Memory:
         "other",
         text,
         8,
+        1.0,
         False,
         None,
         None,

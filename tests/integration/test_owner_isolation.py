@@ -358,7 +358,7 @@ def similar(s: Stage) -> Any:
         s.them.word, "has", s.me.asked[0], model_id=s.do.model,
         contradicts=[*s.them.facts, *s.me.facts],
     )  # fmt: skip
-    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs, ended=["lives_in"]))
+    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs))
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -429,6 +429,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.memories.list_facts(s.me.owner, FactQuery(order, is_living=None))
         for order in SELECT_FACTS
     ],
+    "MemoryRepository.list_replaced_behind": lambda s: s.both(
+        lambda who: s.do.memories.list_replaced_behind(
+            s.me.owner, who.conversation, who.asked[-1] + 10**6
+        )
+    ),
     "MemoryRepository.find_fact": lambda s: s.both(
         lambda who: [s.do.memories.find_fact(s.me.owner, number) for number in who.facts]
     ),
@@ -782,7 +787,7 @@ SAY_LITTLE = frozenset(
         "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
-        "MemoryRepository.get_message_uid_by_episode",
+        "MemoryRepository.get_message_uid_by_episode", "MemoryRepository.list_replaced_behind",
         "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position",

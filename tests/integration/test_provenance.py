@@ -197,8 +197,8 @@ async def test_a_forwarded_home_answers_no_question_without_a_model(alone: Perso
 
 
 async def test_in_a_group_nobody_s_facts_answer_for_another(quiet_group: Group) -> None:
-    await quiet_group.say(BORIS, "У меня аллергия на орехи")
-    await quiet_group.say(ANNA, "Я живу в Киеве")
+    await quiet_group.say(BORIS, "Запомни: У меня аллергия на орехи")
+    await quiet_group.say(ANNA, "Запомни: Я живу в Киеве")
     assert quiet_group.facts() == [
         ("У меня аллергия на орехи", "Борис"),
         ("Я живу в Киеве", "Анна"),
@@ -212,8 +212,8 @@ async def test_in_a_group_nobody_s_facts_answer_for_another(quiet_group: Group) 
 
 
 async def test_in_a_group_nobody_forgets_for_another(quiet_group: Group) -> None:
-    await quiet_group.say(BORIS, "У меня аллергия на орехи")
-    await quiet_group.say(ANNA, "Я живу в Киеве")
+    await quiet_group.say(BORIS, "Запомни: У меня аллергия на орехи")
+    await quiet_group.say(ANNA, "Запомни: Я живу в Киеве")
     known = quiet_group.facts()
     for words in ("Забудь, что у меня аллергия на орехи", "Удали всё про орехи", "Забудь всё"):
         await quiet_group.say(ANNA, words)
@@ -300,14 +300,14 @@ async def test_a_burst_is_learnt_without_a_model_and_in_strict_mode(alone: Perso
     assert sorted(alone.facts()) == burst, "more than may run at once"
     alone.mode = "strict"
     await _left(alone, "Меня зовут Анна")
-    await alone.say("Я живу в Киеве")
-    assert "Меня зовут Анна" in alone.facts() and "Я живу в Киеве" in alone.facts()
+    await alone.say("Мой день рождения 5 мая")
+    assert "Меня зовут Анна" in alone.facts() and "Мой день рождения 5 мая" in alone.facts()
 
 
 async def test_a_private_message_of_a_burst_stays_private(alone: Person) -> None:
     await _left(alone, "Не запоминай это: я боюсь пауков")
-    await alone.say("Я живу в Киеве")
-    assert alone.facts() == ["Я живу в Киеве"]
+    await alone.say("Мой день рождения 5 мая")
+    assert alone.facts() == ["Мой день рождения 5 мая"]
     private = alone.rows(
         "SELECT bool_and(m.is_private) FROM messages m JOIN conversations c"
         " ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
@@ -317,22 +317,22 @@ async def test_a_private_message_of_a_burst_stays_private(alone: Person) -> None
 
 
 async def test_each_member_s_words_of_a_burst_are_his(quiet_group: Group) -> None:
-    await quiet_group.begin(ANNA, "Я живу в Киеве", is_answered=False)
-    await quiet_group.say(BORIS, "Я живу в Киеве")
+    await quiet_group.begin(ANNA, "Мой день рождения 5 мая", is_answered=False)
+    await quiet_group.say(BORIS, "Мой день рождения 5 мая")
     told = sorted(quiet_group.facts())
-    assert told == [("Я живу в Киеве", "Анна"), ("Я живу в Киеве", "Борис")]
+    assert told == [("Мой день рождения 5 мая", "Анна"), ("Мой день рождения 5 мая", "Борис")]
 
 
 async def test_forwarded_words_in_a_burst_stay_those_of_others(alone: Person) -> None:
     await _left(alone, MARS, voice=FORWARDED)
-    await alone.say("Я живу в Киеве")
-    assert alone.facts() == ["Я живу в Киеве"]
+    await alone.say("Мой день рождения 5 мая")
+    assert alone.facts() == ["Мой день рождения 5 мая"]
 
 
 @pytest.mark.parametrize("model", ["offline", "openai:fake-model"])
 async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, model: str) -> None:
     async with open_person(shared, llm_model=model) as person:
-        burst = ["Меня зовут Анна", "У меня аллергия на мёд", "Я живу в Киеве"]
+        burst = ["Меня зовут Анна", "Мой день рождения 5 мая"]
         for text in burst:
             await _left(person, text)
         await _left(person, "Не запоминай это: я боюсь пауков")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from src.memory.citations import number_references
+from datetime import UTC, datetime
+
+from src.memory.citations import memory_record, number_references
+from src.memory.retrieval_repo import Hit
 from tests.cases import for_each
 
+SAID = datetime(2026, 3, 1, tzinfo=UTC)
 NUMBERS = {"1": 1, "2": 2, "3": 3}
 KNOWN = {"msg-1": 1, "msg-12": 12, "fact-3": 3, "summary-4": 4}
 
@@ -127,3 +131,11 @@ def test_a_reference_after_a_short_word_of_the_user_still_counts() -> None:
 def test_hostile_answers_are_read(text: str) -> None:
     assert number_references(text, {})[1] == []
     assert number_references(text, {}, said=[text])[1] == []
+
+
+def test_a_fact_that_is_over_is_told_as_past() -> None:
+    hit = Hit("memory", 1, 1, "msg-1", "user", SAID, "Конференция 3 мая",
+              valid_until=datetime(2026, 5, 4, tzinfo=UTC))  # fmt: skip
+    assert memory_record(1, hit, "UTC")["note"] == "past: over since 2026-05-03, say that it was"
+    ahead = Hit(**{**vars(hit), "valid_until": datetime(9000, 1, 1, tzinfo=UTC)})
+    assert "note" not in memory_record(1, ahead, "UTC")
