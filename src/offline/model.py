@@ -309,12 +309,16 @@ class OfflineTurn:
         return requests.ForgetRequest(chosen) if names or chosen.isdecimal() else None
 
     def _search_calls(self) -> list[Call]:
-        """Return the search for the question; an overview lists the newest messages as well."""
+        """Return the search for the question, and one for the newest messages if needed.
+
+        Overviews need them, and so do questions about the user, whose answer may share no word
+        with the question ("where do I live?").
+        """
         if not self._question:
             return []
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
         is_overview = requests.overview_of(self._question) in ("profile", "family")
-        return [*calls, NEWEST] if is_overview else calls
+        return [*calls, NEWEST] if is_overview or replies.asks_of_self(self._question) else calls
 
     def _small_reply(self) -> str:
         if self._is_private:

@@ -12,6 +12,7 @@ from src.memory.embedding_space import RELATED
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of
 from src.reading import lexicon
 from src.reading import words as reading_words
+from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
 from src.reading.words import Lemmas, content, kin_of, people_in, shared
@@ -22,6 +23,7 @@ from src.texts.morphology import (
     is_first_person_verb,
     lemmas,
     parts_of_speech,
+    stem_english,
     terms,
     words,
 )
@@ -46,10 +48,18 @@ LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
+INTRODUCED = lexicon.AnyCase(
+    r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
+)
 END = lexicon.AnyCase(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$")
 TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
 MIN_WORDS = 2  # minimum content words of a statement beside a question
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
+# Answers to questions about the user, by the search term of the relation.
+ANSWERS = {
+    relation_term(one): lexicon.AnyCase(rf"(?<!\w)<facts.answers.{one}>(?!\w)")
+    for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
+}
 # Diminutive suffixes of names; a name longer than PET_STEM letters loses its ending before them.
 PET_STEM = 3
 PET = re.compile("(?:[ио]?к|[оеє]чк|[оеє]ньк|[ую]шк|чик|[ую][шсл])[аеоуюия]?")
@@ -327,6 +337,8 @@ def _closeness(record: Record, question: str) -> float:
     text = record["text"]
     if _is_of_another(text, question):
         return 0.0
+    if _answers(text, question):
+        return 1.0
     if not record.get("score", 1):
         return 0.0
     asked = _asked_words(question)
@@ -354,9 +366,37 @@ def _asked_words(question: str) -> list[Lemmas]:
     return rest or list(content(question))
 
 
+def asks_of_self(question: str) -> list[str]:
+    """Return the relations that the user asks about themselves ("where do I live?"), as terms."""
+    asked = asked_relations(question) if _is_own(question) else []
+    return [term for term in asked if term in ANSWERS]
+
+
+def _answers(text: str, question: str) -> bool:
+    asked, folded = asks_of_self(question), text.translate(FOLD)
+    answered = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    return answered or (relation_term("name") in asked and _introduces(folded))
+
+
 def covers(records: Found, question: str) -> bool:
-    """Return True if the records contain every word of a question."""
-    return _share(_asked_words(question), " ".join(one["text"] for one in records)) == 1
+    """Return True if the records contain every word of a question, or answer it about the user."""
+    is_held = _share(_asked_words(question), " ".join(one["text"] for one in records)) == 1
+    return is_held or any(_answers(one["text"], question) for one in records)
+
+
+def _introduces(folded: str) -> bool:
+    """Return True for "im tom": an unknown word that is no form of a verb.
+
+    A certain name may have more text after it; another word only after a greeting and before a
+    comma.
+    """
+    match = INTRODUCED.match(folded)
+    word = words(match[0])[-1].lower() if match else ""
+    rest = folded[match.end() :].strip(" .!)") if match else ""
+    if known := parts_of_speech(word):
+        return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
+    is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
+    return bool(word) and stem_english(word) == word and (not rest or is_apart)
 
 
 def _format_line(record: Record, wanted: frozenset[str], language: Language) -> str:

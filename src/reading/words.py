@@ -26,7 +26,7 @@ VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
     "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
-    "lines.place": lexicon.AnyCase(r"(?<!\w)<evidence.tells.where>"),
+    "lines.place": lexicon.AnyCase(r"(?<!\w)<lines.place_told>"),
 }
 # Other parts of speech of words that are also names: "люба", "слава".
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
