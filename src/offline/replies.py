@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from src.memory.embedding_space import RELATED
-from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of, names_only
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
@@ -118,7 +118,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         listed = _overview_records(records, overview)
         return _format_quotes(title, listed, question, language) or None
     sure, close = near(records, question), nearest(records, question)
-    changes = [record for record in close if _tells_of_change(record, sure)]
+    # What one does may change in words that are far from the question.
+    later = _quotable(records, question) if asks_of_self(question) else close
+    changes = [record for record in later if _tells_of_change(record, sure)]
     parts = (
         _format_quotes(say("offline_quote_one", language), sure, question, language),
         _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),
@@ -199,7 +201,8 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
 def _quotable(records: Found, question: str) -> list[Record]:
     """Return the records that tell something, for a question about oneself only one's own."""
     own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
-    return [r for r in own if _tells(r) and not _asks_the_same(r, question)]
+    told = [r for r in own if _tells(r) and not names_only(r["text"])]
+    return [r for r in told if not _asks_the_same(r, question)]
 
 
 def _fix_typos(question: str, records: Found) -> str:
