@@ -249,6 +249,7 @@ CLOCKS = (
     rf"(?: ?{HALF_DAY})?",
     rf"digital: {AT_HOUR} (?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}})(?![\d:]|[.,]\d){NOT_COUNTED}"
     rf"(?: ?{HALF_DAY})?",
+    rf"digital: (?<![\d:.,/+-])(?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}}) ?{HALF_DAY}",
     rf"hour: {AT_ANY_HOUR} {WITH_NOUN}(?: (?:<reminder.and> )?(?P<minute>{HOUR_NUMBER})"
     rf" <clock.minute_noun>)(?: {HALF_DAY})?",
     rf"hour: {AT_ANY_HOUR} {WITH_NOUN} (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)"

@@ -26,16 +26,8 @@ VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
     "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
-    "lines.place": lexicon.AnyCase(r"(?<!\w)<evidence.tells.where>"),
+    "lines.place": lexicon.AnyCase(r"(?<!\w)<lines.place_told>"),
 }
-# Topics of questions, and the texts that have them; persons are found without an expression.
-ASKS, TELLS = (
-    {kind: lexicon.AnyCase(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)") for kind in kinds}
-    for part, kinds in (
-        ("asks", ("when", "where", "many", "who")),
-        ("tells", ("when", "where", "many")),
-    )
-)
 # Other parts of speech of words that are also names: "люба", "слава".
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 MAX_ENDING = 4  # letters of an ordinal after its stem ("перв-ого", "трет-ьего")
@@ -57,19 +49,6 @@ def answered_values(text: str) -> Lemmas:
     """Return the question words that a text answers with a value: a number, a phone, a day."""
     hits = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
     return frozenset[str]().union(*map(lemmas, hits))
-
-
-@lru_cache(maxsize=4_000)
-def tells_what_is_asked(text: str, question: str) -> bool | None:
-    """Return True if a text has the time, place, number or person in question; None if none is."""
-    kind = next((kind for kind, expression in ASKS.items() if expression.search(question)), None)
-    if kind is None:
-        return None
-    if kind != "who":
-        return TELLS[kind].search(text) is not None
-    all_tags = list(map(parts_of_speech, (word.text for word in content_words(text))))
-    has_person = bool(people_in(text)) or any("anim" in tags for tags in all_tags)
-    return has_person or (False if any(all_tags) else None)  # dictionaries lack lower-case names
 
 
 # After these words an unknown word is a place: "on Tuesdays in the Methodist hall".

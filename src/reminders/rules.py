@@ -270,6 +270,7 @@ STOPS = tuple(
 )
 # "Paid it already cancel that".
 AND_CANCEL = lexicon.AnyCase(r".{1,80}?[ ,]<cancel.surely> (?P<about>(?!))?<move.it>")
+SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
@@ -504,7 +505,9 @@ def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | Re
     if order is not None or (request is not None and request.about):
         return order
     if _asks(_answer_before(messages)) == "reminder":
-        order = _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
+        first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
+        order = _change_in_passing(text) or _change_in_passing(first)
+        order = order or _cancels_alone(text, NOT_NEEDED)
     return order or _stops_known(text, messages) or _cancels_alone(text, AND_CANCEL)
 
 

@@ -248,9 +248,3 @@ def test_what_is_told_behind_a_question_is_quoted(kind: str) -> None:
     told = record(3, "та куди ж я очки поклала... ага очки лежать у хлібниці", 0.8)
     found = [{"memories": [told]}]
     assert "«ага очки" in str(quote_found(found, "де очки", "uk", lambda _: kind))
-
-
-def test_most_of_several_words_bring_a_note_over_the_threshold() -> None:
-    note = "grandma rose is staying till the tenth, she snores like a tractor"
-    assert quoted("who is staying over till the tenth", record(1, note, 0.69)) == [note]
-    assert quoted("who is staying over", record(1, note, 0.69)) == []

@@ -439,30 +439,6 @@ def test_what_is_asked_for_answers_without_being_named(question: str, text: str)
     assert numbers_quoted(question, bare, told) == ["[2]"]
 
 
-@for_each(("question", "told", "bare"), [
-    ("о котрій відправлення", "їдемо поїздом, відправлення о 19:35", "відправлення відмінили"),
-    ("когда стрижка", "стрижка в субботу", "стрижка мне не нравится"),
-    ("how much is the gym", "gym is 40 a month", "the gym is packed"),
-    ("палатка у кого", "палатка у Насти", "палатка промокла"),
-    ("почем гречишный", "гречишный отдаю по 650", "гречишный хвалят"),
-])  # fmt: skip
-def test_what_tells_what_is_asked_for_is_nearer(question: str, told: str, bare: str) -> None:
-    texts = ({"text": one, "similarity": 0.58} for one in (bare, told))
-    assert numbers_quoted(question, *texts) == ["[2]"]
-
-
-@for_each(("question", "told", "bare", "similarity"), [
-    ("кто зачет по химии берёт", "зачет по химии у гавриловой", "зачет по химии завтра", 0.7),
-    ("у кого мій замок", "замок лишив у ярка", "мій замок зламався", 0.66),
-    ("що я хотіла купити", "купити: вівсяне молоко", "молоко скисло", 0.66),
-])  # fmt: skip
-def test_a_person_is_told_by_a_surname_and_a_wish_by_the_thing(
-    question: str, told: str, bare: str, similarity: float
-) -> None:
-    texts = ({"text": one, "similarity": similarity} for one in (bare, told))
-    assert numbers_quoted(question, *texts) == ["[2]"]
-
-
 def test_a_deed_is_the_same_done_once_or_often() -> None:
     told = {"text": "лестницу взял у тестя, вернуть надо к маю", "similarity": 0.5}
     assert numbers_quoted("кому лестницу возвращать", told) == ["[1]"]
