@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from aiogram import Bot, enums, exceptions, types
 from aiohttp import ClientConnectorError
-from telegramify_markdown import utf16_len
 
 from src.base import errors
 from src.base.owners import Caller
@@ -21,6 +20,7 @@ from src.talk.question_screens import choice_rows
 from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
 from src.talk.zones import zone_rows
 from src.telegram import rendering
+from src.telegram.entities import utf16_length
 from src.telegram.places import (
     ACT_ANYWHERE,
     Address,
@@ -241,8 +241,8 @@ class Delivery:
         In a group nobody else sees it, where the Bot API server knows such messages. Raises as
         ``send_answer``.
         """
-        if address.chat_id < 0 and address.person is not None:
-            receiver = types.EphemeralMessageParameters(receiver_user_id=address.person)
+        if address.private_chat is not None:
+            receiver = types.EphemeralMessageParameters(receiver_user_id=address.private_chat)
             part = Part(text, [])
             try:
                 await _with_quick_retries(lambda: self.send_once(address, part, receiver=receiver))
@@ -435,6 +435,8 @@ class Delivery:
             route.migrate(moved.migrate_to_chat_id)
         elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere and route.lost:
             raise route.lost from None  # the group is not gone, whatever the person did
+        elif isinstance(error, errors.DeliveryRefusedError) and here.private_chat is not None:
+            route.leave(errors.PlaceLostError("chat", "place_mute"))  # whatever it means
         else:
             raise error
 
@@ -512,8 +514,8 @@ def with_times(part: Part, times: Times) -> Part:
         entities.append(
             types.MessageEntity(
                 type=enums.MessageEntityType.DATE_TIME,
-                offset=utf16_len(part.text[:start]),
-                length=utf16_len(phrase),
+                offset=utf16_length(part.text[:start]),
+                length=utf16_length(phrase),
                 unix_time=int(moment.timestamp()),
                 date_time_format=shown,
             )

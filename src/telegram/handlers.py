@@ -54,6 +54,7 @@ class Handlers:
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
         router.message.register(self._turns.answer)
+        router.edited_message.register(self.run_command, self.is_command, self.is_new)
         router.edited_message.register(self._turns.take_edit)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
@@ -89,6 +90,10 @@ class Handlers:
         if command is None or not command.is_for(self._identity.username):
             return False
         return {"command": command}
+
+    async def is_new(self, _message: types.Message, context: Context) -> bool:
+        """Filter edits of messages of which nothing was heard before: they named no bot."""
+        return not await self._run(self._core.updates.was_heard, context.stored.id)
 
     async def run_command(
         self, message: types.Message, context: Context, command: Command
