@@ -101,7 +101,8 @@ class Handlers:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
         kind = entry.kind if entry is not None else "command"
-        if kind == "teach" and (text := command.argument or _own_replied_text(message)):
+        text = command.argument or _own_replied_text(message)
+        if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:

@@ -408,6 +408,12 @@ async def test_commands_in_captions_set_reminders_and_belong_to_their_bot(phone:
     assert len(phone.fake.sent) == before and phone.rig.rows("SELECT 1 FROM facts") == []
 
 
+async def test_a_voice_captioned_remember_teaches_what_is_said(phone: Phone) -> None:
+    await send(phone, **command("/remember", voice=file("ogg")))
+    [(fact,)] = phone.rig.rows("SELECT text FROM facts")
+    assert fact.endswith(SPEECH)
+
+
 # Recordings
 
 
