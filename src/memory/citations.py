@@ -19,8 +19,10 @@ from src.reading import facts, relative_dates, voices
 
 _ID = r"(?:msg|fact|summary|sum|mem)-"
 _NUMBER_OR_ID = rf"(?:\d{{1,3}}|{_ID}\w{{1,40}})"
-# A reference with the spaces before it, but not the text of a Markdown link.
-REFERENCE = re.compile(rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\()")
+# A reference with the spaces before it, but not the text of a Markdown link, nor in a[1] = 5.
+REFERENCE = re.compile(
+    rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\(| = )"
+)
 # Several in one bracket, but neither x = [1, 2] nor "x": [1, 2] nor sum([1, 2]).
 REFERENCE_LIST = re.compile(
     rf"(?<!=)(?<!= )(?<!\": )(?<!\w\()\[({_NUMBER_OR_ID}(?:\s*[,;]\s*{_NUMBER_OR_ID})+)\](?!\()"
