@@ -20,12 +20,18 @@ from src.reading import facts, relative_dates, voices
 
 _ID = r"(?:msg|fact|summary|sum|mem)-"
 _NUMBER_OR_ID = rf"(?:\d{{1,3}}|{_ID}\w{{1,40}})"
-# A reference with the spaces before it, but not the text of a Markdown link.
-REFERENCE = re.compile(rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\()")
-REFERENCE_LIST = re.compile(rf"\[({_NUMBER_OR_ID}(?:\s*[,;]\s*{_NUMBER_OR_ID})+)\](?!\()")
+# A reference with the spaces before it, but not the text of a Markdown link, nor in a[1] = 5.
+REFERENCE = re.compile(
+    rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\(| = )"
+)
+# Several in one bracket, but neither x = [1, 2] nor "x": [1, 2] nor sum([1, 2]).
+REFERENCE_LIST = re.compile(
+    rf"(?<!=)(?<!= )(?<!\": )(?<!\w\()\[({_NUMBER_OR_ID}(?:\s*[,;]\s*{_NUMBER_OR_ID})+)\](?!\()"
+)
 # Markdown code, in which [1] is an index; the backtick in "м`ясо" does not start any.
 CODE = r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)"
 CLAUSE = re.compile(r"[.!?…:\n]+|[,;](?![^\[\]\n]{0,20}\])")  # "[1, 2]" is not split
+MIN_LIST = 3  # numbers of a list, as in "sort [5, 2, 9]"; two may be invented references
 MIN_WORDS = 3  # words of a protected clause; shorter ones may be the model's own
 MAX_CLAUSES = 40  # protected clauses; each is tried at every position of the answer
 
@@ -76,7 +82,7 @@ class References:
         return text
 
     def _renumber(self, text: str, known: Mapping[str, int]) -> str:
-        text = REFERENCE_LIST.sub(lambda match: _split_list(match[1]), text)
+        text = REFERENCE_LIST.sub(lambda match: _split_list(match, known), text)
         pieces = []
         end = 0
         for match in REFERENCE.finditer(text):
@@ -105,9 +111,12 @@ def _holds_reference(text: str) -> bool:
     return REFERENCE.search(text) is not None or REFERENCE_LIST.search(text) is not None
 
 
-def _split_list(references: str) -> str:
-    """Return ``[1][2]`` for ``1, 2``."""
-    return "".join(f"[{reference.strip()}]" for reference in re.split(r"[,;]", references))
+def _split_list(match: re.Match[str], known: Mapping[str, int]) -> str:
+    """Return ``[1][2]`` for ``[1, 2]``; three numbers, none of which is known, are a list."""
+    references = [reference.strip() for reference in re.split("[,;]", match[1])]
+    if len(references) >= MIN_LIST and not any(one in known for one in references):
+        return match[0]
+    return "".join(f"[{reference}]" for reference in references)
 
 
 def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:

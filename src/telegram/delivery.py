@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from aiogram import Bot, enums, exceptions, types
-from telegramify_markdown import utf16_len
 
 from src.base import errors
 from src.telegram import rendering
 from src.telegram.buttons import Inline, build_keyboard
+from src.telegram.entities import utf16_length
 from src.telegram.places import (
     ACT_ANYWHERE,
     Address,
@@ -190,8 +190,8 @@ class Delivery:
         In a group nobody else sees it, where the Bot API server knows such messages. Raises as
         ``send_answer``.
         """
-        if address.chat_id < 0 and address.person is not None:
-            receiver = types.EphemeralMessageParameters(receiver_user_id=address.person)
+        if address.private_chat is not None:
+            receiver = types.EphemeralMessageParameters(receiver_user_id=address.private_chat)
             part = Part(text, [])
             try:
                 await with_quick_retries(lambda: self.send_once(address, part, receiver=receiver))
@@ -384,6 +384,8 @@ class Delivery:
             route.migrate(moved.migrate_to_chat_id)
         elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere and route.lost:
             raise route.lost from None  # the group is not gone, whatever the person did
+        elif isinstance(error, errors.DeliveryRefusedError) and here.private_chat is not None:
+            route.leave(errors.PlaceLostError("chat", "place_mute"))  # whatever it means
         else:
             raise error
 
@@ -442,8 +444,8 @@ def with_times(part: Part, times: Times) -> Part:
         entities.append(
             types.MessageEntity(
                 type=enums.MessageEntityType.DATE_TIME,
-                offset=utf16_len(part.text[:start]),
-                length=utf16_len(phrase),
+                offset=utf16_length(part.text[:start]),
+                length=utf16_length(phrase),
                 unix_time=int(moment.timestamp()),
                 date_time_format=shown,
             )

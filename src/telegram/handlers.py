@@ -55,6 +55,7 @@ class Handlers:
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
         router.message.register(self._turns.answer)
+        router.edited_message.register(self.run_command, self.is_command, self.is_new)
         router.edited_message.register(self._turns.take_edit)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
@@ -91,13 +92,18 @@ class Handlers:
             return False
         return {"command": command}
 
+    async def is_new(self, _message: types.Message, context: Context) -> bool:
+        """Filter edits of messages of which nothing was heard before: they named no bot."""
+        return not await self._run(self._core.updates.was_heard, context.stored.id)
+
     async def run_command(
         self, message: types.Message, context: Context, command: Command
     ) -> UpdateOutcome:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
         kind = entry.kind if entry is not None else "command"
-        if kind == "teach" and (text := command.argument or _own_replied_text(message)):
+        text = command.argument or _own_replied_text(message)
+        if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:

@@ -23,7 +23,6 @@ CHUNK = 1 << 16
 
 # Characters of a full message: Telegram splits a longer paste, and gives Premium users no more.
 FULL_MESSAGE = 4000  # UTF-16 units, of 4,096; a cut keeps words whole
-COMMENT = 200  # characters; a longer text comes by itself rather than with a forward
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def may_be_comment(message: types.Message) -> bool:
     """Return True if a message may be the comment to a forward that comes after it."""
     is_reply = message.reply_to_message is not None or message.external_reply is not None
     is_private = message.chat.type == "private"
-    return is_private and not is_reply and len(message.text or "") <= COMMENT
+    return is_private and not is_reply
 
 
 def read_voice(message: types.Message, language: Language) -> Voice:

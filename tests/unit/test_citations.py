@@ -40,7 +40,8 @@ def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, sources: l
     "Смотрите [7](https://example.org/7) и [1, 2](https://example.org).",
     "В [2026] году, [01.03], [a], [x7], [-1], [1-2], [ 7 ], [], [1000]",
     "Список: [x] куплено, [ ] нет", "Сноска[^7]", "[msg-1](https://example.org)",
-    "msg-1 (msg-12) [msg-]",
+    "msg-1 (msg-12) [msg-]", "Отсортируйте [7, 4, 9]: [4, 7, 9]", "x = [1, 2], f([1, 2])",
+    '{"a": [1, 2]}', "Потом a[7] = 5",
 ])  # fmt: skip
 def test_other_brackets_are_no_references(answer: str) -> None:
     assert number_references(answer, NUMBERS | KNOWN) == (answer, [])
