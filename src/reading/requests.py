@@ -15,7 +15,7 @@ from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.slips import mend_orders
 from src.reading.words import content
 from src.texts import Language
-from src.texts.morphology import is_action_verb, lemmas
+from src.texts.morphology import is_action_verb, lemmas, parts_of_speech, words
 from src.texts.plain_text import plain
 
 # All expressions are anchored at the beginning of a sentence and linear.
@@ -51,6 +51,12 @@ MATTER = lexicon.AnyCase(
 FORGET_LAST = lexicon.AnyCase(
     rf"(?:.{{1,60}}?[\s,])??{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
     r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)"
+)
+# "The 3200 thing, forget it", "резину вычеркни, продал": a thing without a word before it, but no
+# report ("мама сказала забудь").
+FORGET_AFTER = lexicon.AnyCase(
+    rf"{POLITE}(?P<thing>.{{2,60}}?(?P<last>[\w']+))(?<!\bн[еі])[\s,;:()—–-]+(?:<requests.please>,?\s+)?"
+    r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,3}(?:\s*[,;(—–-].*|[\s.!]*)"
 )
 # "He paid me back forget about the debt": an order behind its reason, unless "can't" or the like
 # stands before it.
@@ -112,11 +118,23 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
         return _parse_object(sentence[verb.end() :])
     if (last := FORGET_LAST.fullmatch(folded)) is not None:
         return _parse_object(sentence[last.start("thing") : last.end("thing")])
+    after = FORGET_AFTER.fullmatch(folded)
+    if after is not None and _names_thing(after["thing"], after["last"]):
+        return _parse_object(sentence[after.start("thing") : after.end("thing")])
     behind = FORGET_BEHIND.match(folded)
     if behind is None or behind["last"].lower() in lexicon.words("forget.no_order"):
         return None
     request = _parse_object(sentence[behind.end() :])
     return request if request.about else ForgetRequest(behind["reason"])
+
+
+def _names_thing(text: str, last: str) -> bool:
+    """Return True for words of a thing, False for a clause such as "мама сказала"."""
+    if last.lower() in lexicon.words("forget.no_order") or not content(text):
+        return False
+    return not any(
+        "VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, words(text))
+    )
 
 
 def _parse_object(thing: str) -> ForgetRequest:

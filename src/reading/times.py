@@ -708,7 +708,10 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
     match span.kind:
         case "time" | "hours":
             return is_beside or period < SECONDS["day"]
-        case "length beside" | "count" | "perhaps":
+        case "count":  # "… to pack the pads, 6 times"
+            is_apart = folded[: span.start].rstrip().endswith((",", "-", "("))
+            return is_beside or (is_apart and AT_END.fullmatch(folded, span.end) is not None)
+        case "length beside" | "perhaps":
             return is_beside
         case "bare length":
             is_last = AT_END.fullmatch(folded, span.end) is not None
