@@ -4,6 +4,8 @@ from typing import Any
 
 import pyromark
 
+from src.texts.signs import Signs
+
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_DEPTH = 12  # nested elements; deeper ones become plain text
 # A heading becomes a strong line, a picture its description.
@@ -21,30 +23,33 @@ MARKS: dict[str, Node] = {"SoftBreak": "\n", "HardBreak": "\n", "Rule": ["hr"]}
 
 
 def parse_markdown(text: str) -> list[Node]:
-    """Parse a text into nodes; HTML in it becomes text."""
+    """Parse a text into nodes; HTML and what is no markup become text, as written."""
+    signs = Signs()
     path: list[list[Any]] = [[]]  # open elements, the innermost last
-    for event in pyromark.events(text, options=OPTIONS):
+    for event in pyromark.events(signs.hide(text), options=OPTIONS):
         if isinstance(event, str):
             _add_node(path[-1], MARKS.get(event, ""))
             continue
         [(kind, value)] = event.items()
         if kind == "Start":
-            path.append(_open_element(path[-1], value) if len(path) <= MAX_DEPTH else path[-1])
+            is_deep = len(path) > MAX_DEPTH
+            path.append(path[-1] if is_deep else _open_element(path[-1], value, signs))
         elif kind == "End":
             path.pop()
         else:
-            _add_node(path[-1], ["code", value] if kind == "Code" else str(value))
+            shown = signs.restored(str(value))
+            _add_node(path[-1], ["code", shown] if kind == "Code" else shown)
     return path[0]
 
 
-def _open_element(parent: list[Any], tag: Any) -> list[Any]:
+def _open_element(parent: list[Any], tag: Any, signs: Signs) -> list[Any]:
     """Return the node to which the content of a tag is added."""
     details: Any
     kind, details = (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
     name = ELEMENTS.get(kind)
     if kind == "List":
         name = "ul" if details is None else "ol"
-    node = [LINK, details["dest_url"]] if kind == "Link" else [name]
+    node = [LINK, signs.restored(details["dest_url"])] if kind == "Link" else [name]
     if node == [None]:
         return parent
     parent.append(["p", node] if kind == "Heading" else node)
