@@ -125,7 +125,8 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         listed = _overview_records(records, overview)
         return _format_quotes(title, listed, question, language) or None
     sure, close = near(records, question), nearest(records, question)
-    changes = [record for record in close if _tells_of_change(record, sure)]
+    quoted = {record["text"] for record in sure}
+    changes = [r for r in close if r["text"] not in quoted and _tells_of_change(r, sure)]
     parts = (
         _format_quotes(say("offline_quote_one", language), sure, question, language),
         _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),
