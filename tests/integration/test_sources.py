@@ -518,6 +518,18 @@ async def test_what_a_person_wrote_is_no_formatting(
     assert {entity["type"] for entity in phone.last.entities} == {"date_time"}
 
 
+async def test_facts_that_the_answer_names_are_named_once_in_the_order_of_their_buttons(
+    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
+) -> None:
+    phone = await open_phone(agents, fake, bot, llm_model="offline")
+    await phone.write("Меня зовут Анна, я живу в Праге")
+    named = [line.removeprefix("Запомнил: ") for line in phone.last.text.splitlines()]
+    assert len(named) > 1 and sorted(named) == sorted(phone.facts())
+    label = f"{say('undo_saved_button', 'ru')} ({len(named)})"
+    await phone.press(button(phone.last, "undo", label))
+    assert sorted(phone.facts()) == sorted(named[:-1])
+
+
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
 ) -> None:
