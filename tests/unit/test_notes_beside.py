@@ -254,3 +254,10 @@ def test_most_of_several_words_bring_a_note_over_the_threshold() -> None:
     note = "grandma rose is staying till the tenth, she snores like a tractor"
     assert quoted("who is staying over till the tenth", record(1, note, 0.69)) == [note]
     assert quoted("who is staying over", record(1, note, 0.69)) == []
+
+
+def test_what_was_said_twice_is_quoted_once() -> None:
+    told = ("I live in Leeds", "Oliver lives in Vienna", *["I moved to Bristol"] * 2)
+    memories = [record(number, text, 0.9 - number / 100) for number, text in enumerate(told)]
+    text = str(quote_found([{"memories": memories}], "Where do I live?", "en", kind_of))
+    assert (text.count("Leeds"), text.count("Bristol")) == (1, 1)
