@@ -216,12 +216,14 @@ async def jobs(core: Core, arguments: argparse.Namespace) -> int:
 
     if arguments.retry is None:
         put_aside = await core.client.run(core.dead_jobs.list_all)
-        print(*map(describe_job, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
+        print("\n".join(map(describe_job, put_aside)) or "Nothing is put aside.")
         return 0
-    every = arguments.retry == ALL
-    retried = await core.client.run(core.dead_jobs.retry, None if every else arguments.retry)
+    if arguments.retry == ALL:
+        print(f"Given back to the queue: {await core.client.run(core.dead_jobs.retry)}.")
+        return 0
+    retried = await core.client.run(core.dead_jobs.retry, arguments.retry)
     print(f"Given back to the queue: {retried}.")
-    return 0 if retried or every else 1
+    return int(not retried)
 
 
 async def backup(settings: Settings, arguments: argparse.Namespace) -> int:

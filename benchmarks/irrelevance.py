@@ -3,7 +3,8 @@
 Invented people note half of the topics of ``irrelevance.toml`` and ask about all of them. The
 questions of the personal facts are asked twice, once without their answers in the memory. Prints
 one JSON line per threshold, in percent. For questions with a stored answer: ``answered`` (anything
-is quoted), ``hit`` (a right quote is among them), ``hit@1`` (it comes first). For questions
+is quoted as sure), ``hit`` (a right quote is among them), ``hit@1`` (it comes first), ``shown`` (a
+right one is among the sure or, without any, the unsure). For questions
 without one: ``irrelevant`` (anything is quoted). The memory is a temporary database.
 """
 
@@ -33,7 +34,7 @@ TOPICS = Path(__file__).with_name("irrelevance.toml")
 WORLD = "world"  # topic whose questions no note answers
 PEOPLE = (("en", 4), ("ru", 4), ("uk", 3))
 BEGIN = datetime(2026, 11, 1, 9, tzinfo=UTC)
-THRESHOLDS = (0.6, 0.65, 0.7, 0.74, 0.76, 0.78, 0.785, 0.8)
+THRESHOLDS = (0.6, 0.65, 0.7, 0.74, 0.76, 0.78, 0.8)
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,13 @@ def measure(cases: Sequence[Case]) -> Iterator[dict[str, float]]:
                 counts.update(untold=1, irrelevant=bool(quoted))
                 continue
             counts.update(told=1, answered=bool(quoted), hit=bool(case.right & set(quoted)))
+            shown = quoted or [r["uid"] for r in replies.nearest(case.records, case.question)]
+            counts["shown"] += bool(case.right & set(shown[: replies.QUOTED]))
             counts["hit@1"] += bool(quoted) and quoted[0] in case.right
         of = {"irrelevant": "untold"}
         yield {"threshold": threshold, "told": counts["told"], "untold": counts["untold"]} | {
             name: round(100 * counts[name] / counts[of.get(name, "told")], 1)
-            for name in ("answered", "hit", "hit@1", "irrelevant")
+            for name in ("answered", "hit", "hit@1", "shown", "irrelevant")
         }
 
 

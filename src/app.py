@@ -64,9 +64,12 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         listener = _bind(http, required=receive)
         await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
-            _serve(http, listener), workers.run(), reminders.plan_now(),
-            FailureLog(core.client).run(), _prepare_readers(core),
-        ]  # fmt: skip
+            _serve(http, listener),
+            workers.run(),
+            reminders.plan_now(),
+            FailureLog(core.client).run(),
+            _prepare_readers(core),
+        ]
         if receive:
             jobs += [_announce(bot, core), core.read_ahead()]
         if watch is not None:
@@ -128,7 +131,9 @@ def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.Webhoo
 def _build_access(core: Core) -> updates.AllowList:
     """Operators may always use the bot."""
     allowed = core.settings.allowed_user_ids
-    return updates.AllowList(allowed | core.settings.admin_user_ids if allowed else allowed)
+    if allowed:
+        allowed |= core.settings.admin_user_ids
+    return updates.AllowList(allowed)
 
 
 def _build_http(
@@ -142,14 +147,15 @@ def _build_http(
     app = build_http_app(
         core, last_polled=last_polled, webhook=webhook, find_webhook_problem=find_problem
     )
-    if password := core.settings.admin_password:
+    if core.settings.admin_password:
         from src.web.admin_access import AdminAccess  # 5 MB and 60 ms, only if it is configured
         from src.web.admin_pages import build_admin_app
 
-        reader = core.settings.admin_reader_password
-        passwords = [one.get_secret_value() for one in (password, reader) if one]
+        keys = (core.settings.admin_password, core.settings.admin_reader_password)
+        passwords = [one.get_secret_value() for one in keys if one]
         app.mount("/admin", build_admin_app(core, AdminAccess(*passwords)))
-    if core.settings.app_url and (token := core.settings.telegram_bot_token):
+    token = core.settings.telegram_bot_token
+    if core.settings.app_url and token:
         from src.web.app_api import build_web_app
 
         permits = partial(_build_access(core).permits, chat_id=None)

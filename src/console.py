@@ -180,7 +180,10 @@ class Console:
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
         try:
-            await (self._run_turn(text) if command is None else self._run_command(command))
+            if command is None:
+                await self._run_turn(text)
+            else:
+                await self._run_command(command)
         except AppError as error:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
@@ -262,7 +265,7 @@ class Console:
     def _reply(
         self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"
     ) -> None:
-        sources = answer.sources if answer else ()
+        answer = answer or StoredAnswer(0, reply, delivered=True, delivered_parts=1)
         if self._as_json:
             record = {
                 "reply": reply,
@@ -272,21 +275,22 @@ class Console:
                         "text": source.text,
                         "said_at": self._local_time(source).isoformat(),
                     }
-                    for source in sources
+                    for source in answer.sources
                 ],
-                "tools": list(answer.tools) if answer else [],
-                "intent": answer.intent if answer else None,
+                "tools": list(answer.tools),
+                "intent": answer.intent,
                 "mode": mode,
             }
             self._write(json.dumps(record, ensure_ascii=False) + "\n")
             return
         lines = [reply]
-        listed = [self._format_source(source) for source in sources]
+        listed = [self._format_source(source) for source in answer.sources]
         listed = [line for line in listed if line.partition(" ")[2] not in reply]  # not quoted yet
         if listed:
             lines += ["", say("sources_title", self._language), *listed]
-        end = "\n\n" if self._streams.is_terminal else "\n"
-        self._write("\n".join(lines) + end)
+        if self._streams.is_terminal:
+            lines.append("")
+        self._write("\n".join(lines) + "\n")
 
     def _format_source(self, source: AnswerSource) -> str:
         said_at = self._local_time(source)

@@ -170,9 +170,12 @@ class Core:
         self.commands = self._build_commands()
 
     def caller(
-        self, owner: Owner, chosen: UserSettings, *codes: str | None,
+        self,
+        owner: Owner,
+        chosen: UserSettings,
+        *codes: str | None,
         member: int | None = None,
-    ) -> Caller:  # fmt: skip
+    ) -> Caller:
         """Build the caller; ``codes`` are languages of the caller's devices.
 
         They also choose the first time zone, which does not change with what is spoken; members
@@ -205,7 +208,7 @@ class Core:
         for read in (
             partial(words.content_words, "слово"),
             partial(time_expressions.read_time, "5 марта", now),
-            partial(reminder_phrases.read_reminder, "напомни завтра", now, zone),
+            partial(reminder_phrases.read_reminder, "напомни каждый день", now, zone),
         ):
             await asyncio.to_thread(read)
 

@@ -27,7 +27,7 @@ from src.base.config import Settings
 from src.base.owners import Owner, Preferences
 from src.core import Core, open_core
 from src.memory.retriever import Query
-from src.memory.turn_context import TurnContext
+from src.memory.turn_context import TurnContext, Window
 from src.memory.writer import SourceText
 from src.operate.evaluation import (
     FIRST_TEMPORARY_ID,
@@ -98,7 +98,7 @@ async def in_view(
     assert stored is not None
     beyond = 10**6  # what is asked is the newest message: all others left the window
     context = TurnContext(
-        owner, stored, 0, question, now, Preferences("en", "UTC"), window_start=beyond
+        owner, stored, 0, question, now, Preferences("en", "UTC"), window=Window(beyond)
     )
     runtime, memories = Runtime(context=context), core.memory.memories
     messages: list[AnyMessage] = [HumanMessage(question)]

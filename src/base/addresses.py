@@ -47,8 +47,10 @@ def find_url_problem(url: str) -> str | None:
 
 def _is_host(host: str) -> bool:
     match = HOST.fullmatch(host)
-    port = (match.group(4) or "").lstrip(":") if match else ""
-    return match is not None and (port == "" or 0 < int(port) <= 65535)
+    if match is None:
+        return False
+    port = (match[4] or "").lstrip(":")
+    return port == "" or 0 < int(port) <= 65535
 
 
 def check_http_url(value: str) -> str:

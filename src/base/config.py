@@ -236,10 +236,12 @@ class Settings(ProviderSettings, BaseSettings):
         if self.uses_embedded_database:
             return None
         return make_conninfo(
-            host=self.pg_host or "localhost", port=self.pg_port or 5432,
-            dbname=self.pg_db or "ai_db", user=self.pg_user or "postgres",
+            host=self.pg_host or "localhost",
+            port=self.pg_port or 5432,
+            dbname=self.pg_db or "ai_db",
+            user=self.pg_user or "postgres",
             password=self.pg_password.get_secret_value() if self.pg_password else None,
-        )  # fmt: skip
+        )
 
     @property
     def chat_model_name(self) -> str:
@@ -257,8 +259,9 @@ class Settings(ProviderSettings, BaseSettings):
         """Return the seconds that ``provider:model`` may take to read a prompt."""
         if self.llm_first_token_timeout is not None:
             return self.llm_first_token_timeout
-        least = FIRST_TOKEN_SECONDS if self.is_own_server(model) else 0.0
-        return max(self.llm_timeout, least)
+        if self.is_own_server(model):
+            return max(self.llm_timeout, FIRST_TOKEN_SECONDS)
+        return self.llm_timeout
 
     @property
     def is_open_and_paid(self) -> bool:
@@ -280,11 +283,12 @@ class Settings(ProviderSettings, BaseSettings):
 
         It is below ``PUBLIC_URL``, else on the host of the webhook.
         """
-        base = self.public_url
-        if base is None and self.telegram_webhook_url is not None:
-            scheme, host, *_ = urlsplit(self.telegram_webhook_url)
-            base = f"{scheme}://{host}"
-        return f"{base}/app/" if base is not None else None
+        if self.public_url is not None:
+            return f"{self.public_url}/app/"
+        if self.telegram_webhook_url is None:
+            return None
+        scheme, host, *_ = urlsplit(self.telegram_webhook_url)
+        return f"{scheme}://{host}/app/"
 
     def secrets(self) -> list[str]:
         """Return all secret values that are set, for the log to redact."""
@@ -367,7 +371,9 @@ def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}" if ". " in message else f"{name}: {message}. {_remedy_for(name)}"
+    if ". " in message:  # with its own remedy
+        return f"{name}: {message}"
+    return f"{name}: {message}. {_remedy_for(name)}"
 
 
 def _remedy_for(name: str) -> str:
@@ -426,11 +432,11 @@ def _check_consistency(settings: Settings) -> list[str]:
         )
     if settings.pg_pool_min > settings.pg_pool_max:
         problems["PG_POOL_MIN"] = "it is more than PG_POOL_MAX"
-    if reader := settings.admin_reader_password:
-        if settings.admin_password is None:
-            problems["ADMIN_PASSWORD"] = "it is missing while ADMIN_READER_PASSWORD is set"
-        elif reader == settings.admin_password:
-            problems["ADMIN_READER_PASSWORD"] = "it is that of the operators"
+    reader, operator = settings.admin_reader_password, settings.admin_password
+    if reader and operator is None:
+        problems["ADMIN_PASSWORD"] = "it is missing while ADMIN_READER_PASSWORD is set"
+    if reader and reader == operator:
+        problems["ADMIN_READER_PASSWORD"] = "it is that of the operators"
     described = [f"{name}: {text}. {_remedy_for(name)}" for name, text in problems.items()]
     return [*described, *_check_providers(settings)]
 
@@ -441,7 +447,8 @@ def _check_providers(settings: Settings) -> list[str]:
     requirements.txt contains OpenAI's package only; the other providers have files of their own.
     """
     models = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
-    if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
+    by_key = find_provider(settings.chat_model_name)
+    if settings.llm_model is None and by_key is not None:
         models[by_key.key_variable] = settings.chat_model_name
     problems = []
     for variable, model in models.items():

@@ -73,7 +73,8 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
     if not lines:
         return ()
     numbers = ", ".join(map(str, lines[:MAX_LINES]))
-    numbers += " and more" if len(lines) > MAX_LINES else ""
+    if len(lines) > MAX_LINES:
+        numbers += " and more"
     which = f"line {numbers} is" if len(lines) == 1 else f"lines {numbers} are"
     return (
         f"{path}: {which} not NAME=value. Write one variable a line, close what a quote opens, "

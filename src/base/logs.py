@@ -110,8 +110,9 @@ def describe_error(_logger: Any, _method: str, event: Event) -> Event:
 
 def _describe(error: BaseException) -> str:
     name = type(error).__name__
-    is_safe = isinstance(error, AppError | OSError) and str(error)
-    return f"{name}: {error}" if is_safe else name
+    if isinstance(error, AppError | OSError) and str(error):
+        return f"{name}: {error}"
+    return name
 
 
 def _build_redactor(secrets: Sequence[str]) -> Callable[[Any, str, Event], Event]:

@@ -50,7 +50,7 @@ MAX_NODES = 400  # subschemas, with every reference expanded
 MAX_DEPTH = 12
 MAX_OUTPUT = 10_000  # characters of a result, about 2,500 tokens of English
 
-HTTP_NAMES = frozenset({"streamable-http", "streamable_http", "streamableHttp"})
+HTTP_NAMES = dict.fromkeys(("streamable-http", "streamable_http", "streamableHttp"), "http")
 # Problems with a value of the file, by pydantic's error type.
 PROBLEMS = {
     "string_type": "its {key} holds what is no text. Write texts, also for numbers",
@@ -103,7 +103,7 @@ class McpServer(pydantic.BaseModel):
     name: str
     transport: Annotated[
         Literal["stdio", "http", "sse"],
-        pydantic.BeforeValidator(lambda kind: "http" if str(kind) in HTTP_NAMES else kind),
+        pydantic.BeforeValidator(lambda kind: HTTP_NAMES.get(str(kind), kind)),
     ] = pydantic.Field(validation_alias=pydantic.AliasChoices("type", "transport"))
     command: str = ""
     args: list[str] = []
@@ -179,15 +179,17 @@ def _read_entries(path: Path) -> dict[str, Any]:
         problem = f"the file cannot be read ({type(error).__name__})"
         raise ValueError(f"{problem}. Save it as UTF-8 text that the bot may read") from None
     try:
-        parsed = json.loads(text) if len(text) <= MAX_FILE else None
+        parsed = None
+        if len(text) <= MAX_FILE:
+            parsed = json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"the file is no JSON (line {error.lineno}, column {error.colno})"
         raise ValueError(f'{problem}. Write {{"mcpServers": {{"name": {{…}}}}}}') from None
     except RecursionError:
         parsed = None
-    entries = parsed.get("mcpServers") if isinstance(parsed, dict) else None
-    if not isinstance(entries, dict):
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("mcpServers"), dict):
         raise ValueError('there are no mcpServers. Write {"mcpServers": {"name": {…}}}')
+    entries: dict[str, Any] = parsed["mcpServers"]
     if len(entries) > MAX_SERVERS:
         raise ValueError(f"there are more than {MAX_SERVERS} servers. Write fewer")
     return entries
@@ -207,11 +209,12 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
         if key in ENTRY_KEYS and value is not None
     }
     has_command, has_url = (str(fields.get(key, "")).strip() != "" for key in ("command", "url"))
-    if has_command == has_url:
-        found = "both command and url" if has_command else "neither command nor url"
-        raise ValueError(f"it has {found}. Write one of them")
+    if has_command and has_url:
+        raise ValueError("it has both command and url. Write one of them")
+    if not has_command and not has_url:
+        raise ValueError("it has neither command nor url. Write one of them")
     if not fields.keys() & {"type", "transport"}:
-        fields["type"] = "stdio" if has_command else "http"
+        fields["type"] = {True: "stdio", False: "http"}[has_command]
     try:
         server = McpServer.model_validate({**fields, "name": name})
     except pydantic.ValidationError as error:
@@ -225,7 +228,8 @@ def _expand_references(key: str, value: Any, variables: Mapping[str, str]) -> An
     text = json.dumps(value)
     if NUL in text:
         raise ValueError(PROBLEMS["string_type"].format(key=key))
-    if unset := set(REFERENCE.findall(text)) - variables.keys():
+    unset = set(REFERENCE.findall(text)) - variables.keys()
+    if unset:
         raise ValueError(f"its {key} names the variable {min(unset)}, which is not set. Set it")
     if "${" in REFERENCE.sub("", text):
         raise ValueError(f"its {key} holds a ${{…}} of another kind. Write ${{NAME}}")

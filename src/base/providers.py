@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from src.base.addresses import HttpUrl, Key
 from src.base.proxies import ProxySettings
 
@@ -80,6 +82,10 @@ class Provider:
         """Return its key, if set."""
         key: Key = getattr(settings, self.key_variable.lower())
         return key
+
+    def secret(self, settings: ProviderSettings) -> SecretStr:
+        """Return its key; ``none`` without one: a local server needs none, but its SDK does."""
+        return self.key(settings) or SecretStr("none")
 
     def base_url(self, settings: ProviderSettings) -> str | None:
         """Return the address to call, if other than its own."""
@@ -178,7 +184,8 @@ def find_lines(variable: str, value: str) -> list[str]:
     """
     for server in tomllib.loads(SERVERS.read_text("utf-8")).values():
         pattern = server["clue"].replace("<MODEL>", r"([\w.:/@+-]{1,100})")
-        if found := re.fullmatch(pattern, value.strip(), re.IGNORECASE):
+        found = re.fullmatch(pattern, value.strip(), re.IGNORECASE)
+        if found is not None:
             provider, url = PROVIDERS[server.get("provider", "openai")], server.get("url", "")
             lines = [f"{variable}={provider.name}:{found[found.lastindex or 0]}"]
             if url:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr
 
 # A SOCKS proxy always resolves the names: a network that blocks forges them first.
-SOCKS = ("socks", "socks5", "socks5h")
+SOCKS = dict.fromkeys(("socks", "socks5", "socks5h"), "socks5")
 PORTS = {"http": 80, "https": 443, "socks5": 1080}
 LOOPBACK = "localhost,127.0.0.0/8,::1"
 LEAST_SECRET = 6  # characters; shorter ones would blank out half of a log
@@ -18,7 +18,7 @@ def _normalize(value: SecretStr) -> SecretStr:
     """Return ``scheme://user:password@host:port`` with all its parts percent-encoded."""
     try:
         parts = urlsplit(value.get_secret_value().strip())
-        scheme = "socks5" if parts.scheme in SOCKS else parts.scheme
+        scheme = SOCKS.get(parts.scheme, parts.scheme)
         default_port = PORTS[scheme]
         port = default_port if parts.port is None else parts.port
     except (ValueError, KeyError):
@@ -33,8 +33,9 @@ def _normalize(value: SecretStr) -> SecretStr:
 
 def _with_scheme(value: object) -> object:
     """Return ``host:port`` as other programs read it in ``HTTPS_PROXY``."""
-    is_bare = isinstance(value, str) and "://" not in value
-    return f"http://{value}" if is_bare else value
+    if isinstance(value, str) and "://" not in value:
+        return f"http://{value}"
+    return value
 
 
 ProxyUrl = Annotated[SecretStr, AfterValidator(_normalize)]
@@ -61,10 +62,11 @@ class ProxySettings(BaseModel):
 
     def _find(self, own: SecretStr | None, url: str) -> str | None:
         """Hosts of ``NO_PROXY`` need none; shared proxies do not lead back to this machine."""
-        parts = urlsplit(url)
-        shared = self.https_proxy if parts.scheme == "https" else self.http_proxy
+        parts, direct = urlsplit(url), self.no_proxy
+        shared = {"https": self.https_proxy}.get(parts.scheme, self.http_proxy)
         proxy = own or shared or self.all_proxy
-        direct = self.no_proxy if own else f"{self.no_proxy},{LOOPBACK}"
+        if own is None:
+            direct = f"{direct},{LOOPBACK}"
         if proxy is None or _is_listed(direct, parts.hostname or "", parts.port):
             return None
         return proxy.get_secret_value()

@@ -90,16 +90,18 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 
 def _zones_of_offset(offset: re.Match[str]) -> list[str]:
     hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
-    sign = -1 if offset["sign"] == "-" else 1
+    is_of_utc = offset["base"] in (None, "utc", "gmt")
     if minutes:
         zone = lexicon.values("settings.letters").get(f"{offset['sign']}{hours}:{minutes:02}")
-        return [zone] if zone and offset["base"] in (None, "utc", "gmt") else []
-    total = sign * hours
-    if offset["base"] not in (None, "utc", "gmt"):
+        return [zone] if zone and is_of_utc else []
+    total = int(f"{offset['sign']}{hours}")
+    if not is_of_utc:
         total += MOSCOW_HOURS
+    if total == 0:
+        return ["Etc/UTC"]
     if not EARLIEST <= total <= LATEST:
         return []
-    return [f"Etc/GMT{-total:+d}" if total else "Etc/UTC"]
+    return [f"Etc/GMT{-total:+d}"]
 
 
 def _zones_of_city(text: str) -> list[str]:
@@ -111,7 +113,8 @@ def _zones_of_city(text: str) -> list[str]:
         windows = [window for window in windows if length > 1 or window[0] not in stops]
         for forms_of in (morphology.nominatives, _all_forms):
             names = (_nearest_name(" ".join(window), forms_of) for window in windows)
-            if zones := _zones_of_names(filter(None, names)):
+            zones = _zones_of_names(filter(None, names))
+            if zones:
                 return zones
     cyrillic = (word for word in words if CYRILLIC.search(word) and word not in stops)
     stems = (morphology.ENDING.sub("", word) for word in cyrillic)
@@ -128,9 +131,12 @@ def _nearest_name(phrase: str, forms_of: Callable[[str], frozenset[str]]) -> str
     if len(phrase) < MIN_NAME:
         return None
     parts = re.split("([ -])", phrase)
-    forms_by_part = [
-        sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts
-    ]
+    forms_by_part = []
+    for part in parts:
+        its_forms = {part}
+        if CYRILLIC.search(part):
+            its_forms |= forms_of(part)
+        forms_by_part.append(sorted(its_forms))
     table = _places_by_name()
     forms = table.keys() & {phrase, *islice(map("".join, product(*forms_by_part)), MAX_FORMS)}
     ratios = ((form, SequenceMatcher(None, form, phrase).ratio()) for form in forms)
@@ -175,8 +181,8 @@ def _places_by_name() -> dict[str, _Place]:
             places.update(dict.fromkeys(names.split("|"), place))
     for language in LANGUAGES:
         for code, name in locale_of(language).territories.items():
-            old = places.get(plain_name(name))
-            if (zones := pytz.country_timezones.get(code)) and (old is None or old.rank < 0):
+            old, zones = places.get(plain_name(name)), pytz.country_timezones.get(code)
+            if zones and (old is None or old.rank < 0):
                 places[plain_name(name)] = _Place(REGION, zones[:1], frozenset(zones))
     for _, regions in lexicon.by_language("settings.region"):
         for zone_list, names in regions.items():

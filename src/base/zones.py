@@ -76,14 +76,15 @@ def is_shown_twice(moment: datetime, time_zone: str) -> bool:
 def name_of_zone(zone: str) -> str:
     """Return the name of a zone for users: the sign of ``Etc/GMT-3`` is inverted."""
     if zone.startswith(("Etc/GMT+", "Etc/GMT-")):
-        sign = "-" if zone[7] == "+" else "+"
-        return f"UTC{sign}{zone[8:]}"
+        return f"UTC{-int(zone[7:]):+d}"
     return zone
 
 
 def first_zone(language: Language, default: str) -> str:
     """Return the zone of a user who has chosen none; ``default`` is the operator's."""
-    return ZONES_OF_LANGUAGES.get(language, default) if default == USUAL_ZONE else default
+    if default != USUAL_ZONE:
+        return default
+    return ZONES_OF_LANGUAGES.get(language, default)
 
 
 def place_of_zone(zone: str, language: Language) -> str:
@@ -116,14 +117,15 @@ def zone_at(latitude: float, longitude: float) -> str | None:
         return None
     coordinates = [repr(float(longitude)), repr(float(latitude))]
     try:
-        process = subprocess.run(
-            [sys.executable, "-c", LOOK_UP, *coordinates],
-            capture_output=True, text=True, check=True, timeout=LOOK_UP_TIME,
-        )  # fmt: skip
+        command = [sys.executable, "-c", LOOK_UP, *coordinates]
+        zone = subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=LOOK_UP_TIME
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    zone = process.stdout.strip()
-    return zone if zone in pytz.all_timezones_set else None
+    if zone.strip() in pytz.all_timezones_set:
+        return zone.strip()
+    return None
 
 
 def _offset(moment: datetime, zone: tzinfo) -> timedelta:

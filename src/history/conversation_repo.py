@@ -119,14 +119,20 @@ class TelegramOrigin:
 
     def columns(self) -> dict[str, Any]:
         """Return the parameters of the statements that store a message."""
-        mentions = [{"id": user, "name": storable(name)} for user, name in self.mentions]
-        return {
-            **vars(self),
-            "mentions": json.dumps(mentions, ensure_ascii=False) if mentions else None,
-        }
+        columns = vars(self) | {"mentions": None}
+        if self.mentions:
+            mentions = [{"id": user, "name": storable(name)} for user, name in self.mentions]
+            columns["mentions"] = json.dumps(mentions, ensure_ascii=False)
+        return columns
 
 
 NO_ORIGIN = dict.fromkeys(TelegramOrigin.__dataclass_fields__)
+
+
+def _origin_columns(origin: TelegramOrigin | None) -> dict[str, Any]:
+    if origin is None:
+        return NO_ORIGIN
+    return origin.columns()
 
 
 # The owner's current conversation.
@@ -164,8 +170,8 @@ STORE_MESSAGE = """
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = c.id)),
            coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
-           %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
-           %(quoted)s, %(quoted_author_id)s, %(file_id)s
+           %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s,
+           %(speaker)s, %(origin)s, %(quoted)s, %(quoted_author_id)s, %(file_id)s
     FROM conversations c JOIN held ON held.id = c.id
     ON CONFLICT (bot_id, chat_id, telegram_message_id) WHERE telegram_message_id IS NOT NULL
     DO NOTHING
@@ -337,7 +343,8 @@ class ConversationRepository(Repository):
             ConversationGoneError: The message belongs to a conversation that was deleted.
         """
         parameters = _parameters(None, "user", content, origin, said_at) | vars(voice)
-        if row := transaction.fetch_one(INSERT_IN_CURRENT, parameters | owner.columns()):
+        row = transaction.fetch_one(INSERT_IN_CURRENT, parameters | owner.columns())
+        if row is not None:
             return StoredMessage(row[0], True, row[1])
         conversation_id = self.hold_conversation(transaction, owner)
         return _insert_message(transaction, parameters | {"conversation_id": conversation_id})
@@ -350,16 +357,17 @@ class ConversationRepository(Repository):
         self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
     ) -> NearbyMessage:
         """Return the last message of the same sender in the ten minutes before; empty if none."""
-        columns = origin.columns() if origin else NO_ORIGIN
+        columns = _origin_columns(origin)
         found = self._first(NearbyMessage, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
         return found or NearbyMessage()
 
     def load_last_messages(self, conversation_id: UUID, limit: int = 30) -> list[HistoryMessage]:
         """Return the newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
-        return self._all(
-            _history_message, SELECT_LAST_MESSAGES, asked_minutes=ASKED_MINUTES,
-            conversation_id=conversation_id, limit=max(0, limit),
-        )[::-1]  # fmt: skip
+        page = {"conversation_id": conversation_id, "limit": max(0, limit)}
+        newest_first = self._all(
+            _history_message, SELECT_LAST_MESSAGES, page, asked_minutes=ASKED_MINUTES
+        )
+        return newest_first[::-1]
 
     def get_last_position(self, conversation_id: UUID) -> int:
         """Return the position of the newest message, 0 for an empty conversation."""
@@ -387,7 +395,9 @@ class ConversationRepository(Repository):
                 transaction.execute(KEEP_UNREAD, owner, limit=MAX_PARTING)
             transaction.execute(DELETE_CONVERSATIONS, owner)
             row = transaction.fetch_one(INSERT_CONVERSATION, owner)
-            return row[0] if row else self.hold_conversation(transaction, owner)
+            if row is None:
+                return self.hold_conversation(transaction, owner)
+            return cast("UUID", row[0])
 
         return self._client.in_transaction(replace, limits=PATIENT)
 
@@ -406,11 +416,12 @@ def _parameters(
     said_at: datetime | None,
 ) -> dict[str, object]:
     message = {"conversation_id": conversation_id, "role": role, "content": storable(content)}
-    return {**message, "said_at": said_at, **(origin.columns() if origin else NO_ORIGIN)}
+    return {**message, "said_at": said_at, **_origin_columns(origin)}
 
 
 def _insert_message(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
-    if row := transaction.fetch_one(INSERT_MESSAGE, parameters):
+    row = transaction.fetch_one(INSERT_MESSAGE, parameters)
+    if row is not None:
         return StoredMessage(row[0], True, row[1])
     row = transaction.fetch_one(SELECT_BY_ORIGIN, parameters)
     if row is None:
@@ -420,10 +431,10 @@ def _insert_message(transaction: Transaction, parameters: dict[str, object]) -> 
 
 def _history_message(*row: Any) -> HistoryMessage:
     id_, role, content, position, asks, sender_id, is_open, *voice = row
-    return HistoryMessage(
-        id=id_, role=role, content=content, position=position, asks=asks, sender_id=sender_id,
-        is_open=is_open, voice=Voice(*voice),
-    )  # fmt: skip
+    message = HistoryMessage(id=id_, role=role, content=content, position=position)
+    message.update({"asks": asks, "sender_id": sender_id, "is_open": is_open})
+    message["voice"] = Voice(*voice)
+    return message
 
 
 def past_message(*row: Any) -> PastMessage:

@@ -215,9 +215,12 @@ def record(entry: HistoryMessage, limit: int | None = None) -> dict[str, Any]:
 
     A cut record has no uid, so it cannot be cited.
     """
-    fields = voice_of(entry).fields() if entry["role"] == "user" else {}
-    uid = {"uid": f"msg-{entry['id']}"} if limit is None else {}
-    return {**uid, "role": entry["role"], **fields, "text": text_of(entry)[:limit]}
+    fields: dict[str, Any] = {"role": entry["role"]}
+    if limit is None:
+        fields = {"uid": f"msg-{entry['id']}", **fields}
+    if entry["role"] == "user":
+        fields |= voice_of(entry).fields()
+    return {**fields, "text": text_of(entry)[:limit]}
 
 
 def own_words(messages: Sequence[HistoryMessage]) -> list[TypedWords]:
@@ -225,14 +228,14 @@ def own_words(messages: Sequence[HistoryMessage]) -> list[TypedWords]:
 
     The last message always counts; an earlier one that is private stays out.
     """
-    asker = messages[-1].get("sender_id") if messages else None
-    return [
-        TypedWords(
-            uid=f"msg-{entry['id']}", text=text_of(entry), is_asked=entry.get("sender_id") == asker
-        )
-        for entry in messages
-        if voice_of(entry).is_own and (entry is messages[-1] or not voice_of(entry).is_private)
-    ]
+    words = []
+    for entry in messages:
+        voice, last = voice_of(entry), messages[-1]
+        if voice.is_own and (entry is last or not voice.is_private):
+            is_asked = entry.get("sender_id") == last.get("sender_id")
+            typed = TypedWords(uid=f"msg-{entry['id']}", text=text_of(entry), is_asked=is_asked)
+            words.append(typed)
+    return words
 
 
 def file_names(messages: Sequence[HistoryMessage]) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from src.base.owners import Owner
@@ -72,6 +72,11 @@ class TimelineMessage:
     said_at: datetime
     is_private: bool
 
+    @classmethod
+    def from_row(cls, position: int, id_: int, *row: Any) -> Self:
+        """Build it from a row of ``PAGE``."""
+        return cls(PageCursor(position, id_), *row)
+
 
 class TimelineRepository(Repository):
     """Pages of conversations; every method blocks (see ``PgClient.run``)."""
@@ -99,10 +104,8 @@ class TimelineRepository(Repository):
     def _page(
         self, sql: str, owner: Owner, place: PageCursor, limit: int
     ) -> list[TimelineMessage]:
-        return self._all(
-            lambda at, id_, *row: TimelineMessage(PageCursor(at, id_), *row), sql, owner,
-            **place._asdict(), limit=limit, longest=MAX_TEXT,
-        )  # fmt: skip
+        page = {**place._asdict(), "limit": limit, "longest": MAX_TEXT}
+        return self._all(TimelineMessage.from_row, sql, owner, **page)
 
 
 KEEP = 50  # newest calls per conversation
@@ -154,9 +157,7 @@ class ToolResultRepository(Repository):
         arguments = arguments.replace("\\u0000", "\\ufffd")
         if len(arguments) > MAX_ARGUMENTS:
             arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
-        columns = {
-            **vars(result), "conversation_id": conversation_id, "message_id": message_id,
-            "name": storable(result.name)[:200], "arguments": arguments,
-            "result": storable(result.result)[:MAX_RESULT], "keep": KEEP,
-        }  # fmt: skip
-        self._client.execute(INSERT_RESULT, columns)
+        columns = vars(result) | {"arguments": arguments, "name": storable(result.name)[:200]}
+        columns["result"] = storable(result.result)[:MAX_RESULT]
+        ids = {"conversation_id": conversation_id, "message_id": message_id}
+        self._client.execute(INSERT_RESULT, columns | ids, keep=KEEP)

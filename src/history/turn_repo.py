@@ -18,10 +18,10 @@ from src.queue.update_repo import UpdateOutcome
 # Questions of an answer: erase everything; which of two facts is right, open or closed; which of
 # several things to forget; which reminder is meant, or when to remind; the user's time zone.
 # "reminder" asks nothing: the answer names reminders, and the next message may cancel or move one.
-Asks = Literal[
-    "erase_all", "conflict", "conflict_over", "forget_which", "reminder_which", "reminder_time",
-    "reminder", "zone",
-]  # fmt: skip
+Asks = (
+    Literal["erase_all", "conflict", "conflict_over", "forget_which"]
+    | Literal["reminder_which", "reminder_time", "reminder", "zone"]
+)
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,21 @@ class Changes:
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Self:
         """Build the changes from their stored form; None means no changes."""
-        columns = (stored or {}).items()
-        changes: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in columns}
+        changes = dict(stored or {})
+        for name in ("saved", "replaced_by", "reminders", "zones"):
+            changes[name] = tuple(changes.get(name, ()))
         return cls(**changes)
 
     def __add__(self, later: "Changes") -> "Changes":
         """Merge two sets of changes; of single values the later one wins."""
-        both = {
-            name: first + second if isinstance(first, tuple) else second or first
-            for (name, first), second in zip(vars(self).items(), vars(later).values(), strict=True)
-        }
-        return Changes(**both)
+        return Changes(
+            self.saved + later.saved,
+            self.replaced_by + later.replaced_by,
+            later.forgetting or self.forgetting,
+            self.reminders + later.reminders,
+            self.zones + later.zones,
+            later.names_zone or self.names_zone,
+        )
 
     def as_row(self) -> str | None:
         """Return the changes as JSON for the database, None if there are none."""
@@ -149,6 +153,16 @@ class NewAnswer:
     recall: Mapping[str, Any] | None = None
     question: Sequence[Mapping[str, Any]] = ()
 
+    def columns(self) -> dict[str, Any]:
+        """Return the parameters of ``INSERT_ANSWER``."""
+        return vars(self) | {
+            "content": storable(self.text),
+            "changes": self.changes.as_row(),
+            "usage": _usage_json(self.usage),
+            "recall": json.dumps(self.recall),
+            "question": json.dumps(self.question),
+        }
+
 
 # The answer to a message.
 SELECT_ANSWER = """
@@ -177,8 +191,8 @@ WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
                           is_private, asks, question, changes, mode, recall, position)
     SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-           m.is_private OR %(is_private)s, %(asks)s, %(question)s, %(changes)s, %(mode)s,
-           %(recall)s,
+           m.is_private OR %(is_private)s, %(asks)s, nullif(%(question)s::jsonb, '[]'),
+           %(changes)s, %(mode)s, nullif(%(recall)s::jsonb, 'null'),
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = %(conversation_id)s))
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -428,11 +442,9 @@ class TurnRepository(Repository):
             first_word_at: When the first word of a streamed answer arrived.
         """
         outcome: UpdateOutcome = "done"
-        parameters = {
-            "conversation_id": conversation_id, "answer_id": answer_id, "parts": parts,
-            "update": update, "outcome": outcome, "sent": list(sent),
-            "first_word_at": first_word_at,
-        }  # fmt: skip
+        parameters = {"conversation_id": conversation_id, "answer_id": answer_id, "parts": parts}
+        parameters |= {"update": update, "outcome": outcome, "sent": list(sent)}
+        parameters["first_word_at"] = first_word_at
         try:
             self._client.execute(UPDATE_DELIVERED_AND_INDEX, parameters | INDEXING)
         except errors.StorageRejectedError as error:
@@ -444,10 +456,8 @@ class TurnRepository(Repository):
         self, conversation_id: UUID, answer_id: int, parts: int, *, sent: Sequence[int] = ()
     ) -> None:
         """Store that the first ``parts`` messages of the answer arrived, and their ids."""
-        self._client.execute(
-            UPDATE_DELIVERED_PARTS, conversation_id=conversation_id, answer_id=answer_id,
-            parts=parts, sent=list(sent),
-        )  # fmt: skip
+        ids = {"conversation_id": conversation_id, "answer_id": answer_id}
+        self._client.execute(UPDATE_DELIVERED_PARTS, ids, parts=parts, sent=list(sent))
 
     def mark_stopped(self, conversation_id: UUID, message_id: int) -> None:
         """Store that the user stopped the answer to this message before it began."""
@@ -506,13 +516,7 @@ def _save_answer(
 ) -> StoredAnswer | None:
     """Store an answer within a transaction; return None if the message was deleted."""
     ids = _ids(answer.conversation_id, answer.message_id)
-    text = storable(answer.text)
-    row = transaction.fetch_one(
-        INSERT_ANSWER, ids, content=text, asks=answer.asks, is_private=answer.is_private,
-        changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_json(answer.usage),
-        recall=None if answer.recall is None else json.dumps(answer.recall),
-        question=json.dumps(answer.question) if answer.question else None,
-    )  # fmt: skip
+    row = transaction.fetch_one(INSERT_ANSWER, answer.columns())
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         return _answer_row(*earlier) if earlier else None
@@ -522,18 +526,22 @@ def _save_answer(
     if answer.stopped:
         transaction.execute(UPDATE_STOPPED, ids)
     if answer.sources:
-        transaction.execute(
-            INSERT_SOURCES, ids, answer_id=row[0],
-            numbers=[source.number for source in answer.sources],
-            message_ids=[source.message_id for source in answer.sources],
-            memory_ids=[source.memory_id for source in answer.sources],
-        )  # fmt: skip
+        places = [(one.number, one.message_id, one.memory_id) for one in answer.sources]
+        numbers, messages, facts = map(list, zip(*places, strict=True))
+        sources = {"numbers": numbers, "message_ids": messages, "memory_ids": facts}
+        transaction.execute(INSERT_SOURCES, ids | sources, answer_id=row[0])
     for step in steps:
         step(transaction, answer)
     return StoredAnswer(
-        int(row[0]), text, False, 0, tools=answer.tools, sources=answer.sources, asks=answer.asks,
+        row[0],
+        storable(answer.text),
+        delivered=False,
+        delivered_parts=0,
+        tools=answer.tools,
+        sources=answer.sources,
+        asks=answer.asks,
         changes=answer.changes,
-    )  # fmt: skip
+    )
 
 
 def _answer_row(*row: Any) -> StoredAnswer:

@@ -6,7 +6,7 @@ A provider stores user text until told to delete it. ``delete_batch`` does that,
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
@@ -283,9 +283,9 @@ class OpenAIProvider(LLMProvider):
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            for line in (await self._client.files.content(file)).content.split(b"\n"):
-                if (entry := parse_record(line)) is not None:
-                    yield _read_openai(entry)
+            lines = (await self._client.files.content(file)).content.split(b"\n")
+            for entry in filter(None, map(parse_record, lines)):
+                yield _read_openai(entry)
 
     async def _delete(self, batch_id: str | None, job: BatchJob) -> None:
         """Delete the files; of the batch itself only ids and counts remain."""
@@ -423,7 +423,7 @@ class GoogleProvider(LLMProvider):
         return bool(batch.display_name == job.name)
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
-        for entry in (batch.dest.inlined_responses if batch.dest else None) or ():
+        for entry in getattr(batch.dest, "inlined_responses", None) or ():
             yield _read_google(entry.model_dump(mode="json", warnings=False))
 
 
@@ -443,8 +443,7 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
     provider = find_batch_provider(name)
     if provider is None or not provider.is_configured(settings):
         raise ModelSetupError(f"the batch provider {name} has no key")
-    key = provider.key(settings)
-    secret = key.get_secret_value() if key else "none"
+    secret = provider.secret(settings).get_secret_value()
     return CLASSES[name](secret, provider.base_url(settings), provider.proxy(settings))
 
 
@@ -476,7 +475,9 @@ def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
 
 def _read_google(entry: dict[str, Any]) -> BatchResult:
     reply, error = at(entry, "response"), at(entry, "error", "code")
-    problem = _checked_code(f"status_{error}", "errored") if reply is None else None
+    problem = None
+    if reply is None:
+        problem = _checked_code(f"status_{error}", "errored")
     parts, counts = at(reply, "candidates", 0, "content", "parts"), at(reply, "usage_metadata")
     names = ("prompt_token_count", "cached_content_token_count", "candidates_token_count")
     answers = _values_at(parts, ("function_call", "args"), ("text",))
@@ -521,14 +522,15 @@ def _build_result(
     """
     if problem is not None:
         return BatchResult(str(custom_id), error=problem)
-    first = next((answer for answer in answers if answer is not None), None)
-    reply = first if isinstance(first, Mapping | str) else None
+    reply = next((answer for answer in answers if answer is not None), None)
     prompt, cached, completion = (
         count if type(count) is int and 0 <= count < 2**31 else None
         for count in (tokens[0], tokens[1] or 0, tokens[2])
     )
-    error = None if reply is not None else "no_reply"
-    return BatchResult(str(custom_id), reply, error, (prompt, cached, completion))
+    result = BatchResult(str(custom_id), reply, tokens=(prompt, cached, completion))
+    if isinstance(reply, Mapping | str):
+        return result
+    return replace(result, reply=None, error="no_reply")
 
 
 def _checked_code(value: Any, fallback: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from pydantic import SecretStr
 
 from src.base import config, errors, providers
 from src.base.metrics import Metrics
@@ -63,18 +62,14 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
     provider = providers.PROVIDERS[provider_name]
     connect_timeout = settings.llm_timeout
     read_timeout = max(connect_timeout, settings.first_token_timeout(name))
-    options: dict[str, Any] = {
-        "timeout": (connect_timeout, read_timeout, connect_timeout, connect_timeout)
-        if provider.has_openai_client
-        else read_timeout,
-        "max_retries": 0,
-        "api_key": provider.key(settings)
-        or SecretStr("none"),  # a local server needs none, but the SDK does
-        **provider.options,
-    }
-    if base_url := provider.base_url(settings):
+    secret = provider.secret(settings)
+    options: dict[str, Any] = {"timeout": read_timeout, "max_retries": 0, "api_key": secret}
+    options |= provider.options
+    if provider.has_openai_client:
+        options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
+    base_url, proxy = provider.base_url(settings), provider.proxy(settings)
+    if base_url:
         options["base_url"] = base_url
-    proxy = provider.proxy(settings)
     if proxy is not None and provider.proxy_option is not None:
         options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
@@ -94,13 +89,13 @@ def _build_google_client(
     from google.genai import Client
     from google.genai.types import HttpOptions
 
-    key = provider.key(settings)
     options = HttpOptions(
         base_url=provider.base_url(settings),
         httpx_client=httpx2.Client(proxy=proxy),
         httpx_async_client=httpx2.AsyncClient(proxy=proxy),
     )
-    return Client(api_key=key.get_secret_value() if key else "none", http_options=options)
+    secret = provider.secret(settings).get_secret_value()
+    return Client(api_key=secret, http_options=options)
 
 
 @dataclass(eq=False, repr=False)
@@ -172,8 +167,9 @@ class ModelCaller:
             ModelError: The request was refused, or is malformed for the provider.
         """
         start = time.perf_counter()
-        whole = Call(runnable, messages)
-        call = whole if conversation_id is None else self.cache(whole, conversation_id)
+        whole = call = Call(runnable, messages)
+        if conversation_id is not None:
+            call = self.cache(whole, conversation_id)
         reply = self._build_reply(whole)
         record = partial(self._record_usage, purpose, on_usage)
         try:
@@ -208,18 +204,17 @@ class ModelCaller:
     def _build_reply(self, call: Call) -> ModelReply:
         if call.is_form:  # what looks like a call there is what was asked for
             return ModelReply(may_think_first=self.may_think_first)
-        tool_names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
-        functions = (at(tool, "function") for tool in call.tools)
+        parameters: dict[str, Collection[str]] = {}
+        for tool in call.tools:
+            function = at(tool, "function") or tool
+            if at(function, "name"):
+                parameters[function["name"]] = at(function, "parameters", "properties") or ()
         return ModelReply(
-            frozenset(filter(None, tool_names)),
+            parameters,
             quoted,
             known=self.known_tools,
-            parameters={
-                at(function, "name"): at(function, "parameters", "properties") or ()
-                for function in functions
-                if at(function, "name")
-            },
+            parameters=parameters,
             may_think_first=self.may_think_first,
         )
 
@@ -232,11 +227,13 @@ class ModelCaller:
             async with aclosing(chunks):
                 while (chunk := await self._next(chunks, reply, start + MAX_SECONDS)) is not None:
                     first_ms = first_ms or _milliseconds_since(start)
-                    if text := reply.feed(chunk):
+                    text = reply.feed(chunk)
+                    if text:
                         on_text(text)
                     elif reply.is_thinking:
                         THINKING.get()()
-            if text := reply.flush():
+            text = reply.flush()
+            if text:
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
@@ -254,9 +251,10 @@ class ModelCaller:
         """
         if reply.is_full:
             return None
-        timeout = self.timeout if reply.is_coming else self.first_timeout or self.timeout
-        is_reading = self.first_timeout is not None and not reply.is_coming
-        notify = WAITING.get() if is_reading else _ignore
+        timeout = self.timeout
+        notify: Callable[[bool], None] = _ignore
+        if self.first_timeout is not None and not reply.is_coming:
+            timeout, notify = self.first_timeout, WAITING.get()
         timeout = min(timeout, deadline - time.perf_counter())
         if reply.is_finished:
             timeout = min(timeout, GRACE_SECONDS)
@@ -303,11 +301,10 @@ class ModelCaller:
         """
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
-        matching = (call for call in message.tool_calls if call["name"] == schema.__name__)
-        call = next(matching, message.tool_calls[0] if message.tool_calls else None)
-        reply = call["args"] if call is not None else str(message.text)
+        named = [call for call in message.tool_calls if call["name"] == schema.__name__]
+        forms = [call["args"] for call in (*named, *message.tool_calls)]
         try:
-            return read_form(reply, schema, self.metrics)
+            return read_form(next(iter(forms), str(message.text)), schema, self.metrics)
         except errors.ModelError:
             if not self.may_take_form:
                 raise

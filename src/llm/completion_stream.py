@@ -124,7 +124,8 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
                 break
             if isinstance(record.get("usage"), dict):
                 self._usage = record["usage"]
-            if chunk := self._normalize_chunk(record):
+            chunk = self._normalize_chunk(record)
+            if chunk:
                 yield chunk
         if not self._has_content and self._usage is None:
             raise ModelReplyError("the reply is no chat completion")
@@ -168,8 +169,8 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
                 yield record
         if not whole and self._has_content and not self._is_finished:
             raise ModelReplyError("the reply broke off")
-        completion = parse_record(b"\n".join(whole)) if whole else None
-        for record in (completion,) if completion is not None else map(parse_record, whole):
+        completion = parse_record(b"\n".join(whole))
+        for record in [completion] if completion is not None else map(parse_record, whole):
             if record is not None:
                 yield record
 
@@ -182,7 +183,9 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
                 raise ModelReplyError("the reply is longer than any reply")
             if b"\n" in piece or b"\r" in piece:
                 lines = bytes(rest).splitlines(keepends=True)
-                rest = bytearray(b"" if lines[-1].endswith((b"\n", b"\r")) else lines.pop())
+                rest.clear()
+                if not lines[-1].endswith((b"\n", b"\r")):
+                    rest += lines.pop()
                 for line in lines:
                     yield line
         yield bytes(rest)
@@ -203,14 +206,11 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         choice = at(record, "choices", 0)
         if at(choice, "index") not in (0, None):
             return None
-        delta = at(choice, "delta")
-        if not isinstance(delta, dict):
-            delta = at(choice, "message")
-        delta = delta if isinstance(delta, dict) else {}
+        pieces = (at(choice, name) for name in ("delta", "message"))
+        delta = next((piece for piece in pieces if isinstance(piece, dict)), {})
         normalized = self._normalize_delta(delta)
         has_more = self._unread.add(self._unread.message, delta, READ)
-        finish = at(choice, "finish_reason")
-        finish = finish[:MAX_NAME] if isinstance(finish, str) and finish else None
+        finish = (_string(at(choice, "finish_reason")) or "")[:MAX_NAME] or None
         if not normalized and finish is None and not has_more:
             return None
         self._has_content = True
@@ -219,13 +219,15 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
 
     def _normalize_delta(self, delta: Json) -> dict[str, Any]:
         normalized: dict[str, Any] = {}
-        if text := _text_of(delta.get("content")) or _text_of(delta.get("refusal")):
+        text = _text_of(delta.get("content")) or _text_of(delta.get("refusal"))
+        if text:
             normalized["content"] = text
-        calls = delta.get("tool_calls")
-        old = delta.get("function_call")  # deprecated predecessor of tool_calls
-        raw_calls = calls if isinstance(calls, list) else [{"function": old}] if old else []
-        if normalized_calls := list(self._normalize_calls(raw_calls)):
-            normalized["tool_calls"] = normalized_calls
+        raw_calls = delta.get("tool_calls")
+        if not isinstance(raw_calls, list):  # its deprecated predecessor
+            raw_calls = [{"function": delta.get("function_call")}]
+        calls = list(self._normalize_calls(raw_calls))
+        if calls:
+            normalized["tool_calls"] = calls
         return normalized
 
     def _normalize_calls(self, calls: list[Any]) -> Iterator[dict[str, Any]]:
@@ -234,13 +236,14 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             if not isinstance(function, dict):
                 continue
             index, arguments = call.get("index"), function.get("arguments")
-            index = index if type(index) is int else position
+            if type(index) is not int:
+                index = position
             if isinstance(arguments, dict | list):
                 arguments = json.dumps(arguments)
             id_ = _string(call.get("id"))
             if id_ is not None or index not in self._ids:
-                is_valid = ID.fullmatch(id_ or "") is not None
-                id_ = str(id_) if is_valid else f"call_{uuid.uuid4().hex}"
+                if id_ is None or not ID.fullmatch(id_):
+                    id_ = f"call_{uuid.uuid4().hex}"
                 self._ids[index] = id_
             unread = self._unread.calls.setdefault(self._ids[index], {})
             self._unread.add(unread, call, READ_OF_CALL)

@@ -104,7 +104,9 @@ def _clean(text: str) -> str:
     marks = 0
     for character in text:
         category = unicodedata.category(character)
-        marks = marks + 1 if category[0] == "M" else 0
+        marks += 1
+        if category[0] != "M":
+            marks = 0
         if category in MEANINGLESS or character.isspace():
             characters.append(" ")
         elif category != "Cc" and marks <= MAX_MARKS:
@@ -174,7 +176,8 @@ class Embedder(ABC):
         """
         tasks = {text: self._queries.get(text) for text in texts}
         known = {text: task.result() for text, task in tasks.items() if task and _succeeded(task)}
-        if missing := [text for text in tasks if text not in known]:
+        missing = [text for text in tasks if text not in known]
+        if missing:
             known |= zip(missing, await self._embed_documents(missing), strict=True)
         return np.array([known[text] for text in texts] or np.zeros((0, 0)), dtype=np.float32)
 
@@ -247,12 +250,14 @@ class OpenAIEmbedder(Embedder):
         self._model = name.partition(":")[2]
         self._api_error = APIError
         self._most = MAX_TEXTS  # in a request that this endpoint takes
-        key = settings.openai_api_key
+        provider = PROVIDERS["openai"]
         self._client = AsyncOpenAI(
-            api_key=key.get_secret_value() if key else "none", base_url=settings.openai_base_url,
-            timeout=settings.llm_timeout, max_retries=0,
-            http_client=DefaultAsyncHttpxClient(proxy=PROVIDERS["openai"].proxy(settings)),
-        )  # fmt: skip
+            api_key=provider.secret(settings).get_secret_value(),
+            base_url=settings.openai_base_url,
+            timeout=settings.llm_timeout,
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(proxy=provider.proxy(settings)),
+        )
 
     async def _embed_query(self, text: str) -> Vectors:
         return np.asarray((await self._embed([text[-4 * MAX_QUERY :]]))[0], dtype=np.float32)

@@ -35,7 +35,9 @@ class Reranker:
     def __init__(self, url: str, settings: Settings) -> None:
         """Use ``RERANK_MODEL`` at ``url``."""
         key = settings.rerank_api_key
-        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        headers = {}
+        if key:
+            headers["Authorization"] = f"Bearer {key.get_secret_value()}"
         proxy = settings.model_proxy_to(url)
         self._client = httpx.AsyncClient(timeout=None, headers=headers, proxy=proxy)
         self._url = url

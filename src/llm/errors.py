@@ -16,14 +16,14 @@ from src.base import errors
 TABLE = Path(__file__).with_name("failures.toml")
 NETWORK, REPLY, OTHER = "network", "reply", "other"  # origins other than an HTTP status
 # Fields of error bodies that tell a failure, in their order in clues; others may quote users.
-FIELDS = ("code", "type", "status", "reason", "param", "message", "error", "detail", "details",
-          "loc", "msg", "metadata", "raw")  # fmt: skip
+CODES = ("code", "type", "status", "reason", "param")
+FIELDS = (*CODES, "message", "error", "detail", "details", "loc", "msg", "metadata", "raw")
+STATUS = re.compile("[45][0-9][0-9]")
 MAX_DEPTH = 5  # of objects in an error body
 MAX_CLUE = 4000  # characters
 MAX_RETRY_AFTER = 300.0  # seconds; a longer request to wait is ignored
 # Parts of class names of network errors in Python, httpx, its successor, aiohttp and the SDKs.
-NETWORK_NAMES = ("OSError", "Timeout", "Connection", "Transport", "Protocol", "RequestError",
-                 "Payload")  # fmt: skip
+NETWORK_NAMES = re.compile("OSError|Timeout|Connection|Transport|Protocol|RequestError|Payload")
 
 
 class ReportedError(Exception):
@@ -96,12 +96,12 @@ def read_report(error: BaseException) -> Report:
     """
     links = list(errors.causes(error))
     for link in links:
-        status = 200 if isinstance(link, ReportedError) else _status(link)
+        status = _status(link)
         if status is not None:
             body = getattr(link, "body", None) or getattr(link, "details", None) or str(link)
             words = tuple(_read_words(body))
             if status < 300:  # also Anthropic's SDK: an error in mid-stream
-                return Report(next(filter(_is_status, words), REPLY), words, is_reply=True)
+                return Report(next(filter(STATUS.fullmatch, words), REPLY), words, is_reply=True)
             return Report(str(status), words)
     messages = tuple(f"{type(link).__name__}: {link}" for link in links)
     return Report(NETWORK if _is_network_error(error) else OTHER, messages)
@@ -142,13 +142,11 @@ def _read_words(body: Any, depth: int = 0) -> Iterator[str]:
             yield from _read_words(body.get(name), depth + 1)
 
 
-def _is_status(word: str) -> bool:
-    return re.fullmatch("[45][0-9][0-9]", word) is not None
-
-
 def _status(error: BaseException) -> int | None:
     if type(error).__module__ == "aiohttp.http_exceptions":
         return None  # a malformed response, whose ``code`` was not sent by the server
+    if isinstance(error, ReportedError):
+        return 200
     for attribute in ("status_code", "code"):
         value = getattr(error, attribute, None)
         if isinstance(value, int) and 100 <= value < 600:
@@ -158,7 +156,7 @@ def _status(error: BaseException) -> int | None:
 
 def _is_network_error(error: BaseException) -> bool:
     names = (base.__name__ for link in errors.causes(error) for base in type(link).__mro__)
-    return any(part in name for name in names for part in NETWORK_NAMES)
+    return any(map(NETWORK_NAMES.search, names))
 
 
 def _retry_after(error: BaseException) -> float | None:

@@ -57,8 +57,9 @@ def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
     if not isinstance(reply, str):
         return [reply]
     text = without_thoughts(reply)[:MAX_FORM]
-    has_json = "}" in text or "]" in text
-    found = _decode(text) if has_json else []
+    if "}" not in text and "]" not in text:
+        return []
+    found = _decode(text)
     return found if isinstance(found, list) else [found]
 
 
@@ -95,7 +96,9 @@ def _validate(values: dict[str, Any], schema: type[Schema]) -> tuple[Schema, int
         is_list = field is not None and str(field.annotation).startswith("list")
         if is_list and isinstance(value, dict):  # one entry, or entries under keys
             nested = [entry for entry in value.values() if isinstance(entry, dict)]
-            values[name] = nested if len(nested) == len(value) else [value]
+            if len(nested) < len(value):
+                nested = [value]
+            values[name] = nested
     try:
         return schema.model_validate(values), 0
     except ValidationError as error:

@@ -91,8 +91,8 @@ class Breakpoints:
         messages = list(call.messages)
         for index in self._find_mark_positions(messages):
             length = tools + self._counter.count_messages(messages[: index + 1])
-            if length >= self._least and (marked := _add_mark(messages[index])) is not None:
-                messages[index] = marked
+            if length >= self._least:
+                messages[index] = _add_mark(messages[index])
         return Call(call.runnable, messages)
 
     def _find_mark_positions(self, messages: Sequence[BaseMessage]) -> list[int]:
@@ -103,16 +103,18 @@ class Breakpoints:
         return sorted({index for index in (0, systems - 1, newest - 1) if 0 <= index < newest})
 
 
-def _add_mark(message: BaseMessage) -> BaseMessage | None:
+def _add_mark(message: BaseMessage) -> BaseMessage:
     if not isinstance(message.content, str) or not message.content.strip():
-        return None
+        return message
     block = {"type": "text", "text": message.content, "cache_control": {"type": "ephemeral"}}
     return message.model_copy(update={"content": [block]})
 
 
 # Least cacheable tokens; Anthropic's documentation, "Cache limitations", in 2026.
-LEAST_TOKENS = {"haiku-4-5": 4096, "opus-4-5": 4096, "opus-4-6": 4096, "opus-4-7": 4096,
-                "haiku-3": 2048, "3-haiku": 2048, "3-5-haiku": 2048}  # fmt: skip
+LEAST_TOKENS = {
+    **dict.fromkeys(("haiku-4-5", "opus-4-5", "opus-4-6", "opus-4-7"), 4096),
+    **dict.fromkeys(("haiku-3", "3-haiku", "3-5-haiku"), 2048),
+}
 LEAST_OF_OTHERS = 1024
 
 

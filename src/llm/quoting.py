@@ -85,9 +85,12 @@ def form_tool(run: Callable[..., Awaitable[Any]], description: str, *services: A
     form: type[BaseModel] = [*signature(run).parameters.values()][-1].annotation
 
     async def call(runtime: Runtime, **values: Any) -> tuple[str, Any]:
-        result = await run(*services, runtime, form.model_validate(values))
-        text, artifact = result if isinstance(result, tuple) else (result, None)
-        return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), artifact
+        text, artifact = await run(*services, runtime, form.model_validate(values)), None
+        if isinstance(text, tuple):
+            text, artifact = text
+        if not isinstance(text, str):
+            text = json.dumps(text, ensure_ascii=False)
+        return text, artifact
 
     return StructuredTool(
         name=run.__name__,
@@ -124,7 +127,9 @@ def _declare_form(arguments: type[BaseModel]) -> dict[str, Any]:
             for name, one in fields
             if name not in hidden
         }
-        required = {"required": field["required"]} if "required" in field else {}
-        return {"type": "object", "properties": properties, **required}
+        declared = {"type": "object", "properties": properties}
+        if "required" in field:
+            declared["required"] = field["required"]
+        return declared
 
     return declare(schema)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
+from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.messages.base import merge_content
 
@@ -208,8 +208,7 @@ class ModelReply:
             self.usage = add_usage(self.usage, piece.usage_metadata)
         if isinstance(piece.content, list):
             self._blocks.append(piece.content)
-        chunks: Any = piece.tool_call_chunks if isinstance(piece, AIMessageChunk) else ()
-        calls = chunks or _as_chunks(piece)
+        calls: Any = getattr(piece, "tool_call_chunks", None) or _as_chunks(piece)
         for chunk in calls:
             self._add_call(chunk)
         self._is_silent = not (calls or reason or piece.usage_metadata or piece.text)
@@ -225,8 +224,8 @@ class ModelReply:
         start += self._show(self._thoughts.flush())
         rest, calls = self._calls_in_text.flush()
         self._pending_surrogate = ""
-        if not self._calls:
-            for name, args in calls if self._offered else ():
+        if self._offered and not self._calls:
+            for name, args in calls:
                 arguments = json.dumps(args, ensure_ascii=False)
                 self._add_call({"name": name, "args": arguments})
         self._texts.append(rest)
@@ -239,26 +238,30 @@ class ModelReply:
         reasoning back between two calls). See ``ending_of``.
         """
         text = "".join(self._texts)
-        merged = merge_content([], *self._blocks) if self._blocks else []
+        merged = merge_content([], *self._blocks)
         blocks = [b for b in merged if isinstance(b, dict) and b.get("type") not in REPEATED]
-        content: Any = [*blocks, {"type": "text", "text": text}] if blocks else text
-        return AIMessage(
-            content=content,
-            tool_calls=list(self._tool_calls()),
-            response_metadata={"ending": "length" if self._room_for_text <= 0 else self._ending},
-        )
+        content: Any = text
+        if blocks:
+            content = [*blocks, {"type": "text", "text": text}]
+        if self._room_for_text <= 0:
+            self._ending = "length"
+        ending = {"ending": self._ending}
+        calls = list(self._tool_calls())
+        return AIMessage(content=content, tool_calls=calls, response_metadata=ending)
 
     def _add_text(self, text: str) -> str:
         """Add a piece of text; hold back a trailing surrogate until its pair arrives."""
         self._room -= len(text)
         trailing = len(text) - len(text.rstrip())
-        self._blank = self._blank + trailing if trailing == len(text) else trailing
+        if trailing < len(text):
+            self._blank = 0
+        self._blank += trailing
         text = text[: max(0, self._room_for_text)]
         self._room_for_text -= len(text)
-        text = self._pending_surrogate + text
-        surrogate = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        self._pending_surrogate = surrogate
-        return self._show(self._thoughts.feed(sanitize(text[: len(text) - len(surrogate)])))
+        text, self._pending_surrogate = self._pending_surrogate + text, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._pending_surrogate = text[:-1], text[-1]
+        return self._show(self._thoughts.feed(sanitize(text)))
 
     def _show(self, text: str) -> str:
         """Keep text that is no thought; return what of it is no call either."""
@@ -287,8 +290,9 @@ class ModelReply:
     def _tool_calls(self) -> Iterator[ToolCall]:
         ids: set[str] = set()
         for call in self._calls:
-            own_id = call.id if call.id and ID.fullmatch(call.id) else None
-            id_ = own_id if own_id and own_id not in ids else f"call_{uuid.uuid4().hex}"
+            id_ = call.id
+            if not id_ or id_ in ids or not ID.fullmatch(id_):
+                id_ = f"call_{uuid.uuid4().hex}"
             ids.add(id_)
             name = UNSAFE_IN_NAME.sub("_", call.name)[:64] or "unnamed"
             arguments = read_arguments("".join(call.arguments))

@@ -17,6 +17,7 @@ import openai
 
 from src.llm.completion_stream import CompletionStream, Unread
 from src.llm.errors import ReportedError, read_report
+from src.llm.reply import at
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +32,17 @@ def _system_first(body: Body) -> Body:
     """One system message at the start; later ones become the user's."""
     messages = body["messages"]
     lead = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
+    rest = [_as_users(message) for message in messages[lead:]]
+    if not lead:
+        return {**body, "messages": rest}
     content = _joined([message["content"] for message in messages[:lead]])
-    first = [{"role": "system", "content": content}] if lead else []
-    rest = [{**m, "role": "user"} if m["role"] == "system" else m for m in messages[lead:]]
-    return {**body, "messages": [*first, *rest]}
+    return {**body, "messages": [{"role": "system", "content": content}, *rest]}
+
+
+def _as_users(message: Body) -> Body:
+    if message["role"] != "system":
+        return message
+    return {**message, "role": "user"}
 
 
 def _alternating(body: Body) -> Body:
@@ -56,20 +64,16 @@ def _alternating(body: Body) -> Body:
 def _joined(parts: list[Any]) -> Any:
     if all(isinstance(part, str) for part in parts):
         return "\n\n".join(parts)
-    return [one for part in parts for one in (part if isinstance(part, list) else _as_part(part))]
-
-
-def _as_part(text: str) -> list[Body]:
-    return [{"type": "text", "text": text}]
+    joined: list[Any] = []
+    for part in parts:
+        joined += part if isinstance(part, list) else [{"type": "text", "text": part}]
+    return joined
 
 
 def _without_system(body: Body) -> Body:
     """The system message as the beginning of the user's first one."""
-    messages = [
-        {**m, "role": "user"} if m["role"] == "system" else m
-        for m in _system_first(body)["messages"]
-    ]
-    return _alternating({**body, "messages": messages})
+    messages = _system_first(body)["messages"]
+    return _alternating({**body, "messages": list(map(_as_users, messages))})
 
 
 def _with_free_choice(body: Body) -> Body:
@@ -79,7 +83,7 @@ def _with_free_choice(body: Body) -> Body:
         return body
     if choice == "none":
         return _without_tools(body)
-    name = choice["function"]["name"] if isinstance(choice, dict) else "one of the tools"
+    name = at(choice, "function", "name") or "one of the tools"
     return _with_order({**body, "tool_choice": "auto"}, f"Answer only by calling {name}.")
 
 
@@ -133,8 +137,9 @@ def _with_other_limit(body: Body) -> Body:
     old, new = "max_tokens", "max_completion_tokens"
     if old not in body and new not in body:
         return body
-    name, other = (old, new) if old in body else (new, old)
-    return {**_without(name)(body), other: body[name]}
+    if old not in body:
+        old, new = new, old
+    return {**_without(old)(body), new: body[old]}
 
 
 def _without_unread(body: Body) -> Body:
@@ -160,27 +165,27 @@ class Simplification:
 
 
 # In the order in which they are tried if a refusal does not say what is wrong.
-SIMPLIFICATIONS: tuple[Simplification, ...] = (
-    Simplification("no extra fields of messages", _without_unread,
-                   "reasoning|extra (fields|inputs)|thought_signature"),
-    Simplification("no stream options", _without("stream_options"),
-                   "stream_options|include_usage"),
-    Simplification("no temperature", _without("temperature"), "temperature"),
-    Simplification("the other name of the limit of tokens", _with_other_limit,
-                   "max_tokens|max_completion_tokens"),
-    Simplification("no prompt cache key", _without("prompt_cache_key"), "prompt_cache_key"),
-    Simplification("no parallel calls", _without("parallel_tool_calls"), "parallel_tool_calls"),
-    Simplification("system messages only at the start", _system_first,
-                   r"system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"),
-    Simplification("no system messages", _without_system,
-                   r"system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"),
-    Simplification("roles that alternate", _alternating,
-                   r"alternat|consecutive|successive|roles? must"),
-    Simplification("no forced tool choice", _with_free_choice, r"tool[_ ]choice|forced|required"),
-    Simplification("no schema of the reply", _with_schema_in_text,
-                   r"response_format|json|grammar|structured output"),
-    Simplification("no tools", _without_tools, r"\btools?\b|function"),
-)  # fmt: skip
+SYSTEM_PLACE = "system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"
+NO_SYSTEM = "system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"
+SCHEMA = "response_format|json|grammar|structured output"
+UNKNOWN_FIELD = "reasoning|extra (fields|inputs)|thought_signature"
+SIMPLIFICATIONS = tuple(
+    Simplification(name, apply, hint)
+    for apply, name, hint in (
+        (_without_unread, "no extra fields of messages", UNKNOWN_FIELD),
+        (_without("stream_options"), "no stream options", "stream_options|include_usage"),
+        (_without("temperature"), "no temperature", "temperature"),
+        (_with_other_limit, "the other name of the limit of tokens", "max_(completion_)?tokens"),
+        (_without("prompt_cache_key"), "no prompt cache key", "prompt_cache_key"),
+        (_without("parallel_tool_calls"), "no parallel calls", "parallel_tool_calls"),
+        (_system_first, "system messages only at the start", SYSTEM_PLACE),
+        (_without_system, "no system messages", NO_SYSTEM),
+        (_alternating, "roles that alternate", "alternat|consecutive|successive|roles? must"),
+        (_with_free_choice, "no forced tool choice", "tool[_ ]choice|forced|required"),
+        (_with_schema_in_text, "no schema of the reply", SCHEMA),
+        (_without_tools, "no tools", r"\btools?\b|function"),
+    )
+)
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
 # Failures (of ``failures.toml``) that another shape may mend; the second kind only if their words
 # say so: OpenRouter has no endpoint with tools (404), a template of llama.cpp fails (500).

@@ -136,12 +136,17 @@ def _as_arguments(value: Any) -> dict[str, Any]:
     return decoded if isinstance(decoded, dict) else {UNREADABLE: str(value)[:MAX_SHOWN]}
 
 
+def _spans(pattern: Any, text: str) -> Iterator[tuple[Any, int]]:
+    """Yield each match, and where the next one begins."""
+    heads = list(pattern.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    return zip(heads, ends, strict=False)
+
+
 def _read_tags(text: str, names: Collection[str]) -> Iterator[_Found]:
     """Read tags around a name, up to the next such tag: ``<function=x>``, ``<name>x</name>``."""
     tags = text.translate(BRACKETS).replace("&lt;", "<").replace("&gt;", ">")
-    heads = list(_patterns(frozenset(names)).head.finditer(tags))
-    for position, head in enumerate(heads, start=1):
-        end = heads[position].start() if position < len(heads) else len(tags)
+    for head, end in _spans(_patterns(frozenset(names)).head, tags):
         name = next(group for group in head.groups() if group)
         yield _Found(name, _read_body(tags[head.end() : end]), tags[head.start() : end])
 
@@ -217,9 +222,7 @@ ESCAPED_PAIR = regex.compile(
 
 def _read_escaped(text: str, names: Collection[str]) -> Iterator[_Found]:
     """Read Gemma's calls: ``call:x{a:<escape>…<escape>}``."""
-    heads = list(_patterns(frozenset(names)).escaped.finditer(text))
-    for position, head in enumerate(heads, start=1):
-        end = heads[position].start() if position < len(heads) else len(text)
+    for head, end in _spans(_patterns(frozenset(names)).escaped, text):
         pairs = ESCAPED_PAIR.finditer(text, head.end(), end)
         values = {pair[1]: next(v for v in pair.groups()[1:] if v is not None) for pair in pairs}
         yield _Found(head[1], values, text[head.start() : end])
@@ -254,9 +257,12 @@ def read_bare_arguments(
     calls, rest = [], re.sub(r"```\w*", "", text).strip()
     while rest:
         value, end = _decode(rest, 0)
-        for entry in value if isinstance(value, list) else [value]:
-            keys = set(entry) if isinstance(entry, dict) else set()
-            fitting = [name for name, known in parameters.items() if keys and keys <= set(known)]
+        if not isinstance(value, list):
+            value = [value]
+        for entry in value:
+            if not isinstance(entry, dict) or not entry:
+                return None
+            fitting = [name for name, known in parameters.items() if entry.keys() <= set(known)]
             if len(fitting) != 1:
                 return None
             calls.append((fitting[0], entry))
@@ -272,10 +278,9 @@ def _read_loose_json(text: str, names: Collection[str]) -> Iterator[_Found]:
             yield _Found(name, arguments, source)
 
 
-READERS: tuple[Callable[[str, Collection[str]], Iterator[_Found]], ...] = (
-    _read_json, _read_tags, _read_escaped, _read_named, _read_python,
-    _read_loose_json,
-)  # fmt: skip
+Reader = Callable[[str, Collection[str]], Iterator[_Found]]
+STRICT: tuple[Reader, ...] = (_read_json, _read_tags, _read_escaped, _read_named, _read_python)
+READERS = (*STRICT, _read_loose_json)
 
 
 @dataclass(frozen=True)
@@ -355,7 +360,9 @@ class TextCalls:
         if not rest or len(rest) > MAX_HELD:
             return text + rest, []
         calls = read_text_calls(rest, self._names, self._prompt, self._parameters)
-        return (text, calls) if calls is not None else (text + rest, [])
+        if calls is None:
+            return text + rest, []
+        return text, calls
 
     def _find_opening(self, *, is_end: bool) -> int:
         """Return where calls begin, or may begin if more follows."""
@@ -416,12 +423,14 @@ def read_text_calls(
         return None
     if found:
         return [(one.name, one.arguments) for one in found]
-    if bare := read_bare_arguments(text, parameters or {}):
-        return None if _strip_blanks(text) in prompt_text else bare
-    named = [name for name in offered if name in text]
-    if _patterns(names).sure.match(text.lstrip()) is None or _strip_blanks(text) in prompt_text:
+    if _strip_blanks(text) in prompt_text:
         return None
-    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
+    bare = read_bare_arguments(text, parameters or {})
+    if bare:
+        return bare
+    if _patterns(names).sure.match(text.lstrip()) is None:
+        return None
+    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in offered if name in text]
 
 
 def _strip_blanks(text: str) -> str:

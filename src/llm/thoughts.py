@@ -147,8 +147,9 @@ class ThoughtFilter:
         for beginning in beginnings.finditer(text, position):
             match = pattern.match(text, beginning.start(), partial=not is_end)
             if match is not None:
-                may_go_on = not is_end and match.end() == len(text)
-                return beginning.start(), None if may_go_on else match
+                if not is_end and match.end() == len(text):  # it may go on
+                    match = None
+                return beginning.start(), match
         return len(text), None
 
     def _pattern(self) -> Any:
@@ -158,8 +159,9 @@ class ThoughtFilter:
 
     def _add(self, text: str) -> None:
         if self._kind is None:
-            is_lead = self.has_thoughts and not self._text and not self._has_text
-            self._text += text.lstrip() if is_lead else text
+            if self.has_thoughts and not self._text and not self._has_text:
+                text = text.lstrip()
+            self._text += text
             self._has_text = self._has_text or bool(self._text)
 
     def _handle(self, kind: str, text: str) -> None:

@@ -122,7 +122,8 @@ class TokenCounter:
         cached by the provider.
         """
         key = hash(text)
-        if (tokens := self._counts.get(key)) is None:
+        tokens = self._counts.get(key)
+        if tokens is None:
             tokens = _divide_up(estimate(text) * self._percent, 100)
             if len(self._counts) >= CACHE_SIZE:
                 self._counts.clear()
@@ -204,12 +205,13 @@ def _block_text(block: str | Mapping[str, Any]) -> str:
 
 
 def _overhead_of(message: BaseMessage) -> int:
-    blocks = message.content if isinstance(message.content, list) else []
-    attachments = sum(
-        isinstance(block, dict) and block.get("type") in ATTACHMENTS for block in blocks
-    )
-    name = TOKENS_PER_NAME if message.name else 0
-    return TOKENS_PER_MESSAGE + name + attachments * TOKENS_PER_ATTACHMENT
+    tokens = TOKENS_PER_MESSAGE
+    if message.name:
+        tokens += TOKENS_PER_NAME
+    if isinstance(message.content, list):
+        kinds = [block.get("type") for block in message.content if isinstance(block, dict)]
+        tokens += TOKENS_PER_ATTACHMENT * len([kind for kind in kinds if kind in ATTACHMENTS])
+    return tokens
 
 
 def _json(value: Any) -> str:

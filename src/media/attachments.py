@@ -17,7 +17,7 @@ from src.history.turn_repo import TurnRepository
 from src.llm import chat, endpoints, quoting, reply
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.memory.budget import DailyCeilings
-from src.pg.client import PgClient
+from src.pg.client import PgClient, storable
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,10 @@ SOUNDS = {
     b"\x1aE\xdf\xa3": "webm",
     b"#!AMR": "amr",
 }
-MPEG_FRAMES = (b"\xff\xfb", b"\xff\xfa", b"\xff\xf3", b"\xff\xf2")  # of an MP3 without tags
+MPEG_FRAMES = {  # of a file without tags
+    **dict.fromkeys((b"\xff\xfb", b"\xff\xfa", b"\xff\xf3", b"\xff\xf2"), "mp3"),
+    **dict.fromkeys((b"\xff\xf1", b"\xff\xf9"), "aac"),
+}
 # Kinds of MPEG-4 files that hold pictures.
 PICTURE_BRANDS = (b"hei", b"hev", b"mif1", b"msf1", b"avif", b"avis", b"crx ")
 MAX_PICTURE = 8 << 20  # bytes; providers accept 5 to 20 MB of base64, a third more
@@ -111,9 +114,10 @@ def sound_ending(data: bytes) -> str | None:
         if data[8:12].startswith(PICTURE_BRANDS):
             return None
         return "m4a" if data[8:12].startswith(b"M4A") else "mp4"
-    if data.startswith(MPEG_FRAMES) and b"\0" in data[:4096]:  # unlike a text in an old encoding
-        return "mp3"
-    return next((ending for start, ending in SOUNDS.items() if data.startswith(start)), None)
+    starts = dict(SOUNDS)
+    if b"\0" in data[:4096]:  # unlike a text in an old encoding
+        starts |= MPEG_FRAMES
+    return next((ending for start, ending in starts.items() if data.startswith(start)), None)
 
 
 # A picture of the owner: that of a message, else the newest of the conversation, skipping some.
@@ -283,7 +287,7 @@ class AttachmentService:
         if self.transcriber is None:
             raise UnreadError("sound_unheard")
         name = f"recording.{sound_ending(data) or 'ogg'}"
-        text = await self.transcriber.transcribe(data, name)
+        text = storable(await self.transcriber.transcribe(data, name))
         if not text:
             raise UnreadError("sound_silent")
         return text

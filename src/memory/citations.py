@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from src.base.zones import local_time
+from src.base.zones import SECOND, local_time
 from src.llm.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.memory.prompts import MAX_MEMORY, memories_text
@@ -19,12 +20,18 @@ from src.reading import facts, relative_dates, voices
 
 _ID = r"(?:msg|fact|summary|sum|mem)-"
 _NUMBER_OR_ID = rf"(?:\d{{1,3}}|{_ID}\w{{1,40}})"
-# A reference with the spaces before it, but not the text of a Markdown link.
-REFERENCE = re.compile(rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\()")
-REFERENCE_LIST = re.compile(rf"\[({_NUMBER_OR_ID}(?:\s*[,;]\s*{_NUMBER_OR_ID})+)\](?!\()")
+# A reference with the spaces before it, but not the text of a Markdown link, nor in a[1] = 5.
+REFERENCE = re.compile(
+    rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\(| = )"
+)
+# Several in one bracket, but neither x = [1, 2] nor "x": [1, 2] nor sum([1, 2]).
+REFERENCE_LIST = re.compile(
+    rf"(?<!=)(?<!= )(?<!\": )(?<!\w\()\[({_NUMBER_OR_ID}(?:\s*[,;]\s*{_NUMBER_OR_ID})+)\](?!\()"
+)
 # Markdown code, in which [1] is an index; the backtick in "м`ясо" does not start any.
 CODE = r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)"
 CLAUSE = re.compile(r"[.!?…:\n]+|[,;](?![^\[\]\n]{0,20}\])")  # "[1, 2]" is not split
+MIN_LIST = 3  # numbers of a list, as in "sort [5, 2, 9]"; two may be invented references
 MIN_WORDS = 3  # words of a protected clause; shorter ones may be the model's own
 MAX_CLAUSES = 40  # protected clauses; each is tried at every position of the answer
 
@@ -75,7 +82,7 @@ class References:
         return text
 
     def _renumber(self, text: str, known: Mapping[str, int]) -> str:
-        text = REFERENCE_LIST.sub(lambda match: _split_list(match[1]), text)
+        text = REFERENCE_LIST.sub(lambda match: _split_list(match, known), text)
         pieces = []
         end = 0
         for match in REFERENCE.finditer(text):
@@ -104,9 +111,12 @@ def _holds_reference(text: str) -> bool:
     return REFERENCE.search(text) is not None or REFERENCE_LIST.search(text) is not None
 
 
-def _split_list(references: str) -> str:
-    """Return ``[1][2]`` for ``1, 2``."""
-    return "".join(f"[{reference.strip()}]" for reference in re.split(r"[,;]", references))
+def _split_list(match: re.Match[str], known: Mapping[str, int]) -> str:
+    """Return ``[1][2]`` for ``[1, 2]``; three numbers, none of which is known, are a list."""
+    references = [reference.strip() for reference in re.split("[,;]", match[1])]
+    if len(references) >= MIN_LIST and not any(one in known for one in references):
+        return match[0]
+    return "".join(f"[{reference}]" for reference in references)
 
 
 def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
@@ -114,8 +124,7 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     record: dict[str, Any] = {"n": number, **_quote_record(hit, time_zone)}
     if hit.memory_type is not None:
         record["kind"] = hit.memory_type
-    if hit.retired:
-        record["note"] = "held earlier, not any more"
+    record |= _note_of_past(hit, time_zone)
     if hit.successor is not None:
         record["replaced_by"] = facts.fact_uid(hit.successor)
     if hit.kind == "summary":
@@ -123,6 +132,16 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     if hit.speaker == "assistant":
         record["note"] = "your own words"
     return record
+
+
+def _note_of_past(hit: Hit, time_zone: str) -> dict[str, str]:
+    """Return what a model is told of a fact that was replaced, or that is over by its own date."""
+    if hit.retired:
+        return {"note": "held earlier, not any more"}
+    if hit.valid_until is not None and hit.is_over(datetime.now(UTC)):
+        last = local_time(hit.valid_until - SECOND, time_zone)
+        return {"note": f"past: over since {last:%Y-%m-%d}, say that it was"}
+    return {}
 
 
 def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
@@ -193,7 +212,7 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             "uid": hit.uid,
             **_quote_record(hit, context.time_zone),
             **({} if hit.is_by_asker(context.speaker_id) else {"of_asker": False}),
-            **({"note": "held earlier, not any more"} if hit.retired else {}),
+            **_note_of_past(hit, context.time_zone),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.bm25, 1),
         }

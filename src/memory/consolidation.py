@@ -340,7 +340,7 @@ class ConsolidationService:
         found: list[MergeKind | None] = []
         for rival in rivals:
             older, newer = sorted((memory, rival), key=lambda m: (m.said_at, m.id))
-            if not older.pinned:
+            if not memory_repo.is_important(older):
                 found.append(facts.retire_for(older, newer, "contradiction"))
                 if older is memory:
                     break

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from src.reading import lexicon
 from src.reading.words import content_words
-from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY, without_yo
+from src.texts.plain_text import CUT, plain, plain_with_offsets
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop punctuation
 # Separator of clauses.
@@ -24,7 +24,7 @@ def composed(text: str) -> str:
 
 
 def spans(text: str, quote: str) -> list[Span]:
-    """Return the spans of a quote in a text, ignoring case, spacing and kind of quotation marks.
+    """Return the spans of a quote in a text; both are folded as by ``plain``.
 
     Like the gate, it matches whole words only.
 
@@ -32,9 +32,9 @@ def spans(text: str, quote: str) -> list[Span]:
         text: The message; spans are counted in ``composed(text)``.
         quote: The words; without letters or digits they match nothing.
     """
-    flat, indexes = _normalise(composed(text))
-    needle, _ = _normalise(composed(quote))
-    needle = needle.strip(EDGES)
+    folded, indexes = plain_with_offsets(text)
+    flat = folded.replace("\n", " ")
+    needle = plain(quote).strip(EDGES)
     found: list[Span] = []
     start = flat.find(needle) if any(map(str.isalnum, needle)) else -1
     while start >= 0:
@@ -84,24 +84,6 @@ def without(parts: Sequence[Span], excluded: Sequence[Span]) -> list[Span]:
         for start, end in parts
         if not any(start < until and begin < end for begin, until in excluded)
     ]
-
-
-def _normalise(text: str) -> tuple[str, list[int]]:
-    """Return the text normalised for comparison, and the original index of each character."""
-    letters: list[str] = []
-    indexes: list[int] = []
-    for index, character in enumerate(text):
-        if INVISIBLE.match(character):
-            continue
-        if character.isspace():
-            if letters and letters[-1] != " ":
-                letters.append(" ")
-                indexes.append(index)
-            continue
-        for letter in without_yo(character.casefold().translate(TYPOGRAPHY)):
-            letters.append(letter)
-            indexes.append(index)
-    return "".join(letters), indexes
 
 
 def _merge(parts: Sequence[Span]) -> list[Span]:

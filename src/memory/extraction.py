@@ -288,11 +288,12 @@ class ExtractionService:
         known = {fact.id: _with_speaker(fact.speaker, fact.text) for fact in facts}
         if len(known) < MAX_KNOWN:
             return known  # all facts of the owner
+        threshold = (await self._memories.settings()).memory_dedup_threshold
         for message in window.typed:
             if holds_secret(message.text):
                 continue
             moment = zones.local_time(message.said_at, zone)
-            near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
+            near = Query(owner, message.text, moment, NEIGHBOURS, threshold, kinds=("memory",))
             known |= {
                 hit.source_id: _with_speaker(hit.author, hit.text)
                 for hit in await self._memories.retriever.search(near)

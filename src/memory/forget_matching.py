@@ -23,7 +23,7 @@ from src.reading.words import (
     people,
 )
 from src.texts.morphology import parts_of_speech
-from src.texts.plain_text import blank, flat, plain, without_yo
+from src.texts.plain_text import blank, plain, without_yo
 
 NOISE = lexicon.Expression(r"\b<match.noise>\b")
 SUBJECT_PRONOUN = lexicon.Expression(r"\b<match.i>\b")
@@ -98,7 +98,7 @@ def read_request(text: str) -> Request:
     parsed = requests.forget_request(text)
     about = parsed.about if parsed else text
     names = {without_yo(name.lower()) for name in NAME.findall(about)}
-    bare = NOISE.sub(blank, flat(about))
+    bare = NOISE.sub(blank, plain(about))
     return Request(
         words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
         is_about_user=SUBJECT_PRONOUN.search(bare) is not None,

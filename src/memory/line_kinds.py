@@ -81,8 +81,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         weights: The weights; the shipped ones by default.
     """
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
-    bare = BARE_NAME.fullmatch(text.translate(FOLD))
-    if bare is not None and not any(map(is_action_verb, words(bare["name"]))):
+    if names_only(text):
         return UNSURE
     if vector is None or vector.shape != weights.mean.shape:
         if len(words(text)) > SHORT_LENGTHS[-1]:
@@ -104,6 +103,12 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
     return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < MIN_MARGIN else kind
+
+
+def names_only(text: str) -> bool:
+    """Return True for the name of a value without the value: "vet's phone number"."""
+    bare = BARE_NAME.fullmatch(text.translate(FOLD))
+    return bare is not None and not any(map(is_action_verb, words(bare["name"])))
 
 
 def _tells_of_oneself(text: str) -> bool:

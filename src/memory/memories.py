@@ -29,12 +29,6 @@ KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
 SUGGEST_FROM = 0.72  # least similarity of a fact that is suggested when none fits
 
 
-def list_user_facts(facts: MemoryRepository, owner: Owner) -> list[Memory]:
-    """Return the facts for a prompt; see ``Memories.get_user_facts``; it blocks."""
-    found = facts.list_facts(owner, KEY_FACTS)
-    return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
-
-
 @dataclass(eq=False, repr=False)
 class Memories:
     """Service that searches, stores and forgets what an owner said, and undoes changes.
@@ -68,7 +62,8 @@ class Memories:
         Raises:
             StorageError: The database is away.
         """
-        return await self._client.run(list_user_facts, self.facts, owner)
+        found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
+        return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
 
     async def find_facts(self, owner: Owner, words: str, query: FactQuery) -> list[Memory]:
         """Return the facts of a query that contain all of these words, in any form.

@@ -1,17 +1,18 @@
 """Repository of facts: deduplicated, with their sources, retired instead of overwritten."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
-from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
-from src.reading.relations import relation_term
+from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, fact_number
+from src.reading.relations import EntityType, relation_term
 from src.texts.morphology import terms
 
 KINDS = [*MEMORY_TYPES, PRIVATE]  # in listing order
@@ -40,6 +41,7 @@ class Memory:
         relation: Canonical relation: ``lives_in``.
         object: The object in the user's words.
         importance: 1 to 10.
+        confidence: How sure the model was of it, 0 to 1.
         pinned: True if the user wants it always in the prompt.
         valid_from: Start of its validity in the world, if known.
         valid_until: End of its validity.
@@ -65,6 +67,7 @@ class Memory:
     relation: str
     object: str
     importance: int
+    confidence: float
     pinned: bool
     valid_from: datetime | None
     valid_until: datetime | None
@@ -87,6 +90,17 @@ class Memory:
         """The same fact as a proposal, without its database columns."""
         columns = vars(self)
         return Fact.model_construct(**{k: columns[k] for k in Fact.model_fields if k in columns})
+
+
+IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
+
+
+def is_important(memory: Memory) -> bool:
+    """Return True if only the user replaces a fact, by a tap or a correction.
+
+    A wish about the answers changes with the next one, unless it is pinned.
+    """
+    return memory.pinned or (memory.importance >= IMPORTANT and memory.relation != WISH)
 
 
 def memory_query(sql: str, **parts: str) -> str:
@@ -202,6 +216,21 @@ class SourceMessage:
 
 
 @dataclass(frozen=True)
+class NewEntity:
+    """Person, place or thing that a fact is about.
+
+    Attributes:
+        name: Its name, as the fact has it.
+        keys: For each word of the name the dictionary forms that it may have.
+        entity_type: What it is.
+    """
+
+    name: str
+    keys: Sequence[frozenset[str]]
+    entity_type: EntityType
+
+
+@dataclass(frozen=True)
 class NewMemory:
     """A fact to store, with canonical subject and relation, and the other columns of its row.
 
@@ -215,8 +244,8 @@ class NewMemory:
         vector: Its embedding, if there is one yet.
         model_id: The model of ``vector``, whose vectors it is compared with.
         contradicts: Ids of facts that it replaces, according to its proposer.
-        spares_important: True to keep other important facts that it contradicts.
-        entities: (name, normalised name) of its subject and object.
+        is_decided: True if the user says that it replaces those.
+        entities: Its subject and object.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
         private_text: For a private fact, its text with the secret, which ``fact`` has masked.
@@ -231,11 +260,16 @@ class NewMemory:
     vector: str | None = None
     model_id: int | None = None
     contradicts: list[int] = field(default_factory=list)
-    spares_important: bool = False
-    entities: Sequence[tuple[str, str]] = ()
+    is_decided: bool = False
+    entities: Sequence[NewEntity] = ()
     speaker_id: int | None = None
     speaker: str | None = None
     private_text: str | None = None
+
+    def may_retire(self, other: Memory) -> bool:
+        """Return True if no tap of the user is needed, as for a pinned or important fact."""
+        is_asked_for = self.private_text is not None or other.id in self.contradicts
+        return (self.is_decided and is_asked_for) or not is_important(other)
 
 
 def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
@@ -296,6 +330,18 @@ SELECT_FACTS = {
         ("weight", SELECT_FOR_PROMPT, BY_WEIGHT),
     )
 }
+
+# Current facts with which the background replaced others since the answer before this one.
+SELECT_REPLACED_BEHIND = """
+SELECT DISTINCT new.id
+FROM memories old JOIN memories new ON new.id = old.superseded_by AND new.retired_at IS NULL
+WHERE old.owner_id = %(owner)s AND old.retired_reason = 'replaced' AND new.origin = 'extraction'
+  AND old.retired_at > (SELECT max(m.created_at)
+                        FROM messages m JOIN conversations c ON c.id = m.conversation_id
+                        WHERE c.id = %(conversation_id)s AND c.owner_id = %(owner)s
+                          AND m.role = 'assistant' AND m.id < %(answer_id)s)
+ORDER BY new.id LIMIT 20
+"""
 
 # Number of current facts: of some owners (as a subquery), of all owners, of one owner by kind.
 COUNT_LIVING = """
@@ -359,8 +405,8 @@ WHERE p.message_id = %(message_id)s AND p.owner_id = %(owner)s
 """
 
 # Current facts that a new one might repeat or replace, of the same member if the owner is a group:
-# same words, same subject and relation, named by a model, relations that it may end, most words in
-# common, or nearest by meaning. Also facts that its message told before, current or retired.
+# same words, same subject and relation, named by a model, most words in common, or nearest by
+# meaning. Also facts that its message told before, current or retired.
 SELECT_SIMILAR = memory_query("""
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
@@ -374,9 +420,6 @@ WITH living AS (
     WHERE owner_id = %(owner)s AND retired_at IS NULL
       AND (content_hash = %(content_hash)s
            OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
-    UNION SELECT id FROM memories
-          WHERE owner_id = %(owner)s
-            AND relation = ANY(%(ended)s) AND retired_at IS NULL
     UNION (SELECT d.memory_id
            FROM search_postings p JOIN search_documents d ON d.id = p.document_id
            JOIN memories known ON known.id = d.memory_id AND known.retired_at IS NULL
@@ -398,10 +441,10 @@ ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DE
 # Insert a fact.
 INSERT_MEMORY = """
 INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
-                      importance, pinned, origin, valid_from, valid_until, content_hash,
-                      speaker_id, speaker, private_text)
+                      importance, confidence, pinned, origin, valid_from, valid_until,
+                      content_hash, speaker_id, speaker, private_text)
 VALUES (%(owner)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s, %(relation)s, %(object)s,
-        %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
+        %(importance)s, %(confidence)s, %(pinned)s, %(origin)s, %(valid_from)s,
         %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s, %(private_text)s)
 RETURNING id
 """
@@ -428,14 +471,21 @@ UPDATE memories SET updated_at = now(), importance = greatest(importance, %(impo
 WHERE id = %(memory_id)s AND owner_id = %(owner)s
 """
 
-# People, places and things that a fact is about.
-INSERT_ENTITIES = """
-WITH added AS (
-    INSERT INTO entities (owner_id, name, normalised_name)
-    SELECT %(owner)s, name, normalised_name
-    FROM unnest(%(names)s::text[], %(normalised)s::text[]) AS e (name, normalised_name)
+# Somebody or something that a fact is about: an entity of which each word may be a form of the
+# same word, or a new one.
+INSERT_ENTITY = """
+WITH known AS (
+    SELECT normalised_name FROM entities
+    WHERE owner_id = %(owner)s
+      AND string_to_array(normalised_name, ' ') <@ %(forms)s::text[]
+      AND cardinality(string_to_array(normalised_name, ' ')) = %(words)s
+    ORDER BY normalised_name <> %(key)s, id LIMIT 1
+), added AS (
+    INSERT INTO entities (owner_id, name, normalised_name, entity_type)
+    SELECT %(owner)s, %(name)s, coalesce((SELECT normalised_name FROM known), %(key)s),
+           %(entity_type)s
     ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
-    SET normalised_name = EXCLUDED.normalised_name
+    SET entity_type = coalesce(nullif(entities.entity_type, 'thing'), EXCLUDED.entity_type)
     RETURNING id
 )
 INSERT INTO memory_entities (memory_id, entity_id)
@@ -508,6 +558,16 @@ class MemoryRepository(Repository):
         """Return a page of facts."""
         return self._all(_from_row, SELECT_FACTS[query.order], owner, **vars(query), kinds=KINDS)
 
+    def list_replaced_behind(
+        self, owner: Owner, conversation_id: UUID, answer_id: int
+    ) -> list[Memory]:
+        """Return facts with which the background replaced others since the previous answer."""
+        ids = self._all(
+            int, SELECT_REPLACED_BEHIND, owner, conversation_id=conversation_id,
+            answer_id=answer_id,
+        )  # fmt: skip
+        return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
+
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
         """Return a fact, current or retired; None if it does not exist."""
         facts = self.list_facts(owner, FactQuery(ids=[memory_id], is_living=None))
@@ -567,17 +627,16 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(SELECT_CURRENT_SOURCE, message_id=message_id)
         return CurrentSource(*rows[0]) if rows else None
 
-    def list_similar(self, memory: NewMemory, *, ended: Collection[str] = ()) -> list[Similar]:
+    def list_similar(self, memory: NewMemory) -> list[Similar]:
         """Return facts that ``memory`` might repeat or replace, those with equal words first.
 
         Retired facts come before current ones; they are those that the same message told earlier.
-        Facts that ``memory`` contradicts are included at any distance, as are those with a
-        relation in ``ended``.
+        Facts that ``memory`` contradicts are included at any distance.
         """
         words = list({term for term in memory.terms if not term.startswith("=")})
         rows = self._rows(
             SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
-            model=memory.model_id, ended=list(ended), episode=memory.source.episode,
+            model=memory.model_id, episode=memory.source.episode,
         )  # fmt: skip
         return [replace(Similar(*row), content_hash=h, cosine=c) for *row, h, c in rows]
 
@@ -587,10 +646,13 @@ class StoredFacts(OwnerSteps):
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
         [(memory_id,)] = self._rows(INSERT_MEMORY, **vars(memory) | fact | texts)
         self.add_source(memory_id, memory.source)
-        names = {normalised: storable(name) for name, normalised in memory.entities if normalised}
-        if names:
-            columns = {"normalised": list(names), "names": list(names.values())}
-            self._run(INSERT_ENTITIES, memory_id=memory_id, **columns)
+        for entity in memory.entities:
+            self._run(
+                INSERT_ENTITY, memory_id=memory_id, name=storable(entity.name),
+                key=" ".join(sorted({min(forms) for forms in entity.keys})),
+                forms=sorted(frozenset[str]().union(*entity.keys)), words=len(entity.keys),
+                entity_type=entity.entity_type,
+            )  # fmt: skip
         document = NewDocument(
             "memory", memory_id, "user", memory.source.said_at, memory.terms,
             vector=memory.vector, model_id=memory.model_id,

@@ -29,8 +29,12 @@ speaks, owns, plans, event, habit, wish (how the user wants to be answered: brev
 units, form of address), or else a short one of your own.
 - object: the value, as the user wrote it. In "I live in Prague" it is "Prague".
 - replaces: the ids of the known facts that do not hold any more because of this one, such as \
-["fact-12"]. A message that only says that something has ended ("we split up", "I sold it") is \
-such a fact, too.
+["fact-12"]: the same relation of the same person or thing. A message that only says that \
+something has ended ("we split up", "I sold it") is such a fact, too, with the relation of what \
+ended. What was earlier, will be, or is only wished replaces nothing, and a second phone, job or \
+friend stands beside the first.
+- valid_from, valid_until: when it began or ends to hold, as 2026-05-31, if the user says so.
+- confidence: from 0 to 1, how sure you are that the user means it.
 
 Take only what the user says about themselves, their people, their things and their world. Leave \
 out questions, requests, guesses, whatever only the assistant said, and all passwords, codes and \

@@ -28,7 +28,7 @@ LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, proportional below
 LONG_WORDS = 40
 NUMBER_BONUS = 0.08  # a text with a number or a time word, if the query asks when
 PERIOD_BONUS = 0.15  # said or valid in a period that the query names
-OUTDATED_PENALTY = 0.25  # a message whose fact is retired
+OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is over
 LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
 
 Scored = tuple[Hit, float]
@@ -78,6 +78,8 @@ def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
         score += PERIOD_BONUS
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
+    if document.is_over(time.now) and not time.wants_history and not time.asks_when:
+        score -= OUTDATED_PENALTY
     if document.kind == "message":
         if document.tells_fact:
             score += FACT_BONUS

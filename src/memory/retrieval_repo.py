@@ -110,6 +110,14 @@ class Hit:
         """True for a retired fact, and for the message that told one."""
         return self.retired_at is not None
 
+    def is_over(self, now: datetime) -> bool:
+        """Return True for a current fact that held until a day that has passed since it was told.
+
+        One that had ended when it was told stays true: "I lived in Kyiv until 2020".
+        """
+        until = self.valid_until
+        return not self.retired and until is not None and self.said_at < until <= now
+
     @property
     def is_own(self) -> bool:
         """True if the sender typed it."""

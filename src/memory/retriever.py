@@ -1,11 +1,9 @@
 """Search of messages, facts and summaries by words, meaning and time, and overviews by kind."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Literal, cast
 from uuid import UUID
@@ -23,6 +21,7 @@ from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import Period, TimeQuery, read_time
+from src.reading.words import entity_forms
 from src.texts.morphology import WORD, terms
 
 logger = logging.getLogger(__name__)
@@ -149,23 +148,11 @@ class Retriever:
     def __post_init__(self) -> None:
         """Build the repository on the client."""
         self._repository = RetrievalRepository(self._client)
-        self._embed_tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
         """Close the reranker's connections."""
         if self._reranker is not None:
             await self._reranker.close()
-
-    def prepare(self, text: str) -> None:
-        """Start to embed a text that is about to be searched for."""
-        task = asyncio.create_task(self._embed_ahead(_query_text(text)))
-        self._embed_tasks.add(task)
-        task.add_done_callback(self._embed_tasks.discard)
-
-    async def _embed_ahead(self, text: str) -> None:
-        with suppress(AppError, TimeoutError):  # the search itself logs it
-            async with asyncio.timeout(EMBED_DEADLINE):
-                await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best hits, best first; failures are logged, and what failed is left out.
@@ -307,11 +294,6 @@ class Retriever:
     def _is_relevant(self, document: Hit, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _matches_filters(document, query):
             return False
-        now = query.now.astimezone(UTC)
-        until = document.valid_until  # a fact that had ended when it was told stays true
-        ended = until is not None and document.said_at < until <= now
-        if ended and document.retired_at is None and not time.wants_history and not time.periods:
-            return False
         if document.hops is not None or document.bm25 > 0:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
@@ -369,8 +351,10 @@ def _query_text(text: str) -> str:
 
 def entity_terms(text: str) -> list[str]:
     """Return terms by which a query may name an entity: words, and roles in canonical form."""
-    roles = (canonical_subject(word) for word in WORD.findall(text.lower())[:64])
-    return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
+    asked = WORD.findall(text)[:64]
+    roles = " ".join(canonical_subject(word) for word in asked)
+    named = sorted(entity_forms(f"{' '.join(asked)} {roles}"))
+    return list(dict.fromkeys([*terms(text), *terms(roles), *named]))
 
 
 def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:

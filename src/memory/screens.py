@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from src.base.owners import Caller
+from src.base.zones import SECOND
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery, Memory, message_number
 from src.pg.client import PgClient
@@ -149,10 +150,19 @@ def _list_lines(facts: Sequence[Memory], offset: int, caller: Caller) -> list[st
         lines.append(
             f"{number}. {pin}{shortened(fact.text, MAX_LINE)} · {caller.day(fact.said_at)}"
         )
+        lines += [f"    {line}" for line in _over_lines(fact, caller)]
         if fact.past:
             past = shortened("; ".join(replaced.text for replaced in fact.past), MAX_LINE)
             lines.append(f"    {say('memory_before', caller.language, text=past)}")
     return lines
+
+
+def _over_lines(fact: Memory, caller: Caller) -> list[str]:
+    """Return the line that says when a current fact was over by its own date."""
+    until = fact.valid_until
+    if fact.retired_at is not None or until is None or not fact.said_at < until <= caller.moment:
+        return []
+    return [say("memory_over", caller.language, day=caller.day(until - SECOND))]
 
 
 def _card_lines(fact: Memory, caller: Caller) -> list[str]:
@@ -167,6 +177,7 @@ def _card_lines(fact: Memory, caller: Caller) -> list[str]:
     else:
         quote = shortened(quote, MAX_TEXT)
         lines.append(say("memory_said", language, day=day, quote=quote))
+    lines += _over_lines(fact, caller)
     for replaced in fact.past[:MAX_PAST]:
         text = shortened(replaced.text, MAX_LINE)
         until = f" ({caller.day(replaced.until)})" if replaced.until else ""

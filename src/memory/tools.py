@@ -16,6 +16,7 @@ from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
+from src.memory.question_repo import Dispute
 from src.memory.retriever import Query
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText
@@ -28,6 +29,7 @@ Save what the user tells about themselves, their people, animals and things, if 
 later: one call with every fact of the message. How they want to be answered is a fact too, with \
 the relation wish. Save no passwords, no guesses, and nothing that only you said."""
 TELL_WHY = "It is not saved: tell the user why."
+ASKED = "Not saved yet: below your answer the user is asked whether it replaces those facts."
 MAX_FACTS = 20  # of one call
 ToolResult = tuple[dict[str, Any], Finding]
 
@@ -59,6 +61,7 @@ async def save_user_fact(memories: Memories, runtime: Runtime, order: SaveOrder)
         shown_facts=frozenset[int]().union(*(finding.shown_facts for finding in findings)),
         changes=sum((finding.changes for finding in findings), NO_CHANGES),
         facts_changed=any(finding.facts_changed for finding in findings),
+        disputes=tuple(one for finding in findings for one in finding.disputes),
     )
     return {"facts": [record for record, _ in results]}, merged
 
@@ -73,17 +76,21 @@ async def _save(memories: Memories, runtime: Runtime, fact: Fact) -> ToolResult:
         origin="tool",
         contradicts=fact.replaced_ids() & runtime.state.get("shown_facts", frozenset()),
     )
-    is_saved = outcome.kind in ("new", "update", "same")
+    is_saved = outcome.kind in ("new", "update", "same", "beside")
+    is_asked = outcome.kind == "asked"
     number = outcome.memory_id
     result = {
         "saved": is_saved,
         "id": None if number is None else facts.fact_uid(number),
         **outcome_record(outcome),
-        **({} if is_saved else {"note": TELL_WHY}),
+        **({} if is_saved else {"note": ASKED if is_asked else TELL_WHY}),
     }
     ids = frozenset() if number is None else frozenset({number})
     finding = Finding(
-        shown_facts=ids, changes=turn_context.changes_of([outcome]), facts_changed=is_saved
+        shown_facts=ids,
+        changes=turn_context.changes_of([outcome]),
+        facts_changed=is_saved,
+        disputes=(Dispute(fact, said, outcome.denied),) if is_asked else (),
     )
     return result, finding
 
@@ -99,9 +106,7 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
 
 
 # Reasons with a sentence of their own.
-REFUSALS = frozenset(
-    {"secret", "others_words", "unclear_date", "too_long", "question", "memory_off"}
-)
+REFUSALS = frozenset({"secret", "others_words", "too_long", "question", "memory_off"})
 
 
 def describe_saved(result: Mapping[str, Any], language: Language) -> str:

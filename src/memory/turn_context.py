@@ -15,6 +15,7 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
+from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
@@ -33,6 +34,7 @@ class Finding:
         changes: Stored changes that can be undone.
         facts_changed: True if facts changed, so that the key facts are read again.
         asks: The question that the bot asks with its answer.
+        disputes: Facts that are not stored, since they would replace important ones.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -40,6 +42,7 @@ class Finding:
     changes: Changes = NO_CHANGES
     facts_changed: bool = False
     asks: Asks | None = None
+    disputes: tuple[Dispute, ...] = ()
 
 
 NOTHING = Finding()
@@ -87,6 +90,25 @@ def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Part of a conversation that the model sees.
+
+    Attributes:
+        start: Position of its first message.
+        is_all_shown: True if the prompt already shows all that a search could find.
+        fresh_from: Facts told by this message or a later one are shown below the history, so that
+            the prompt above it stays cached; None if there are none.
+    """
+
+    start: int = 1
+    is_all_shown: bool = False
+    fresh_from: int | None = None
+
+
+WHOLE = Window()
+
+
+@dataclass(frozen=True)
 class TurnContext(WithPreferences):
     """Context of one run of the graph, which LangGraph passes to nodes and tools unchanged.
 
@@ -101,12 +123,8 @@ class TurnContext(WithPreferences):
             if they only forwarded something.
         moment: When it was written (aware).
         preferences: Settings of the owner.
-        window_start: Position of the first message that the model sees.
-        is_all_shown: True if the prompt already shows all that a search could find.
-        fresh_from: Facts told by this message or a later one are shown below the history, so that
-            the prompt above it stays cached; None if there are none.
+        window: The part of the conversation that the model sees.
         is_private: True if the user wants the message not to be remembered.
-        key_facts: Key facts that were read with the message; None if none were read.
         speaker_id: In a group, the asker: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with the usage of each model call.
@@ -119,11 +137,8 @@ class TurnContext(WithPreferences):
     text: str
     moment: datetime
     preferences: Preferences
-    window_start: int = 1
-    is_all_shown: bool = False
-    fresh_from: int | None = None
+    window: Window = WHOLE
     is_private: bool = False
-    key_facts: Sequence[Memory] | None = None
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None
@@ -170,21 +185,12 @@ async def recall(memories: Memories, context: TurnContext, query: Query) -> list
     return await memories.retriever.search(query) if context.preferences.memory_on else []
 
 
-async def key_facts(
-    memories: Memories, context: TurnContext, *, changed: bool = False
-) -> list[Memory]:
+async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:
     """Return the key facts; none while the memory is off.
-
-    Args:
-        memories: Reads them, unless they were read with the message.
-        context: Context of the turn.
-        changed: True if the turn has changed them since.
 
     Raises:
         StorageError: The database is away.
     """
-    if context.key_facts is not None and not changed:
-        return list(context.key_facts)
     return await memories.get_user_facts(context.owner) if context.preferences.memory_on else []
 
 

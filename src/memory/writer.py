@@ -1,14 +1,14 @@
 """Storage of facts: the gate, duplicates and contradictions, one transaction per fact."""
 
 import logging
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
 from src.base.owners import Owner
+from src.base.zones import first_moment
 from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
@@ -17,9 +17,10 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
 from src.reading import contradictions, facts, gate, relations
 from src.reading.facts import Fact, Origin
+from src.reading.relations import EntityType
 from src.reading.relative_dates import resolve_dates, when_valid
+from src.reading.words import entity_keys, kin_of
 from src.texts import detect_language
-from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,10 @@ MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
 DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
-IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py``)
+UNSURE = 0.5  # confidence below which a fact replaces none of which the model was surer
+# Roles of animals; the other roles are those of people.
+PETS = frozenset({"dog", "cat", "parrot", "hamster", "tortoise", "horse", "rabbit", "pet"})
+ASKING = frozenset({"tool", "teach"})  # origins of facts about which the user can be asked
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ class SourceText:
     said_at: datetime
 
 
-OutcomeKind = Literal["new", "same", "update", "outdated", "refused", "beside", "kept"]
+OutcomeKind = Literal[
+    "new", "same", "update", "outdated", "refused", "beside", "asked", "kept"
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,16 @@ class Outcome:
 
     Attributes:
         kind: ``new``; ``same``: a duplicate; ``update``: it replaced others; ``outdated``: a newer
-            statement stays current; ``refused``. After a question to the user: ``beside``: both it
-            and the fact that it contradicts are current; ``kept``: the existing fact stays, this
-            one was not stored.
-        text: The fact with its dates resolved.
-        memory_id: Its number; None if it was refused.
+        kind: ``new``; ``same``: a duplicate; ``update``: it replaced others; ``outdated``: a newer
+            statement stays current; ``beside``: important facts that it contradicts stay current;
+            ``asked``: it is not stored, because the user has to say whether it replaces those;
+            ``kept``: the user decided for those; ``refused``.
+        text: The fact with its dates beside its words.
+        memory_id: Its number; None if it was not stored.
         uid: ``msg-<id>`` of the message.
         replaced: Texts of the facts that it retired, or contradicts.
         reason: Reason of the refusal.
+        denied: The important facts that it contradicts.
     """
 
     kind: OutcomeKind
@@ -74,31 +82,7 @@ class Outcome:
     memory_id: int | None = None
     replaced: tuple[str, ...] = ()
     reason: str | None = None
-
-
-def is_important(memory: Memory) -> bool:
-    """Return True if strict mode asks before it replaces a fact."""
-    return memory.pinned or memory.importance >= IMPORTANT
-
-
-@dataclass(frozen=True)
-class _Comparison:
-    """A new fact compared with stored ones.
-
-    Attributes:
-        memory: The new fact.
-        duplicate: A stored fact that says the same.
-        rivals: Stored facts that contradict it.
-    """
-
-    memory: NewMemory
-    duplicate: Similar | None
-    rivals: Sequence[Similar]
-
-    @property
-    def older(self) -> list[Similar]:
-        """The rivals that it replaces."""
-        return [rival for rival in self.rivals if rival.said_at <= self.memory.source.said_at]
+    denied: tuple[Memory, ...] = ()
 
 
 @dataclass(eq=False, repr=False)
@@ -121,27 +105,28 @@ class MemoryWriter:
         *,
         origin: Origin,
         contradicts: Collection[int] = (),
-        spares_important: bool = False,
+        is_decided: bool = False,
     ) -> Outcome:
         """Store a fact, unless the gate refuses it or it is a duplicate.
+
+        A pinned or important fact that it contradicts stays: the outcome is ``asked`` where the
+        user can be asked, else ``beside``.
 
         Args:
             owner: Owner of the memory.
             fact: The fact that a model proposes.
             said: The message that is its source.
             origin: The kind of call.
-            contradicts: Ids of facts that it replaces: those of ``fact.replaces`` that the model
-                was shown, or those that the caller found in another way.
-            spares_important: True to keep important facts that it contradicts unexpectedly, which
-                are not in ``contradicts``.
+            contradicts: Ids of facts that it replaces according to a model that was shown them;
+                it counts if subject and relation agree.
+            is_decided: True if the user says so, which always counts.
 
         Raises:
             StorageError: The database is away; nothing is stored.
         """
         memory = await self.prepare(
-            owner, fact, said, origin=origin, contradicts=contradicts,
-            spares_important=spares_important,
-        )  # fmt: skip
+            owner, fact, said, origin=origin, contradicts=contradicts, is_decided=is_decided
+        )
         if isinstance(memory, Outcome):
             return memory
         outcome = await self._write(owner, memory)
@@ -157,7 +142,7 @@ class MemoryWriter:
         *,
         origin: Origin,
         contradicts: Collection[int] = (),
-        spares_important: bool = False,
+        is_decided: bool = False,
     ) -> NewMemory | Outcome:
         """Return a fact ready for ``store``, or the outcome if the gate refuses it.
 
@@ -167,13 +152,63 @@ class MemoryWriter:
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
         new = await self._build_row(resolved, said, origin, contradicts)
-        return replace(new, spares_important=spares_important)
+        return replace(new, is_decided=is_decided)
 
     def store(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
         """Store a prepared fact within a transaction that has run ``lock_facts``."""
         stored = StoredFacts(transaction, owner)
-        found = self._compare_stored(stored, memory)
-        return found if isinstance(found, Outcome) else self._store(stored, found)
+        text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
+        source = stored.find_message(memory.source.message_id)
+        if source is None or not cutting.spans(source.text, memory.source.quote):
+            return Outcome("refused", text, uid, reason="message_gone")
+        if not source.is_own:
+            return Outcome("refused", text, uid, reason=OTHERS_WORDS)
+        if source.is_disputed and memory.origin == "extraction":
+            return Outcome("refused", text, uid, reason=DISPUTED)
+        memory = _assign_speaker(memory, source)
+        same, rivals = self.compare(memory, stored.list_similar(memory))
+        if any(rival.content_hash == memory.content_hash for rival in rivals):
+            memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
+        if same and same[0].retired_at is not None:  # the message was processed before
+            return Outcome("same", same[0].text, uid, same[0].id)
+        older = [rival for rival in rivals if rival.said_at <= said_at]
+        denied = tuple(rival for rival in older if not memory.may_retire(rival))
+        texts = tuple(rival.text for rival in denied)
+        if denied and not same and memory.origin in ASKING and not memory.is_decided:
+            return Outcome("asked", text, uid, replaced=texts, denied=denied)
+        outcome = self._store(stored, memory, same, [one for one in rivals if one not in denied])
+        is_beside = denied and outcome.kind == "new"
+        return replace(outcome, kind="beside", replaced=texts) if is_beside else outcome
+
+    def _store(
+        self,
+        stored: StoredFacts,
+        memory: NewMemory,
+        same: Sequence[Similar],
+        rivals: Sequence[Similar],
+    ) -> Outcome:
+        """Insert the fact, or another source of its duplicate; retire what it contradicts."""
+        uid, said_at = memory.source.uid, memory.source.said_at
+        older = [rival for rival in rivals if rival.said_at <= said_at]
+        newer = [rival for rival in rivals if rival.said_at > said_at]
+        memory = _inherit_importance_and_pin(memory, older)
+        if same:
+            number, text = same[0].id, same[0].text
+            stored.add_source(number, memory.source)
+            stored.touch(number, memory.fact)
+        else:
+            number, text = stored.add(memory), memory.fact.text
+        if newer and not same:  # an old message is read late: newer ones stay current
+            successor, until = newer[0].id, newer[0].said_at
+            stored.retire([number], successor=successor, reason="outdated", until=until)
+            return Outcome("outdated", text, uid, number)
+        if older:
+            ids = [rival.id for rival in older]
+            stored.retire(ids, successor=number, reason="replaced", until=said_at)
+        if not same:
+            stored.retire_surplus(self._settings.last_known.max_memories_per_user)
+        kind: OutcomeKind = "update" if older else "same" if same else "new"
+        return Outcome(kind, text, uid, number, tuple(rival.text for rival in older))
 
     async def keep_private(
         self,
@@ -196,14 +231,15 @@ class MemoryWriter:
         Raises:
             StorageError: The database is away; nothing is stored.
         """
-        fact = Fact(text=text, importance=IMPORTANT - 1).model_copy(
+        fact = Fact(text=text, importance=memory_repo.IMPORTANT - 1).model_copy(
             update={"memory_type": facts.PRIVATE}
         )
         memory = await self._build_row(fact, said, "command", contradicts)
         content_hash = facts.content_hash(private_text)
         private = replace(
-            memory, private_text=private_text, content_hash=content_hash, entities=()
-        )
+            memory, private_text=private_text, content_hash=content_hash, entities=(),
+            is_decided=True,
+        )  # fmt: skip
         return await self._write(owner, private)
 
     async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
@@ -213,80 +249,17 @@ class MemoryWriter:
 
         return await self._client.run(self._client.in_transaction, work)
 
-    async def find_important_rivals(
-        self, owner: Owner, fact: Fact, said: SourceText, *, contradicts: Collection[int] = ()
-    ) -> list[Memory]:
-        """Return the important facts that ``remember`` would retire now; nothing is stored.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        resolved, reason = _resolve(fact, said)
-        if reason is not None:
-            return []
-        memory = await self._build_row(resolved, said, "teach", contradicts)
-        comparison = await self._client.run(
-            self._client.in_transaction,
-            lambda t: self._compare_stored(StoredFacts(t, owner), memory),
-        )
-        rivals = [] if isinstance(comparison, Outcome) else comparison.older
-        return [rival for rival in rivals if is_important(rival)]
-
     def compare(
         self, memory: NewMemory, similar: Sequence[Similar]
     ) -> tuple[list[Similar], list[Similar]]:
-        """Return the current facts that say the same, and those that contradict it by rule."""
-        same = [entry for entry in similar if self._is_same(memory, entry)]
-        rivals = [entry for entry in similar if entry not in same and _is_rival(memory, entry)]
+        """Return the facts that say the same, and the current ones that it contradicts."""
+        same = [one for one in similar if self._is_same(memory, one)]
+        rivals = [one for one in similar if one not in same and _is_rival(memory, one)]
         return same, rivals
 
-    def _compare_stored(self, stored: StoredFacts, memory: NewMemory) -> _Comparison | Outcome:
-        """Compare with similar stored facts, or refuse because of the source message."""
-        text, uid = memory.fact.text, memory.source.uid
-        source = stored.find_message(memory.source.message_id)
-        if source is None or not cutting.spans(source.text, memory.source.quote):
-            return Outcome("refused", text, uid, reason="message_gone")
-        if not source.is_own:
-            return Outcome("refused", text, uid, reason=OTHERS_WORDS)
-        if source.is_disputed and memory.origin == "extraction":
-            return Outcome("refused", text, uid, reason=DISPUTED)
-        memory = _assign_speaker(memory, source)
-        similar = stored.list_similar(memory, ended=contradictions.ended_relations(text))
-        duplicate = next((entry for entry in similar if self._is_same(memory, entry)), None)
-        if duplicate is not None and _is_reworded(memory, duplicate):
-            if duplicate.content_hash == memory.content_hash:  # current facts cannot share it
-                memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
-            duplicate = None
-        rivals = [one for one in similar if one is not duplicate and _is_rival(memory, one)]
-        return _Comparison(memory, duplicate, rivals)
-
-    def _store(self, stored: StoredFacts, comparison: _Comparison) -> Outcome:
-        """Insert the fact, or another source of its duplicate; retire what it contradicts."""
-        older, duplicate = comparison.older, comparison.duplicate
-        memory = _inherit_importance_and_pin(comparison.memory, older)
-        text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
-        if duplicate is None:
-            number = stored.add(memory)
-        elif duplicate.retired_at is not None:  # the message was processed before
-            return Outcome("same", duplicate.text, uid, duplicate.id)
-        else:
-            number, text = duplicate.id, duplicate.text
-            stored.add_source(number, memory.source)
-            stored.touch(number, memory.fact)
-        newer = [rival for rival in comparison.rivals if rival.said_at > said_at]
-        if newer and duplicate is None:  # an old message is read late: newer ones stay current
-            successor, until = newer[0].id, newer[0].said_at
-            stored.retire([number], successor=successor, reason="outdated", until=until)
-            return Outcome("outdated", text, uid, number)
-        if older:
-            ids = [rival.id for rival in older]
-            stored.retire(ids, successor=number, reason="replaced", until=said_at)
-        if duplicate is None:
-            stored.retire_surplus(self._settings.last_known.max_memories_per_user)
-        kind: OutcomeKind = "update" if older else "same" if duplicate else "new"
-        return Outcome(kind, text, uid, number, tuple(rival.text for rival in older))
-
     def _is_same(self, memory: NewMemory, other: Similar) -> bool:
+        if _is_corrected(memory, other) and other.text != memory.fact.text:
+            return False
         if other.content_hash == memory.content_hash:
             return True
         if facts.PRIVATE in (memory.fact.memory_type, other.memory_type):
@@ -320,19 +293,24 @@ class MemoryWriter:
 
 
 def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
-    """Return the fact with its dates resolved, and the gate's reason to refuse it, if any."""
+    """Return the fact with dates beside its words, and the gate's reason to refuse it, if any."""
     text = resolve_dates(fact.text, said.said_at)
-    if text is None:
-        return fact, "unclear_date"
-    numbers = frozenset(re.findall(r"\d+", text)) - frozenset(re.findall(r"\d+", fact.text))
-    resolved = fact.model_copy(update={"text": text})
-    return resolved, gate.refusal_reason(resolved, said.text, allowed_numbers=numbers)
+    start, until = (
+        first_moment(moment, said.said_at.tzinfo or UTC)
+        if moment is not None and moment.tzinfo is None
+        else moment
+        for moment in (fact.valid_from, fact.valid_until)
+    )
+    if start is not None and until is not None and until < start:
+        until = None
+    resolved = fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
+    return resolved, gate.refusal_reason(resolved, said.text)
 
 
 def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
-    period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
+    holds = when_valid(fact.text, said.said_at, is_event=fact.memory_type == "event")
     known = relations.BY_NAME.get(relation)
     is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
     row = fact.model_copy(
@@ -341,7 +319,8 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
             "relation": relation,
             "memory_type": "preference" if relation == facts.WISH else fact.memory_type,
             "importance": max(fact.importance, known.importance if known and is_key else 0),
-            "valid_from": fact.valid_from or (period.start if period else None),
+            "valid_from": fact.valid_from or holds.start,
+            "valid_until": fact.valid_until or holds.end,
         }
     )
     return NewMemory(
@@ -351,7 +330,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
         content_hash=facts.content_hash(fact.text),
         source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
         terms=memory_repo.fact_terms(fact.text, relation),
-        entities=_entities(subject, fact),
+        entities=_entities(subject, relation, fact),
     )
 
 
@@ -366,15 +345,25 @@ def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> New
     )
 
 
-def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
-    """Return (name, normalised name) of the subject, and of the object if that is a name."""
-    names = [(fact.subject, subject)]
+def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
+    """Return the subject, and the object if that is a name, as entities.
+
+    A role is its canonical word: "мой брат" is ``brother``.
+    """
+    roles = {role for word in fact.subject.split() if (role := kin_of(word)) is not None}
+    kind: EntityType = "pet" if roles & PETS else "person" if roles else "thing"
+    value = kind if relation == "name" else relations.VALUE_TYPES.get(relation, "thing")
+    if kind == "thing" and value in ("person", "organisation", "place"):
+        kind = "person"  # who lives, works and has relatives
+    found = [(fact.subject, subject if roles else fact.subject, kind)]
     if len(fact.object) <= MAX_ENTITY:
-        names.append((fact.object, facts.canonical_subject(fact.object)))
+        role = facts.canonical_subject(fact.object)
+        is_role = any(kin_of(word) for word in fact.object.split())
+        found.append((fact.object, role if is_role else fact.object, value))
     return [
-        (name[:MAX_ENTITY], " ".join(sorted(set(terms(normal)))) or normal)
-        for name, normal in names
-        if name.strip() and normal != "user"
+        memory_repo.NewEntity(name[:MAX_ENTITY], entity_keys(written), type_)
+        for name, written, type_ in found
+        if facts.canonical_subject(name) != "user" and entity_keys(written)
     ]
 
 
@@ -387,31 +376,32 @@ def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) 
 
 
 def _is_rival(memory: NewMemory, other: Similar) -> bool:
+    """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
     if other.retired_at is not None:
         return False
-    if other.id in memory.contradicts:
+    if _is_corrected(memory, other):
         return True
-    if memory.spares_important and is_important(other):
-        return False
     kinds = {memory.fact.memory_type, other.memory_type}
     if facts.PRIVATE in kinds:
         return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)
-    if not _periods_overlap(memory, other):
+    if other.uid == memory.source.uid:
+        return False  # one message tells both
+    said_at = memory.source.said_at
+    if not _is_now(memory.fact, said_at) or not _is_now(other, max(said_at, other.said_at)):
         return False
-    if other.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
-        return facts.is_update(memory.fact, other.fact)
+    if memory.fact.confidence < min(UNSURE, other.confidence):
+        return False
+    if other.id in memory.contradicts:
+        return contradictions.may_replace(memory.fact, other.fact)
     return contradictions.replaces(memory.fact, other.fact)
 
 
-def _is_reworded(memory: NewMemory, other: Similar) -> bool:
-    """Return True if the user corrects the wording of a stored fact."""
-    is_corrected = memory.origin == "command" and other.id in memory.contradicts
-    return is_corrected and other.text != memory.fact.text
+def _is_now(fact: Fact | Memory, moment: datetime) -> bool:
+    """Return True if a fact holds at a moment, as far as its period says."""
+    has_ended = fact.valid_until is not None and fact.valid_until <= moment
+    return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)
 
 
-def _periods_overlap(memory: NewMemory, other: Similar) -> bool:
-    """Compare periods of validity; an open end overlaps everything."""
-    new, old = memory.fact, other
-    starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
-    ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
-    return not (starts_after or ends_before)
+def _is_corrected(memory: NewMemory, other: Similar) -> bool:
+    """Return True if the user says that a fact replaces this one."""
+    return memory.is_decided and other.id in memory.contradicts

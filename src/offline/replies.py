@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from src.memory.embedding_space import RELATED
-from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of, names_only
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
@@ -36,17 +36,10 @@ OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 # Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
 # question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
-NEAR, WORDS = 0.785, 0.1
-# Bonus for the only word of a question, and for some of several words, by whether the text
-# ``tells_what_is_asked``: the time, place, number or person; None if it asks for none.
-ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
-EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
-NAME_BONUS = 0.02  # bonus for a person from the question
-LONG, WORDS_OF_LONG = 120, 0.2  # characters; a long note has many topics, so its words count more
+NEAR, WORDS = 0.78, 0.1
 GAP = 0.15  # maximum distance to the best note
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 DOUBLED = re.compile(r"(.)\1")
-MOST_BONUS = 0.03  # bonus for most of three or more words
 ENOUGH = 2  # words that suffice if they are all words of the question
 MIN_SHARE = 0.5  # share of the question's words in a file; must be exceeded without a vector
 MAX_DISTANCE = 5  # messages between a note and its correction
@@ -125,8 +118,10 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         listed = _overview_records(records, overview)
         return _format_quotes(title, listed, question, language) or None
     sure, close = near(records, question), nearest(records, question)
+    # What one does may change in words that are far from the question.
+    later = _quotable(records, question) if asks_of_self(question) else close
     quoted = {record["text"] for record in sure}
-    changes = [r for r in close if r["text"] not in quoted and _tells_of_change(r, sure)]
+    changes = [r for r in later if r["text"] not in quoted and _tells_of_change(r, sure)]
     parts = (
         _format_quotes(say("offline_quote_one", language), sure, question, language),
         _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),
@@ -184,7 +179,7 @@ def newest_first(records: Found) -> list[Record]:
 
 
 def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
-    """Return the notes closest to a question, if close enough, with their corrections.
+    """Return the notes that surely belong to a question, nearest first, with their corrections.
 
     Args:
         records: Search results.
@@ -207,7 +202,8 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
 def _quotable(records: Found, question: str) -> list[Record]:
     """Return the records that tell something, for a question about oneself only one's own."""
     own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
-    return [r for r in own if _tells(r) and not _asks_the_same(r, question)]
+    told = [r for r in own if _tells(r) and not names_only(r["text"])]
+    return [r for r in told if not _asks_the_same(r, question)]
 
 
 def _fix_typos(question: str, records: Found) -> str:
@@ -339,8 +335,8 @@ def _is_own(text: str) -> bool:
 def _closeness(record: Record, question: str) -> float:
     """Return the closeness of a record in meaning and words.
 
-    Without a vector it depends on the share of common words. A record without a score of its own
-    (listed only, or in place of a result) counts as unrelated.
+    A record without a score of its own (listed only, or in place of a result) is unrelated; one
+    without a vector counts by its words, and so does a file, whose vector is of its beginning.
     """
     text = record["text"]
     if _is_of_another(text, question):
@@ -354,28 +350,9 @@ def _closeness(record: Record, question: str) -> float:
     if share == 1 and len(asked) >= ENOUGH:
         return 1.0
     similarity = float(record.get("similarity", 0))
-    if record.get("from_file"):  # the vector is of its beginning
-        return float(share >= MIN_SHARE)
-    if not similarity:
+    if record.get("from_file") or not similarity:
         return float(share > MIN_SHARE)
-    evidence = _evidence(text, question)
-    if share == 1:
-        return similarity + ONE_WORD[evidence]
-    weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
-    similarity += weight * share + EVIDENCE[evidence] if share else 0.0
-    is_most = len(asked) > ENOUGH and share > MIN_SHARE
-    return similarity + _bonus(text, question, is_most=is_most)
-
-
-def _evidence(text: str, question: str) -> bool | None:
-    evidence = reading_words.tells_what_is_asked(text, question)
-    is_of_another = _is_own(question) and not _is_own(text)  # its subject is unknown
-    return None if evidence and is_of_another else evidence
-
-
-def _bonus(text: str, question: str, *, is_most: bool) -> float:
-    bonus = MOST_BONUS if is_most else 0.0
-    return bonus + NAME_BONUS if people_in(question) & people_in(text) else bonus
+    return similarity + WORDS * share
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:

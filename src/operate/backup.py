@@ -27,6 +27,7 @@ VERSION_ROW = re.compile(rb"^COPY [^\n]*alembic_version [^\n]*\n([^\n]+)\n\\\.$"
 # Entries of extensions in pg_restore's list: only a superuser may restore them.
 EXTENSION = re.compile(rb"^\d+; \d+ \d+ (?:COMMENT - )?EXTENSION .*\n", re.MULTILINE)
 OLDEST_SERVER = 170000  # that takes what the wheel's pg_restore sends
+NO_ROLES = ("--no-owner", "--no-privileges")
 MAX_CAUSE = 400  # characters of a program's errors, from their end
 
 # Number of tables and views that a restore could collide with; those of extensions do not count.
@@ -69,12 +70,8 @@ def backup(dsn: str, file: Path) -> int:
         raise BackupError(f"{file} cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(handle, "wb") as output:
-            _run_program(
-                ["pg_dump", "--format=custom", "--no-owner", "--no-privileges",
-                 "--exclude-extension=*"],
-                dsn,
-                stdout=output,
-            )  # fmt: skip
+            command = ["pg_dump", "--format=custom", *NO_ROLES, "--exclude-extension=*"]
+            _run_program(command, dsn, stdout=output)
             output.flush()
             os.fsync(output.fileno())
         Path(name).replace(file)
@@ -128,12 +125,10 @@ def restore(dsn: str, file: Path) -> str:
     with file.open("rb") as stream, tempfile.NamedTemporaryFile() as entries:
         entries.write(EXTENSION.sub(b"", _read(file, "--list")))
         entries.flush()
-        _run_program(
-            ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner",
-             "--no-privileges", f"--use-list={entries.name}", "--dbname="],  # from the environment
-            dsn,
-            stdin=stream,
-        )  # fmt: skip
+        options = ["--single-transaction", "--exit-on-error", *NO_ROLES]
+        target = "--dbname="  # of the environment
+        command = ["pg_restore", *options, f"--use-list={entries.name}", target]
+        _run_program(command, dsn, stdin=stream)
     return migrations.migrate(dsn)[1] or ""
 
 
@@ -183,13 +178,10 @@ def _run_program(
         if process.returncode:
             stderr.seek(0)
             lines = stderr.read().decode(errors="replace").splitlines()
-            raise BackupError(f"{program} failed: {_extract_errors(lines)[-MAX_CAUSE:]}")
-
-
-def _extract_errors(lines: Sequence[str]) -> str:
-    """Return the errors, without the lines that quote rows (``COPY``, ``DETAIL``, the command)."""
-    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
-    return " | ".join(filter(None, errors)) or "it gave no reason"
+            # Other lines quote rows (``COPY``, ``DETAIL``, the command).
+            errors = filter(None, (line.partition("error: ")[2] for line in lines))
+            cause = " | ".join(errors) or "it gave no reason"
+            raise BackupError(f"{program} failed: {cause[-MAX_CAUSE:]}")
 
 
 def libpq_variables(dsn: str) -> dict[str, str]:

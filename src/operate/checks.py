@@ -39,10 +39,10 @@ def check_machine(settings: Settings, env_file: Path) -> Iterator[CheckResult]:
     if settings.uses_embedded_database:
         folder = settings.data_dir.expanduser().absolute()
         existing = next(place for place in (folder, *folder.parents) if place.exists())
-        free = shutil.disk_usage(existing).free / 2**30
-        mend = "free space, or move DATA_DIR to a larger disk: a full one stops the bot"
-        state = f"{free:.1f} GB free for DATA_DIR"
-        yield CheckResult("disk", state, mend if free < LOW_DISK else None)
+        free, mend = shutil.disk_usage(existing).free / 2**30, None
+        if free < LOW_DISK:
+            mend = "free space, or move DATA_DIR to a larger disk: a full one stops the bot"
+        yield CheckResult("disk", f"{free:.1f} GB free for DATA_DIR", mend)
 
 
 def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckResult]:

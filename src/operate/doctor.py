@@ -52,7 +52,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         for result in results:
             verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
             print(f"{result.subject:<12} {result.state:<48} {verdict}")
-    return 0 if is_well else 1
+    return int(not is_well)
 
 
 def _examine_settings(settings: Settings) -> list[CheckResult]:
@@ -73,24 +73,24 @@ async def _check_database(settings: Settings) -> list[CheckResult]:
     except ConfigError as error:
         return [CheckResult("database", error.problems[0], "see PgBouncer in docs/operating.md")]
     except AppError as error:
-        mend = (
-            "look at the message; is there room under DATA_DIR?"
-            if settings.uses_embedded_database
-            else "is PostgreSQL running, and are DATABASE_URL or PG_* right?"
-        )
+        mend = "is PostgreSQL running, and are DATABASE_URL or PG_* right?"
+        if settings.uses_embedded_database:
+            mend = "look at the message; is there room under DATA_DIR?"
         return [CheckResult("database", str(error).splitlines()[0][:400], mend)]
 
 
 def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
+    kind, mend = "embedded", None
     if not settings.uses_embedded_database:
+        kind = "configured"
         migrations.check_sessions(dsn)
     with closing(PgClient(dsn, max_connections=1)) as client:
         client.open()
         [(version, server_time)] = client.fetch_all(SELECT_SERVER)
         skew = abs(time.time() - server_time)
         schema = [*check_versions(client), *_examine_schema(settings, client)]
-    kind = "embedded" if settings.uses_embedded_database else "configured"
-    mend = None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's"
+    if skew > MAX_CLOCK_SKEW:
+        mend = "set the clock of this machine or of PostgreSQL's"
     return [
         CheckResult("database", f"PostgreSQL {version}, {kind}"),
         *schema,
@@ -102,34 +102,34 @@ def _examine_jobs(client: PgClient) -> list[CheckResult]:
     count = dead_jobs.JobDeathRepository(client).count()
     waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
     heartbeat = job_repo.JobRepository(client).seconds_since_heartbeat()
-    mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
-    return [
-        CheckResult("jobs", f"{count or 'none'} put aside", mend if count else None),
-        _examine_queue(waiting, oldest, heartbeat),
-    ]
+    jobs = CheckResult("jobs", "none put aside")
+    if count:
+        mend = (
+            "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
+        )
+        jobs = CheckResult("jobs", f"{count} put aside", mend)
+    return [jobs, _examine_queue(waiting, oldest, heartbeat)]
 
 
 def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> CheckResult:
     """Report waiting updates: they wait only for a moment, unless no worker lives."""
-    has_worker = heartbeat is not None and heartbeat < MAX_SILENCE
-    workers = "a worker lives" if has_worker else "no worker"
+    workers, mend = "no worker", "start the bot, or python bot.py worker"
+    if heartbeat is not None and heartbeat < MAX_SILENCE:
+        workers, mend = "a worker lives", "look into the bot's log"
     if not waiting:
         return CheckResult("queue", f"nothing waits, {workers}")
     state = f"{waiting} wait, the oldest for {oldest:.0f} s, {workers}"
     if oldest < MAX_WAIT:
         return CheckResult("queue", state)
-    mend = "look into the bot's log" if has_worker else "start the bot, or python bot.py worker"
     return CheckResult("queue", state, mend)
 
 
 def describe_job(job: dead_jobs.QuarantinedJob) -> str:
     """Describe a quarantined job by ids and times, without texts of users."""
-    ids = [
-        f"chat {job.chat_id}" if job.chat_id else "",
-        f"conversation {job.conversation_id}" if job.conversation_id else "",
-    ]
+    ids = {"chat": job.chat_id, "conversation": job.conversation_id}
+    whose = ", ".join(f"{name} {id_}" for name, id_ in ids.items() if id_)
     return (
-        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, ids)) or 'all owners'}; "
+        f"{job.id:<6} {job.task:<20} {whose or 'all owners'}; "
         f"{job.deaths} deaths, put aside since {job.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     )
 
@@ -167,5 +167,7 @@ def _describe_server(state: ServerState) -> CheckResult:
         return CheckResult(
             "mcp server", f"{state.name}: {cause}", "check its entry in MCP_SERVERS"
         )
-    left_out = f", {state.left_out} more are not usable" if state.left_out else ""
-    return CheckResult("mcp server", f"{state.name}, {len(state.tools)} tools{left_out}")
+    tools = f"{state.name}, {len(state.tools)} tools"
+    if state.left_out:
+        tools += f", {state.left_out} more are not usable"
+    return CheckResult("mcp server", tools)

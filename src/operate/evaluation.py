@@ -28,7 +28,7 @@ from src.texts.morphology import terms
 
 CATEGORIES = (1, 2, 3, 4)  # questions of category 5 have no answer in the conversation
 ASSISTANTS = frozenset({"assistant", "bot"})  # names of speakers that stand for the bot
-MANY_PIECES = 3  # from here on, numbers of pieces of evidence are one group
+PIECES = ("1", "2", "3+")  # groups by the number of pieces of evidence
 CUTS = (5, 10, 20)
 BUDGETS = (1000, 3000, 7000)  # tokens of a prompt's memories; see ``memory_context_tokens``
 SESSION = re.compile(r"session_(\d+)")
@@ -65,8 +65,7 @@ class LocomoQuestion:
     @property
     def pieces(self) -> str:
         """Number of messages that answer it: ``1``, ``2`` or ``3+``."""
-        count = len(self.evidence)
-        return str(count) if count < MANY_PIECES else f"{MANY_PIECES}+"
+        return PIECES[min(len(self.evidence), len(PIECES)) - 1]
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,10 @@ class Report:
         for (kind, key), scores in sorted(self._groups.items()):
             means = {name: round(100 * fmean(s[name] for s in scores), 2) for name in scores[0]}
             group = {"questions": len(scores), **means}
-            figures |= {kind: group if kind == "overall" else {**figures[kind], key: group}}
+            if kind == "overall":
+                figures[kind] = group
+            else:
+                figures[kind][key] = group
         return figures
 
 
@@ -182,20 +184,18 @@ def store_conversation(
     conversation_id = conversations.get_or_create_conversation(owner.telegram_user_id)
     ids, documents, previous = {}, [], None
     for turn in conversation.turns:
-        text = turn.text
+        text, speaker = turn.text, "assistant"
         if turn.role == "user":
-            text = new_messages.add_time_label(text, turn.said_at, "UTC")
+            text, speaker = new_messages.add_time_label(text, turn.said_at, "UTC"), turn.speaker
         message = conversations.append_message(
             conversation_id, turn.role, text, said_at=turn.said_at
         )
         ids[f"msg-{message}"] = turn.dia_id
-        speaker = turn.speaker if turn.role == "user" else "assistant"
-        documents.append(
-            search_index_repo.NewDocument(
-                "message", message, speaker, turn.said_at, terms(turn.text),
-                is_continued=turn.session == previous,
-            )
-        )  # fmt: skip
+        said, is_continued = (speaker, turn.said_at), turn.session == previous
+        document = search_index_repo.NewDocument(
+            "message", message, *said, terms(turn.text), is_continued=is_continued
+        )
+        documents.append(document)
         previous = turn.session
     index.add_messages(owner, conversation_id, documents, [d.source_id for d in documents])
     return ids
@@ -209,7 +209,8 @@ def load_conversations(path: Path) -> list[LocomoConversation]:
     """
     try:
         samples = json.loads(path.read_text(encoding="utf-8"))
-        samples = samples if isinstance(samples, list) else [samples]
+        if not isinstance(samples, list):
+            samples = [samples]
         conversations = [_parse_conversation(sample) for sample in samples]
     except (OSError, UnicodeDecodeError) as error:
         raise AppError(f"{path} cannot be read ({type(error).__name__})") from error
@@ -252,15 +253,13 @@ def _parse_conversation(sample: Mapping[str, Any]) -> LocomoConversation:
 
 
 def _parse_turns(conversation: Mapping[str, Any]) -> Iterator[LocomoTurn]:
-    numbers = sorted(
-        int(match[1]) for name in conversation if (match := SESSION.fullmatch(name)) is not None
-    )
-    for number in numbers:
+    matches = map(SESSION.fullmatch, conversation)
+    for number in sorted(int(match[1]) for match in matches if match is not None):
         date_time = conversation[f"session_{number}_date_time"]
         start = datetime.strptime(date_time, TIME).replace(tzinfo=UTC)
         for index, entry in enumerate(conversation[f"session_{number}"]):
             text = str(entry.get("text") or "")
-            if caption := entry.get("blip_caption"):
-                text = f"{text} [photo: {caption}]".strip()
+            if entry.get("blip_caption"):
+                text = f"{text} [photo: {entry['blip_caption']}]".strip()
             moment = start + timedelta(seconds=20 * index)
             yield LocomoTurn(entry["dia_id"], number, str(entry["speaker"]), text, moment)

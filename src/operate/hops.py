@@ -22,6 +22,8 @@ KIND = "is it a proxy of this kind (http, https, socks5), and the port its own?"
 RULES = "allow the host in its rules; a host that needs no proxy belongs in NO_PROXY"
 BEHIND = "look at the proxy's own network; a host that needs no proxy belongs in NO_PROXY"
 # The error of httpx2 and its causes, what fails ({}: the host behind the proxy), and the remedy.
+NO_PROXY_ERROR = r"ProtocolError: (?!Server disc)|ProxyError|text/html|ConnectError"
+NO_PROXY_STATE = "it answers, but not as a proxy to {}: a page (HTML) or another program"
 PROBLEMS = (
     (r"Errno -\d", "its name is unknown", ADDRESS),
     (r"ConnectTimeout", "it cannot be reached", ADDRESS),
@@ -31,10 +33,9 @@ PROBLEMS = (
     (r"could not connect|ProxyError: 50\d", "{} behind it cannot be reached", BEHIND),
     (r"CERTIFICATE", "the certificate on the way to {} is not trusted", BEHIND),
     (r"All connection attempts", "nobody listens at its port", ADDRESS),
-    (r"ProtocolError: (?!Server disc)|ProxyError|text/html|ConnectError",
-     "it answers, but not as a proxy to {}: a page (HTML) or another program", KIND),
+    (NO_PROXY_ERROR, NO_PROXY_STATE, KIND),
     (r"", "it breaks off the connection to {}", KIND),
-)  # fmt: skip
+)
 
 
 async def check_proxies(settings: Settings) -> list[tuple[str, str | None]]:
@@ -45,11 +46,9 @@ async def check_proxies(settings: Settings) -> list[tuple[str, str | None]]:
 
 def _list_ways(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield each proxy in use, and the origin behind it."""
-    models = (
-        settings.chat_model_name, settings.summary_model, settings.extraction_model,
-        settings.vision_model, settings.embedding_model,
-    )  # fmt: skip
-    providers = [provider for name in models if (provider := find_provider(name or ""))]
+    models = [settings.chat_model_name, settings.summary_model, settings.extraction_model]
+    models += [settings.vision_model, settings.embedding_model]
+    providers = filter(None, (find_provider(name or "") for name in models))
     urls = [provider.base_url(settings) or provider.address for provider in providers]
     urls += filter(None, (settings.transcription_base_url, settings.rerank_url))
     ways = [(settings.model_proxy_to(url), url) for url in urls]
@@ -67,8 +66,9 @@ async def _check(proxy: str, origin: str) -> tuple[str, str | None]:
     if problem is None:
         return f"{shown} leads to {host}", None
     if "ReadTimeout" in problem:
-        is_proxy = "ReadTimeout" in (await _find_problem(proxy, NOWHERE) or "")
-        return f"{shown}: {'it' if is_proxy else f'{host} behind it'} does not answer", KIND
+        if "ReadTimeout" in (await _find_problem(proxy, NOWHERE) or ""):
+            return f"{shown}: it does not answer", KIND
+        return f"{shown}: {host} behind it does not answer", KIND
     sentence, mend = next((s, m) for pattern, s, m in PROBLEMS if re.search(pattern, problem))
     return f"{shown}: {sentence.format(host)}", mend
 

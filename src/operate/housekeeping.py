@@ -46,7 +46,8 @@ class Housekeeping:
 
     async def purge_forgotten(self) -> None:
         """Delete forgotten messages and facts for good, once they can no longer be restored."""
-        if purged := await self._run(self._purge.purge_forgotten):
+        purged = await self._run(self._purge.purge_forgotten)
+        if purged:
             logger.info("purged what was forgotten", extra={"messages": purged})
 
     async def prune(self, app: App) -> None:

@@ -54,10 +54,10 @@ async def check_model(settings: Settings) -> CheckResult:
         return await _describe_failure(settings, "model", "LLM_MODEL", name, error)
     speed = _format_speed(spent[0])
     if message.tool_calls:
-        expected = _expect(spent[0], by_form=False)
+        expected = _expect(spent[0], FIRST_PROMPT)
         return CheckResult("model", f"{name}, {speed}, calls tools{expected}")
     way, mend = await _try_form(settings, name, caller)
-    return CheckResult("model", f"{name}, {speed}, {way}{_expect(spent[0], by_form=True)}", mend)
+    return CheckResult("model", f"{name}, {speed}, {way}{_expect(spent[0], FORM_PROMPT)}", mend)
 
 
 # Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
@@ -106,12 +106,14 @@ FIRST_PROMPT, FORM_PROMPT, ANSWER = 3000, 900, 150  # tokens; an answer of 100 w
 SLOW = 10.0  # seconds of reading, from which people notice it
 
 
-def _expect(spent: reply.ModelUsage, *, by_form: bool) -> str:
-    """Return what to expect of a slow model, in words; empty for a fast one."""
+def _expect(spent: reply.ModelUsage, prompt: int) -> str:
+    """Return what to expect of a slow model, in words; empty for a fast one.
+
+    ``prompt`` is the tokens of its first prompt.
+    """
     uncached, completed = spent.uncached_tokens, spent.completion_tokens or 0
     if uncached <= 0 or not completed:
         return ""
-    prompt = FORM_PROMPT if by_form else FIRST_PROMPT
     reading = prompt * spent.first_ms / 1000 / uncached
     writing = ANSWER * (spent.duration_ms - spent.first_ms) / 1000 / completed
     if reading < SLOW:
@@ -161,7 +163,9 @@ async def _describe_failure(
     )
     said = html.unescape(TAGS.sub(" ", report.said))
     said = redact_text(" ".join(reply.sanitize(said).split()), settings.secrets())
-    state = f"{name}: {error}" + (f": “{said[:MAX_SAID]}”" if said else "")
+    state = f"{name}: {error}"
+    if said:
+        state += f": “{said[:MAX_SAID]}”"
     if report.failure.name in ("address", "model", "pull") and provider.has_openai_client:
         mend += await _find_better(settings, provider, model)
     return CheckResult(subject, state, redact_text(mend, settings.secrets()))
@@ -169,10 +173,11 @@ async def _describe_failure(
 
 async def _find_better(settings: Settings, provider: Provider, model: str) -> str:
     """Return the address that lists models, or the models that the address lists."""
-    base, key = provider.base_url(settings), provider.key(settings)
+    base, headers = provider.base_url(settings), {}
     if base is None:
         return ""
-    headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    if provider.key(settings):
+        headers["Authorization"] = f"Bearer {provider.secret(settings).get_secret_value()}"
     root = re.sub(r"/(v1|chat/completions|embeddings|models)(?=/|$).*", "", base)
     async with httpx.AsyncClient(
         headers=headers, timeout=PROBE_SECONDS, proxy=provider.proxy(settings)

@@ -144,8 +144,12 @@ class McpSession(ClientSession):
 
     def fail(self, code: int, request_id: int | None = None) -> None:
         """Fail one pending request, or all of them, with a JSON-RPC code."""
-        for id_ in list(self._response_streams) if request_id is None else [request_id]:
-            if stream := self._response_streams.pop(id_, None):
+        failed: list[Any] = [request_id]
+        if request_id is None:
+            failed = list(self._response_streams)
+        for id_ in failed:
+            stream = self._response_streams.pop(id_, None)
+            if stream is not None:
                 error = types.ErrorData(code=code, message="")
                 stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=id_, error=error))
 
@@ -192,12 +196,12 @@ async def open_session(server: limits.McpServer) -> AsyncIterator[McpSession]:
     def fail(code: int, request_id: int | None = None) -> None:
         session.fail(code, request_id)
 
-    opened = (_open_process if server.transport == "stdio" else _open_http)(server, fail)
+    open_transport = _open_process if server.transport == "stdio" else _open_http
     inbox_writer, inbox = anyio.create_memory_object_stream[Any](0)
     async with (
         inbox_writer,
         inbox,
-        opened as (read, write, *_),
+        open_transport(server, fail) as (read, write, *_),
         read,
         McpSession(inbox, write) as session,
     ):
@@ -217,13 +221,19 @@ async def _open_process(server: limits.McpServer, fail: Fail) -> AsyncIterator[A
     if not which(path, path=server.env.get("PATH")):
         raise ToolServerError("its command is not found")
     unset = "" if "LC_CTYPE" in server.env else "LC_CTYPE"  # Python adds it to the environment
+    guard = [sys.executable, "-I", "-S", str(GUARD), str(limits.END_SECONDS), unset]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", str(GUARD), str(limits.END_SECONDS), unset,
-        server.command, *server.args,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        *guard,
+        server.command,
+        *server.args,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # the server's log may quote users
-        env=server.env, cwd=server.cwd or None, limit=limits.MAX_MESSAGE, start_new_session=True,
-    )  # fmt: skip
+        env=server.env,
+        cwd=server.cwd or None,
+        limit=limits.MAX_MESSAGE,
+        start_new_session=True,
+    )
     assert process.stdin and process.stdout
     inbox_writer, inbox = anyio.create_memory_object_stream[Any](0)
     outbox, outbox_reader = anyio.create_memory_object_stream[Any](0)
@@ -296,8 +306,8 @@ async def _open_http(server: limits.McpServer, fail: Fail) -> AsyncIterator[Any]
     waits = {"POST": server.timeout + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS}
 
     async def bound_wait(request: httpx.Request) -> None:
-        if wait := waits.get(request.method):
-            request.extensions["timeout"] = {**request.extensions["timeout"], "read": wait}
+        if request.method in waits:
+            request.extensions["timeout"] |= {"read": waits[request.method]}
 
     async def bound_body(response: httpx.Response) -> None:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -338,8 +348,9 @@ class BoundedBody(httpx.AsyncByteStream):
         length = 0
         try:
             async for piece in self._stream:
-                is_end = self._is_endless and any(end in piece for end in EVENT_ENDS)
-                length = len(piece) if is_end else length + len(piece)
+                if self._is_endless and any(end in piece for end in EVENT_ENDS):
+                    length = 0
+                length += len(piece)
                 if length > limits.MAX_MESSAGE:
                     self._fail_request(TOO_LONG)
                     raise httpx.ReadError("the response is too long")

@@ -81,8 +81,9 @@ class Transaction:
     def execute(self, sql: Sql, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return the number of affected rows."""
         self._client.statements += 1
-        columns = params.columns() if isinstance(params, Owner) else params
-        values = {**(columns or {}), **named}
+        if isinstance(params, Owner):
+            params = params.columns()
+        values = {**(params or {}), **named}
         # None without any parameter, so that ``%`` needs no escape.
         self._cursor.execute(sql, values or None)
         return int(self._cursor.rowcount)

@@ -110,9 +110,8 @@ class Limits:
 
     def columns(self) -> dict[str, str]:
         """Return the parameters of ``SET_LIMITS``, except ``is_local``, in milliseconds."""
-        seconds = {
-            "statement": self.statement, "lock": self.lock, "idle": max(IDLE_SECONDS, self.lock),
-        }  # fmt: skip
+        idle = max(IDLE_SECONDS, self.lock)
+        seconds = {"statement": self.statement, "lock": self.lock, "idle": idle}
         return {name: str(round(1000 * value)) for name, value in seconds.items()}
 
 

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -87,8 +88,9 @@ class PostgresFolder:
         if self.is_vacant():
             self._create()
         self._remove_remains()
-        socket_folder = self.socket_folder()
-        sockets = "." if socket_folder == self.path else socket_folder
+        sockets = self.socket_folder()
+        if sockets == self.path:
+            sockets = Path()
         settings = (*SERVER_SETTINGS, f"unix_socket_directories={sockets}")
         options = " ".join(f"-c {setting}" for setting in settings)
         start = ("start", "-w", "-t", str(START_SECONDS), "-l", self._log.name, "-o", options)
@@ -206,14 +208,14 @@ def run_program(
 
     Its environment holds no secrets of ours and no foreign PGPORT, and it never runs as root.
     """
-    user = SYSTEM_USER if os.geteuid() == 0 else None
+    identity: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        identity = {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
     return subprocess.run(
         [binary(name), *arguments],
         cwd=folder,
         env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
+        **identity,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -64,7 +64,8 @@ class FailureLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue the failure in a log record; called from any thread."""
-        if (failure := describe_failure(record)) is not None:
+        failure = describe_failure(record)
+        if failure is not None:
             self._waiting.append(failure)
 
     async def run(self) -> None:
@@ -97,11 +98,16 @@ def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
     """
     if not record.name.startswith(("src.", "procrastinate")) or record.name.startswith(IGNORED):
         return None
-    error = record.exc_info[1] if record.exc_info else None
-    fields, job = vars(record), vars(record).get("job")
-    is_of_queue = record.name.startswith("procrastinate")
-    event = "job failed" if is_of_queue else record.getMessage()
-    reason = _describe_reason(error) if error is not None else str(fields.get("cause") or event)
+    fields, error, event = vars(record), None, record.getMessage()
+    job = fields.get("job")
+    if isinstance(job, dict):
+        job = job.get("id")
+    if record.name.startswith("procrastinate"):
+        event = "job failed"
+    reason = str(fields.get("cause") or event)
+    if record.exc_info and record.exc_info[1]:
+        error = record.exc_info[1]
+        reason = _describe_reason(error)
     return {
         "at": record.created,
         "part": part_of(record, error),
@@ -110,7 +116,7 @@ def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
         "chat": _as_bigint(fields.get("chat", fields.get("chat_id"))),
         "conversation": fields.get("conversation_id"),
         "update": _as_bigint(fields.get("update")),
-        "job": _as_bigint(job.get("id") if isinstance(job, dict) else job),
+        "job": _as_bigint(job),
     }
 
 

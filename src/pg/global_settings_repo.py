@@ -199,8 +199,9 @@ def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
         problems = {}
         for entry in error.errors():
             name = "".join(map(str, entry["loc"][:1]))
-            message = entry["msg"].removeprefix("Value error, ")
-            problems[name] = f"Write {describe_bounds(name)}" if name in NAMES else message
+            problems[name] = entry["msg"].removeprefix("Value error, ")
+            if name in NAMES:
+                problems[name] = f"Write {describe_bounds(name)}"
         raise SettingsError(problems) from error
 
 
@@ -214,8 +215,9 @@ def describe_bounds(name: str) -> str:
         next(getattr(mark, of) for mark in field.metadata if isinstance(mark, kind))
         for kind, of in ((Ge, "ge"), (Le, "le"))
     )
-    number = "a whole number" if field.annotation is int else "a number"
-    return f"{number} from {least:,} to {most:,}"
+    if field.annotation is int:
+        return f"a whole number from {least:,} to {most:,}"
+    return f"a number from {least:,} to {most:,}"
 
 
 def as_text(value: object) -> str:

@@ -32,7 +32,8 @@ class SettingsService:
         """Check a change and store it; see ``GlobalSettingsRepository.change``."""
         current = await self.get()
         proposed = check_settings({**current.model_dump(), **values})
-        if problems := self._find_problems(proposed, values.keys()):
+        problems = self._find_problems(proposed, values.keys())
+        if problems:
             raise errors.SettingsError(problems)
         return await self._client.run(self._repo.change, actor, values, seen)
 
@@ -59,9 +60,10 @@ def _model_problem(proposed: GlobalSettings) -> str:
     if not model:
         return ""
     model_provider = find_provider(model) if ":" in model else None
+    if provider == "immediate" and model_provider is None:
+        return f"write provider:model, with one of the providers {', '.join(PROVIDERS)}"
     if provider == "immediate":
-        names = ", ".join(PROVIDERS)
-        return "" if model_provider else f"write provider:model, with one of the providers {names}"
+        return ""
     if model_provider is not None and model_provider != find_batch_provider(provider):
         return f"it is not a model of {provider}"
     return ""

@@ -42,9 +42,11 @@ class UserSettings:
             time_zone: The zone, used until they name theirs.
         """
         language = choose_language(self.language, self.spoken_language, *codes)
-        source: LanguageSource = "guessed" if self.spoken_language is None else "spoken"
+        source: LanguageSource = "guessed"
         if self.language is not None:
             source = "chosen"
+        elif self.spoken_language is not None:
+            source = "spoken"
         return Preferences(
             language,
             self.time_zone or time_zone,
@@ -159,7 +161,7 @@ class UserSettingsRepository(Repository):
             answer_length: Length of answers.
             memory_on: True to remember anything.
         """
-        self._client.execute(
-            UPSERT_SETTINGS, Owner(telegram_user_id), language=language, time_zone=time_zone,
-            mode=mode, answer_length=answer_length, memory_on=memory_on,
-        )  # fmt: skip
+        chosen = {"language": language, "time_zone": time_zone, "mode": mode}
+        columns = Owner(telegram_user_id).columns() | chosen
+        columns |= {"answer_length": answer_length, "memory_on": memory_on}
+        self._client.execute(UPSERT_SETTINGS, columns)

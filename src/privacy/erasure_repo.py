@@ -106,7 +106,8 @@ WHERE conversation_id = ANY(%(rooms)s::uuid[])
 # Store a redacted message, and queue it for the index.
 UPDATE_MENTIONING = """
 WITH changed AS (
-    UPDATE messages SET content = %(content)s, mentions = %(mentions)s, file_id = NULL
+    UPDATE messages SET content = %(content)s, file_id = NULL,
+                        mentions = nullif(%(mentions)s::jsonb, '[]')
     WHERE id = %(id)s RETURNING conversation_id, id
 )
 INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
@@ -332,8 +333,7 @@ class ErasureRepository:
 class _Erasure:
     def __init__(self, transaction: Transaction, owner: int) -> None:
         self._transaction = transaction
-        moved = transaction.fetch_one(SELECT_IDS, user=owner)
-        owner, earlier = moved if moved else (owner, [])
+        owner, earlier = transaction.fetch_one(SELECT_IDS, user=owner) or (owner, [])
         self._owner = owner
         self._parameters: dict[str, Any] = {"user": owner, "ids": [owner, *earlier], "updates": []}
 
@@ -398,10 +398,10 @@ class _Erasure:
             own_names = {one["name"] for one in mentions if one["id"] == self._owner}
             names |= own_names
             others = [one for one in mentions if one["id"] != self._owner]
-            others_json = json.dumps(others, ensure_ascii=False) if others else None
+            mentions = json.dumps(others, ensure_ascii=False)
             content = _redact_names(text, own_names)
             self._transaction.execute(
-                UPDATE_MENTIONING, id=id_, content=content, mentions=others_json
+                UPDATE_MENTIONING, id=id_, content=content, mentions=mentions
             )
         self._parameters["mentioning"] = [id_ for id_, *_ in found]
         self._parameters["names"] = sorted(name for name in names if len(name) > 1)

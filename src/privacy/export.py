@@ -19,6 +19,8 @@ from src.reading import facts, voices
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
+FileFormat = Literal["json", "md"]
+
 PAGE = 1000  # rows in memory at once
 
 # The owner's settings and names.
@@ -64,8 +66,9 @@ SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
     'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
     'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
     'private_text', (SELECT p.private_text FROM private_facts p WHERE p.id = f.id),
-    'importance', f.importance, 'pinned', f.pinned, 'speaker', f.speaker,
-    'saved_at', f.created_at, 'valid_from', f.valid_from, 'valid_until', f.valid_until,
+    'importance', f.importance, 'confidence', f.confidence, 'pinned', f.pinned,
+    'speaker', f.speaker, 'saved_at', f.created_at,
+    'valid_from', f.valid_from, 'valid_until', f.valid_until,
     'retired_at', f.retired_at, 'retired_reason', f.retired_reason,
     'replaced_by', 'fact-' || f.superseded_by,
     'sources', (SELECT jsonb_agg(jsonb_build_object('uid', s.uid, 'quote', s.quote,
@@ -178,7 +181,7 @@ class ExportService(ExportRepository):
         """Write both files (see ``write_file``)."""
         return self.write_file("json", caller), self.write_file("md", caller)
 
-    def write_file(self, form: Literal["json", "md"], caller: Caller) -> ReplyFile:
+    def write_file(self, form: FileFormat, caller: Caller) -> ReplyFile:
         """Write one file, without a name on the disk, so that it leaves no trace.
 
         Args:
@@ -208,10 +211,10 @@ class ExportService(ExportRepository):
         target.write(json.dumps(head, ensure_ascii=False)[:-1])
         for part in PARTS:
             target.write(f',\n"{part}": [')
-            records = self.read(part, telegram_user_id, thread_id)
-            for number, record in enumerate(records):
-                target.write(",\n" if number else "\n")
-                target.write(json.dumps(record, ensure_ascii=False))
+            separator = "\n"
+            for record in self.read(part, telegram_user_id, thread_id):
+                target.write(separator + json.dumps(record, ensure_ascii=False))
+                separator = ",\n"
             target.write("\n]")
         target.write("}\n")
 
@@ -266,7 +269,7 @@ def _speaker(message: Record, language: Language) -> str:
     speaker, name = message.get("speaker"), message.get("origin")
     provenance = voices.words_of(message.get("provenance", "typed"), name, language)
     if provenance:
-        return _one_line(f"{speaker}: {provenance}" if speaker else provenance)
+        return _one_line(": ".join(filter(None, (speaker, provenance))))
     return _one_line(speaker or say("export_you", language))
 
 

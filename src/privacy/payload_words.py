@@ -4,7 +4,7 @@ A pending update of another user may quote or forward a person's message, mentio
 their name and phone number. A redacted update can still be handled.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,16 +97,16 @@ class _Redaction:
             return [self.anonymise(entry, is_theirs=is_theirs) for entry in value]
         if isinstance(value, dict):
             is_theirs = is_theirs or _is_of(value, self.id)
-            return {
-                key: entry
-                if is_theirs and key == "type"
-                else self.anonymise(entry, is_theirs=is_theirs)
-                for key, entry in value.items()
-            }
-        if isinstance(value, str):
-            return BLANK if is_theirs or value in self.names else value
+            clean = {key: self.anonymise(one, is_theirs=is_theirs) for key, one in value.items()}
+            if is_theirs and "type" in value:
+                clean["type"] = value["type"]
+            return clean
+        if isinstance(value, str) and (is_theirs or value in self.names):
+            return BLANK
         is_number = isinstance(value, int) and not isinstance(value, bool)
-        return 0 if is_number and (is_theirs or value == self.id) else value
+        if is_number and (is_theirs or value == self.id):
+            return 0
+        return value
 
     def _is_quoted_in(self, quoted: Any) -> bool:
         """Return True if a quoted message is by or about the person, or may be: the bot's."""
@@ -141,8 +141,12 @@ class _Redaction:
 
 def _nested(value: Any) -> Iterator[Any]:
     yield value
-    inside = value.values() if isinstance(value, dict) else value
-    for entry in inside if isinstance(value, dict | list) else ():
+    inside: Iterable[Any] = ()
+    if isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, list):
+        inside = value
+    for entry in inside:
         yield from _nested(entry)
 
 

@@ -12,20 +12,31 @@ from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.texts.reply import Question
 
-UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edit", "callback",
-                     "member", "refused", "other"]  # fmt: skip
+UpdateKind = Literal[
+    "message",
+    "media",
+    "teach",
+    "command",
+    "new",
+    "stop",
+    "edit",
+    "callback",
+    "member",
+    "refused",
+    "other",
+]
 # Result of handling an update, as the operator sees it.
-UpdateOutcome = Literal[
-    "done", "explained", "left to a later message", "stopped", "wiped", "failed",
-    "ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased",
-]  # fmt: skip
+UpdateOutcome = (
+    Literal["done", "explained", "left to a later message", "stopped", "wiped", "failed"]
+    | Literal["ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased"]
+)
 # Kinds that supersede an unanswered message before them: another message of the same sender, and
 # whatever ends the answer. A taught message gets an answer of its own, so a message is not left to
 # anything that follows one. A part of an album that names the bot nowhere is "media".
 SUPERSEDING: tuple[UpdateKind, ...] = ("message", "new", "stop")
 ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("teach",)
 TEXT_FIELDS = ("text", "caption")  # of Telegram's messages
-# Parameters of the statements that look for newer updates of a chat.
+# Parameters of the statement that locks an update and looks behind it.
 NEWER_KINDS = {"answered": list(SUPERSEDING), "kinds": [*SUPERSEDING, *ANSWERED_SEPARATELY]}
 
 
@@ -63,9 +74,7 @@ class WaitingUpdate:
     Attributes:
         home_id: The chat, or the supergroup that it became.
         revision: Number of erasures that have redacted it.
-        newer: Kind of the next update of the chat that will be answered instead of it, if any.
         zone_asked: True if the user's previous update made the bot ask for the time zone.
-        has_past: True if the owner has more in the search index than a usual prompt shows.
     """
 
     id: int
@@ -81,9 +90,7 @@ class WaitingUpdate:
     received_at: datetime
     home_id: int | None = None
     revision: int = 0
-    newer: UpdateKind | None = None
     zone_asked: bool = False
-    has_past: bool = True
 
     @property
     def owner(self) -> Owner:
@@ -189,26 +196,17 @@ WITH incoming AS (
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 """
 
-# An unhandled update, or one whose job is put aside, with the kind of the next update of its chat:
-# in a flood, an answer is prepared for the last message only.
+# An unhandled update, or one whose job is put aside.
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at,
        coalesce(v.new_chat_id, u.chat_id) AS home_id, u.revision,
-       (SELECT CASE WHEN n.kind = ANY(%(answered)s) THEN n.kind END FROM telegram_updates n
-        WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
-          AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-          AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))
-        ORDER BY n.id LIMIT 1) AS newer,
        coalesce((SELECT p.asked ->> 'asks' = 'zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
-        ORDER BY p.id DESC LIMIT 1), false) AS zone_asked,
-       coalesce((SELECT i.next_position > 30 FROM search_owners i WHERE i.owner_id = o.id), false)
-           AS has_past
+        ORDER BY p.id DESC LIMIT 1), false) AS zone_asked
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
-LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0
 WHERE u.id = %(update)s
   AND CASE WHEN %(put_aside)s THEN u.outcome = 'put aside' ELSE u.handled_at IS NULL END
 """
@@ -399,15 +397,14 @@ class UpdateRepository(Repository):
         return self._find(update, put_aside=True)
 
     def _find(self, update: int, *, put_aside: bool) -> WaitingUpdate | None:
-        values = {**NEWER_KINDS, "update": update, "put_aside": put_aside}
+        values = {"update": update, "put_aside": put_aside}
         return self._first(WaitingUpdate, SELECT_WAITING, values)
 
     def find_newer(
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
     ) -> UpdateKind | None:
         """Return the kind of the chat's next unhandled update of the given kinds, or None."""
-        row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
-        return row[0] if row else None
+        return self._first(lambda kind: kind, SELECT_NEWER, update=update, kinds=list(kinds))
 
     def lock_update(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
         """Lock an update until the transaction ends, and return the updates that follow it.
@@ -493,8 +490,8 @@ class UpdateRepository(Repository):
         Args:
             older_than: Least age of the updates in seconds.
         """
-        row = self._client.fetch_one(REQUEUE_ORPHANED, seconds=older_than, limits=PATIENT)
-        return int(row[0]) if row else 0
+        [(found, _)] = self._client.fetch_all(REQUEUE_ORPHANED, seconds=older_than, limits=PATIENT)
+        return int(found)
 
     def prune(self, *, hours: int) -> int:
         """Delete updates that were handled more than ``hours`` ago and return their number."""
@@ -502,8 +499,8 @@ class UpdateRepository(Repository):
 
     def count_waiting(self) -> tuple[int, float]:
         """Return the number of unhandled updates and the age of the oldest in seconds."""
-        row = self._client.fetch_one(COUNT_WAITING)
-        return (int(row[0]), float(row[1])) if row else (0, 0.0)
+        [(number, seconds)] = self._client.fetch_all(COUNT_WAITING)
+        return int(number), float(seconds)
 
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         records = [{**vars(update), "position": index} for index, update in enumerate(updates)]
@@ -519,7 +516,8 @@ def _rewrite(value: Any, change: Callable[[str], str]) -> Any:
         return [_rewrite(one, change) for one in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: change(one) if key in TEXT_FIELDS and isinstance(one, str) else _rewrite(one, change)
-        for key, one in value.items()
-    }
+    rewritten = {key: _rewrite(one, change) for key, one in value.items()}
+    for key in TEXT_FIELDS:
+        if isinstance(value.get(key), str):
+            rewritten[key] = change(value[key])
+    return rewritten

@@ -58,9 +58,14 @@ def retry_delay(error: errors.TransientError, attempts: int) -> float:
 
 
 def schedule(
-    cron: str, app: App, queue: str, name: str, work: Callable[[], Awaitable[None]],
-    *, priority: int = 0,
-) -> None:  # fmt: skip
+    cron: str,
+    app: App,
+    queue: str,
+    name: str,
+    work: Callable[[], Awaitable[None]],
+    *,
+    priority: int = 0,
+) -> None:
     """Register ``work`` as a periodic task that runs on one worker at the times of ``cron``."""
 
     async def run(timestamp: int) -> None:  # noqa: ARG001

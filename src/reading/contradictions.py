@@ -1,30 +1,132 @@
-"""Contradictions: rules that find the facts a new fact retires, without a model.
+"""Rules for which stored facts a new one replaces: few, and never the present for a wish.
 
-Four rules: one value at a time (a home, a job), polarity ("люблю" and "не люблю", "есть" and
-"нет", "no longer"), endings ("развелись", "sold") and wishes about the same thing ("коротко" and
-"подробно"). Each requires that both facts have the same subject and share the words of the one
-that denies. For the rest, the model that stores the fact may name them (``Fact.replaces``).
+A fact is replaced by rule if both give the same person, now, another value of a relation that has
+one value at a time. What a model claims counts if subject and relation agree. Neither holds across
+qualifiers (an older and a younger brother, weekdays and weekends), nor for what was, will be or
+might be.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Literal
 
 from src.reading import lexicon
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
-from src.reading.relations import BY_NAME, RELATIONS
-from src.reading.words import Word, content_words, lemmas_about, lemmas_in
-from src.texts.plain_text import blank, flat
+from src.reading.relations import BY_NAME
+from src.reading.words import Word, content_words, kin_of, lemmas_of, people, people_in
+from src.texts.morphology import parts_of_speech, words
+from src.texts.plain_text import blank, plain
 
-ENDED = lexicon.Expression(
-    "<endings.left_work>|<endings.left_school>|<endings.parted_with>|<endings.died>"
-    "|<endings.given_up>|<endings.moved_out>|<endings.finished>"
+# Of these a person has one; any other relative or friend may be one of several.
+ONLY = frozenset({"user", "mother", "father", "wife", "husband"})
+# Relations under whose names models state what ends or replaces the others.
+FAMILIES = (
+    frozenset({"works_as", "works_at"}), frozenset({"studies", "studies_at"}),
+    frozenset({"lives_in", "address"}), frozenset({"married_to", "partner"}),
+    frozenset({"likes", "dislikes", "hobby", "habit", "diet"}),
+    frozenset({"has_pet", "owns", "car"}), frozenset({"plans", "event"}),
+    frozenset({"allergic_to", "condition", "takes_medicine"}),
+)  # fmt: skip
+# Where what was turns to what is: "I used to live in Leeds, but now in Oslo".
+TURN = lexicon.AnyCase(r"(?<=[.!?;])\s+|[,\s]+(?=<change.turns>(?!\w))")
+PAST, FUTURE, DENIAL = (
+    lexicon.AnyCase(rf"(?<!\w)<change.{group}>(?!\w)") for group in ("past", "future", "denial")
 )
-RATIO_NEW = 10  # maximum words of the old fact, per word of a new denial
-RATIO_OLD = 2  # maximum words of an old denial with its context, per word of the denial
-ADDRESS = "address"  # kind of wish in which every word is the value
-ROOT = 5  # letters; common prefix of words of one root
+# Parts of speech of which a future form may be another word.
+OTHER_WORD = frozenset({"NOUN", "ADJF", "ADJS", "ADVB", "PREP", "NPRO", "CONJ", "pres", "past"})
+Tense = Literal["past", "present", "future"]
+
+
+def replaces(new: Fact, old: Fact) -> bool:
+    """Return True if ``new`` replaces ``old`` by rule; both are of different messages."""
+    return (
+        is_update(new, old)
+        and is_one_person(new.subject)
+        and qualifiers(new) == qualifiers(old)
+        and not _differ(new, old)
+        and tense_of(new) == tense_of(old) == "present"
+        and not DENIAL.search(plain(f"{new.text} {new.quote}"))
+    )
+
+
+def may_replace(new: Fact, old: Fact) -> bool:
+    """Return True if ``new`` may replace ``old`` as a model claims: subject and relation agree.
+
+    What was replaces only what tells of the same: "I used to smoke" ends "I smoke".
+    """
+    if canonical_subject(new.subject) != canonical_subject(old.subject) or _differ(new, old):
+        return False
+    ours, theirs = qualifiers(new), qualifiers(old)
+    if "other" in ours ^ theirs or (ours and theirs and ours.isdisjoint(theirs)):
+        return False
+    tense, words_of_old = tense_of(new), _words(old)
+    ended = content_words(PAST.sub(" ", plain(new.object)))
+    ends_other = not all(word.lemmas & words_of_old for word in ended)
+    if tense == "future" or (tense == "past" and ends_other):
+        return False
+    names = {canonical_relation(new.relation), canonical_relation(old.relation)}
+    if names <= BY_NAME.keys():
+        return len(names) == 1 or any(names <= family for family in FAMILIES)
+    return bool(_words(new) & words_of_old) or (len(names) == 1 and "other" not in names)
+
+
+def is_one_person(subject: str) -> bool:
+    """Return True for the user, a named one, and a relative of whom there is one."""
+    known = frozenset(people().values())
+    roles = {kin_of(word) or word for word in canonical_subject(subject).split()}
+    return all(role in ONLY or not (role in known or kin_of(role)) for role in roles)
+
+
+def qualifiers(fact: Fact) -> frozenset[str]:
+    """Return what tells a value from another one of the same kind: ``older``, ``weekend``."""
+    said = plain(f"{fact.text} {fact.quote} {fact.subject}")
+    return frozenset(kind for kind, words in _qualifiers() if words.search(said))
+
+
+@cache
+def _qualifiers() -> list[tuple[str, re.Pattern[str]]]:
+    rules = lexicon.rules("change.qualifiers", {})
+    return [(k, re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)")) for k, words in rules.items()]
+
+
+def tense_of(fact: Fact) -> Tense:
+    """Return whether a fact tells of what is, was, or will, may or shall be.
+
+    Of a text that turns from one to the other the part with the value counts.
+    """
+    value = lemmas_of(fact.object)
+    parts = [part for text in (fact.text, fact.quote) for part in TURN.split(plain(text))]
+    for part in [part for part in parts if value & lemmas_of(part)] or parts:
+        tags = [parts_of_speech(word) for word in words(part)]
+        if FUTURE.search(part) or any(
+            "VERB" in one and "futr" in one and one.isdisjoint(OTHER_WORD) for one in tags
+        ):
+            return "future"
+        if PAST.search(part) or any(
+            one >= {"VERB", "past", "impf"} and "perf" not in one for one in tags
+        ):
+            return "past"
+    return "present"
+
+
+def _differ(new: Fact, old: Fact) -> bool:
+    """Return True if each fact names other people than the other, besides subject and value."""
+    ours, theirs = _others(new), _others(old)
+    return bool(ours and theirs) and ours.isdisjoint(theirs)
+
+
+def _others(fact: Fact) -> frozenset[str]:
+    named, known = people_in(f"{fact.text}. {fact.quote}"), f"{fact.object} {fact.subject}"
+    own = [kin_of(fact.subject) or "", *lemmas_of(known)]
+    return frozenset(one.lstrip("~@") for one in named) - {one.lstrip("~@") for one in own}
+
+
+def _words(fact: Fact) -> frozenset[str]:
+    return lemmas_of(f"{fact.text} {fact.object}") - lemmas_of(fact.subject)
+
+
+# Polarity of a statement.
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
@@ -52,85 +154,6 @@ class Stance:
     size: int
 
 
-def replaces(new: Fact, old: Fact) -> bool:
-    """Return True if any rule says that ``new`` retires ``old``."""
-    return is_update(new, old) or _is_same_wish(new, old) or denies(new, old) or ends(new, old)
-
-
-def denies(new: Fact, old: Fact) -> bool:
-    """Return True if one fact affirms what the other denies; the denial has no further words.
-
-    A long text that says other things as well ("…, but I'm not sure") denies nothing.
-    """
-    if canonical_subject(new.subject) != canonical_subject(old.subject):
-        return False
-    latest, earlier = stance(new.text), stance(old.text)
-    if latest.is_positive == earlier.is_positive or latest.is_attitude != earlier.is_attitude:
-        return False
-    denial, claim = (earlier, latest) if latest.is_positive else (latest, earlier)
-    if not denial.words or any(
-        word.is_kin and not _has(denial.words, word) for word in claim.words
-    ):
-        return False
-    if len(denial.words) * (RATIO_OLD if denial is earlier else RATIO_NEW) < earlier.size:
-        return False
-    return all(_speaks_of(claim, word, is_governed=i in denial.governed)
-               for i, word in enumerate(denial.words))  # fmt: skip
-
-
-def ends(new: Fact, old: Fact) -> bool:
-    """Return True if ``new`` states the end of what ``old`` says, without a new value."""
-    if _ends_a_thing(new, old):
-        return True
-    relation = BY_NAME.get(canonical_relation(old.relation))
-    if relation is None or not relation.ends:
-        return False
-    text = flat(new.text)
-    match = relation.ended.search(text)
-    if match is None or stance(old.text).is_positive is False:
-        return False
-    about = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
-    old_words = content_words(f"{old.text} {old.subject} {old.object}")
-    by_relation = lemmas_about(relation.name)
-    shares = any(_has(old_words, word) or word.lemmas & by_relation for word in about)
-    if relation.ends_by_name:
-        return shares
-    if canonical_subject(new.subject) != canonical_subject(old.subject):
-        return False
-    times = lemmas_in("change.times")
-    names = [w for w in content_words(new.text) if w.is_name and not w.lemmas & times]
-    others = [w for w in content_words(old.text) if w.is_name]
-    return shares or not (names and others)
-
-
-def _ends_a_thing(new: Fact, old: Fact) -> bool:
-    """Return True if a thing, a job, a habit or a life in the old fact is said to have ended.
-
-    All words of the clause must be in the old fact: "уволилась из библиотеки" ends
-    "подрабатываю в библиотеке", whatever its relation is called.
-    """
-    if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
-        return False
-    old_words = content_words(f"{old.text} {old.object}")
-    roots = {word.text[:ROOT] for word in old_words}  # "plumbing", "plumber"
-    for clause in CLAUSE.split(flat(new.text)):
-        match = ENDED.search(clause)
-        if match is None or NEGATION.search(clause[: match.start()]):
-            continue
-        rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
-        about = [word for word in rest if not word.lemmas & lemmas_in("change.times")]
-        unknown = [word for word in about if not _has(old_words, word)]
-        if about and all(len(w.text) > ROOT and w.text[:ROOT] in roots for w in unknown):
-            return True
-    return False
-
-
-def ended_relations(text: str) -> list[str]:
-    """Return the relations whose end a statement may state."""
-    folded = flat(text)
-    return [relation.name for relation in RELATIONS if relation.ended.search(folded)]
-
-
 @lru_cache(maxsize=4096)
 def stance(text: str) -> Stance:
     """Return the polarity of a statement and the words it is about."""
@@ -155,43 +178,3 @@ def _blank_signs(text: str) -> tuple[str, list[int]]:
         text, count = sign.subn(blank, text)
         counts.append(count)
     return text, counts
-
-
-def _speaks_of(claim: Stance, word: Word, *, is_governed: bool) -> bool:
-    """Return True if the word has the same role in both: "собака" is not "аллергия на собак"."""
-    return any(
-        word.lemmas & other.lemmas and (i in claim.governed) == is_governed
-        for i, other in enumerate(claim.words)
-    )
-
-
-def _has(words: Iterable[Word], word: Word) -> bool:
-    return any(word.lemmas & other.lemmas for other in words)
-
-
-def _is_same_wish(new: Fact, old: Fact) -> bool:
-    if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
-        return False
-    kind, scope = _read_wish(new.text)
-    old_kind, old_scope = _read_wish(old.text)
-    if kind is None or kind != old_kind or new.text == old.text:
-        return False
-    pairs = ((scope, old_scope), (old_scope, scope))
-    return kind == ADDRESS or all(_has(others, word) for one, others in pairs for word in one)
-
-
-def _read_wish(text: str) -> tuple[str | None, list[Word]]:
-    """Return the kind of a wish and the words of its scope (none: all answers)."""
-    folded = flat(text)
-    for kind, words in _kinds_of_wishes():
-        if words.search(folded):
-            rest = content_words(words.sub(" ", folded))
-            return kind, [word for word in rest if not word.lemmas & lemmas_in("change.wishing")]
-    return None, []
-
-
-@cache
-def _kinds_of_wishes() -> list[tuple[str, re.Pattern[str]]]:
-    rules = lexicon.rules("change.wishes", {})
-    sources = {kind: "|".join(words) for kind, words in rules.items()}
-    return [(kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)")) for kind, words in sources.items()]

@@ -3,18 +3,25 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from itertools import takewhile
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.words import people, read_numbers
-from src.texts.plain_text import flat, normalise
+from src.texts.plain_text import normalise, plain
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight", "private"]
 Origin = Literal["tool", "teach", "command", "extraction"]
@@ -53,6 +60,26 @@ def _as_ids(value: Any) -> list[str]:
     return [str(entry).strip() for entry in values if entry][:MAX_REPLACED]
 
 
+def _as_moment(value: Any) -> Any:
+    """Read a date such as 2026, 2026-05 or 2026-05-01; None for anything else."""
+    if not isinstance(value, str):
+        return value if isinstance(value, datetime) else None
+    text = value.strip()
+    with suppress(ValueError):
+        return datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+    return None
+
+
+def _as_share(value: Any) -> float:
+    try:
+        return max(0.0, min(1.0, float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return 1.0
+
+
+Moment = Annotated[
+    datetime | None, BeforeValidator(_as_moment), WithJsonSchema({"type": "string"})
+]
 Words = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
 
 
@@ -73,8 +100,10 @@ class Fact(BaseModel):
         object: The value: a city, a name, a date; by default the text.
         replaces: ``fact-<id>`` of each fact that does not hold any more because of it.
         pinned: Whether it shall always be in the prompt.
-        valid_from: Since when it holds in the world, aware; None when it was not said.
-        valid_until: Until when it holds, aware; None when it was not said.
+        valid_from: Since when it holds in the world, in the user's zone if it has none; None when
+            it was not said.
+        valid_until: Until when it holds, likewise.
+        confidence: How sure the model is that the user means it, 0 to 1.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -88,8 +117,9 @@ class Fact(BaseModel):
     object: Words = ""
     replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(default_factory=list)
     pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = False
-    valid_from: SkipJsonSchema[datetime | None] = None
-    valid_until: SkipJsonSchema[datetime | None] = None
+    valid_from: Moment = None
+    valid_until: Moment = None
+    confidence: Annotated[float, BeforeValidator(_as_share)] = 1.0
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -130,7 +160,7 @@ THING_LETTERS = 5  # of each word of a favourite thing; ignores case endings
 
 
 def _normalise_relation(relation: str) -> str:
-    letters = flat(relation).replace("'", "")
+    letters = plain(relation).replace("'", "")
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
 

@@ -1,6 +1,6 @@
-"""Facts that a text states beyond doubt: whole clauses such as "my name is …", "я живу в …".
+"""Facts that a text states beyond doubt: a name, a birthday, and what it asks to remember.
 
-Other statements are stored as they are; their meaning is left to a language model.
+The meaning of other statements is left to a language model; they are found as they are.
 """
 
 import re
@@ -11,17 +11,15 @@ from src.reading.facts import Fact
 from src.reading.gate import holds_secret
 from src.reading.relations import BY_NAME
 from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, sentences
+from src.texts.morphology import NAMES, parts_of_speech
 
 MAX_FACTS = 8  # per text
-NAME = r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*)?"
 VALUES = {
-    "name": NAME,
-    "number": r"\d{1,3}",
+    "name": r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*)?",
     "date": r"(?=.*\d)[\w\s.,/-]{3,30}",
-    "place": r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*){0,2}",
-    "city": r"(?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*){0,2}",
-    "value": r"[^.!?]{2,60}",
 }
+# Of other words than names: "меня зовут домой", "my name is important".
+NO_NAME = frozenset({"ADVB", "PREP", "CONJ", "PRCL", "NPRO", "VERB", "INFN", "PRED", "COMP"})
 JOINT = re.compile(r"\s*[,;]\s*(?:(?:and|и|і|та|а)\s+)?|\s+(?:and|и|і|та)\s+", re.IGNORECASE)
 REMEMBER = lexicon.AnyCase(r"<lines.remember>[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?")
 # The order to keep a secret precedes or follows it: "gate code is 4471, remember it".
@@ -73,9 +71,26 @@ def _read_clause(clause: str) -> Fact | None:
     for relation, pattern in _patterns():
         if (match := pattern.fullmatch(folded)) is not None:
             value = clause[match.start("value") : match.end("value")]
+            if relation == "name" and not is_name(value):
+                continue
             importance = BY_NAME[relation].importance
             return Fact(text=clause, relation=relation, object=value, importance=importance)
     return None
+
+
+def is_name(text: str) -> bool:
+    """Return True if a text may be a name: with a capital, or a name in the dictionaries.
+
+    English has no dictionary here: any lower-case word that is none of a few others counts.
+    """
+    first = text.split()[0]
+    tags = parts_of_speech(first)
+    if tags & NAMES:
+        return True
+    no_names = lexicon.words("facts.no_name") | lexicon.words("search.stop_words")
+    if tags & NO_NAME or first.lower() in no_names:
+        return False
+    return first[0].isupper() or first.isascii()
 
 
 @cache

@@ -4,10 +4,14 @@ A recurrence is stored as text in a subset of RFC 5545: ``FREQ=WEEKLY;BYDAY=MO,W
 BYMINUTE=0``. One with an ``INTERVAL`` ("every other week") needs a day to count from, and so has
 the two lines ``DTSTART:20261123T080000`` and ``RRULE:…``. One in the zone of another place ends
 with the line ``TZID:Europe/London``. A day that a month lacks falls on its last one, which the
-standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. dateutil computes naive local times and
-knows no gaps in a clock; ``first_moment`` maps them to real moments.
+standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. The first Monday of a month is
+``BYDAY=1MO``, its last Friday ``BYDAY=-1FR``. An end is the local time ``UNTIL=20261204T235959``;
+so many times end with the last one, and weekdays that are left out are missing from ``BYDAY``.
+dateutil computes naive local times and knows no gaps in a clock; ``first_moment`` maps them to
+real moments.
 """
 
+import re
 from calendar import monthrange
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -28,6 +32,9 @@ FREQUENCIES: dict[str, Frequency] = {
 SHORTEST_MONTH = 28  # days
 DAY_HOURS = 24
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+BY_DAY = re.compile(r"(-?\d)?([A-Z]{2})")
+ORDINALS = (1, 2, 3, 4, -1)  # of a weekday in a month; a fifth one may be missing
+STAMP = "%Y%m%dT%H%M%S"
 MAX_TEXT = 300  # characters; enough for every hour and every weekday
 
 
@@ -40,10 +47,12 @@ class Recurrence:
         hours: Hours of the day, 0 to 23, ascending; at least one.
         minute: 0 to 59, the same in each hour.
         weekdays: Weekdays of a weekly one, ascending; Monday is 0.
+        nth: Which of these weekdays in the month, if monthly without ``day``; -1 is the last.
         day: Day of the month, if monthly or yearly; shorter months use their last day.
         month: Month of a yearly one.
         interval: Number of days, weeks, months or years from one occurrence to the next.
         start: A day in a period that counts, if the interval is more than one.
+        until: Last possible time, local and naive; None if it has no end.
         zone: Time zone, if it is not the user's own.
 
     Raises:
@@ -59,13 +68,18 @@ class Recurrence:
     interval: int = 1
     start: date | None = None
     zone: str = ""
+    nth: tuple[int, ...] = ()
+    until: datetime | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that would never occur, or at another time than they say."""
         ascending = _is_ascending(self.hours, DAY_HOURS) and _is_ascending(self.weekdays, 7)
         weekly, yearly = self.frequency == "weekly", self.frequency == "yearly"
         dated = yearly or self.frequency == "monthly"
-        fits = bool(self.weekdays) == weekly and bool(self.day) == dated
+        by_weekday = self.frequency == "monthly" and bool(self.nth)
+        fits = bool(self.weekdays) == (weekly or by_weekday)
+        fits = fits and bool(self.day) == (dated and not by_weekday)
+        fits = fits and list(self.nth) == [n for n in ORDINALS if by_weekday and n in self.nth]
         fits = fits and bool(self.month) == yearly and (self.start is None) == (self.interval == 1)
         in_range = self.minute in range(60) and self.day in range(32) and self.month in range(13)
         if yearly and in_range and self.month:
@@ -99,12 +113,12 @@ class Recurrence:
         Raises:
             ValueError: The values make no recurrence; also hours that do not divide a day evenly.
         """
+        days = tuple(sorted(set(weekdays)))
         if unit == "hour":
             if DAY_HOURS % interval:
                 raise ValueError("no recurrence")
-            hours_of_day = range(first.hour % interval, DAY_HOURS, interval)
-            return cls("daily", tuple(hours_of_day), first.minute)
-        days = tuple(sorted(set(weekdays)))
+            hours = set(hours) or range(first.hour % interval, DAY_HOURS, interval)
+            unit, interval = "day", 1
         if unit in ("day", "week"):
             unit = "day" if len(days) == 7 or (unit == "day" and not days) else "week"
         is_weekly, is_dated = unit == "week", unit in ("month", "year")
@@ -131,6 +145,7 @@ class Recurrence:
             day=new.day if self.day and days else self.day,
             month=new.month if self.month and days else self.month,
             start=new.date() if self.start else None,
+            until=self.until and self.until + (_wall(new) - _wall(old)),
         )  # fmt: skip
 
     def to_text(self) -> str:
@@ -142,7 +157,10 @@ class Recurrence:
         parts = {
             "FREQ": self.frequency.upper(),
             "INTERVAL": str(self.interval) if self.interval > 1 else "",
-            "BYDAY": ",".join(DAY_NAMES[number] for number in self.weekdays),
+            "UNTIL": f"{self.until:{STAMP}}" if self.until else "",
+            "BYDAY": ",".join(
+                f"{nth}{DAY_NAMES[number]}" for number in self.weekdays for nth in self.nth or [""]
+            ),
             "BYMONTH": str(self.month or ""),
             # Shorter months substitute their last day.
             "BYMONTHDAY": _commas(range(min(self.day or 1, SHORTEST_MONTH), self.day + 1)),
@@ -166,12 +184,16 @@ class Recurrence:
         head, _, rule = rest.rpartition("\nRRULE:")
         try:
             parts = dict(part.split("=") for part in rule.split(";"))
-            days = parts.get("BYDAY", "").split(",")
+            days = BY_DAY.findall(parts.get("BYDAY", ""))
+            numbers = {int(number) for number, _ in days if number}
+            until = parts.get("UNTIL")
             recurrence = cls(
                 cast(Frequency, parts["FREQ"].lower()),
                 tuple(map(int, parts["BYHOUR"].split(","))),
                 int(parts["BYMINUTE"]),
-                weekdays=tuple(DAY_NAMES.index(name) for name in days if name),
+                weekdays=tuple(dict.fromkeys(DAY_NAMES.index(name) for _, name in days)),
+                nth=tuple(number for number in ORDINALS if number in numbers),
+                until=datetime.strptime(until, STAMP) if until else None,  # noqa: DTZ007  local
                 day=int(parts.get("BYMONTHDAY", "0").split(",")[-1]),
                 month=int(parts.get("BYMONTH", 0)),
                 interval=int(parts.get("INTERVAL", 1)),
@@ -197,7 +219,7 @@ def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> date
         time_zone: The user's time zone, a name of the tz database; the recurrence's own wins.
 
     Raises:
-        OverflowError: There is none before the end of the calendar.
+        OverflowError: It has ended, or there is none before the end of the calendar.
     """
     time_zone = recurrence.zone or time_zone
     # From the day before: a time in a gap at midnight moves to the next day.
@@ -211,8 +233,29 @@ def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> date
     raise OverflowError("the recurrence has ended")
 
 
+def last_of(recurrence: Recurrence, first: datetime, number: int, time_zone: str) -> datetime:
+    """Return the last of so many times of a recurrence; local in its zone, and naive.
+
+    Args:
+        recurrence: The recurrence.
+        first: Its first time (aware).
+        number: Number of times, the first included.
+        time_zone: The user's time zone; the recurrence's own wins.
+
+    Raises:
+        OverflowError: There are not so many before the end of the calendar.
+    """
+    for _ in range(number - 1):
+        first = next_after(recurrence, first, time_zone)
+    return _wall(local_time(first, recurrence.zone or time_zone))
+
+
 def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:
     return list(numbers) == sorted(set(numbers) & set(range(limit)))
+
+
+def _wall(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
 
 
 def _commas(numbers: range | tuple[int, ...]) -> str:

@@ -3,13 +3,12 @@
 The gate, contradictions, questions, forgetting and the offline model use this table.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from src.reading import lexicon
-
-# Endings that need no name if the relation has one value at a time.
-OF_THE_ONLY_ONE = ("parted", "left_work", "left_school")
 
 
 @dataclass(frozen=True)
@@ -20,24 +19,11 @@ class Relation:
         name: Canonical name, in English.
         is_single: True if a subject has one value at a time, so that a new one replaces the old.
         importance: Default importance of such a fact, 1 to 10.
-        ends: Groups of the lexicon's ``endings`` that end it without a new value.
     """
 
     name: str
     is_single: bool = False
     importance: int = 5
-    ends: str = ""
-
-    @property
-    def ends_by_name(self) -> bool:
-        """True if an ending must name what ends (was sold, died); a job or a marriage need not."""
-        return not (self.is_single and self.ends in OF_THE_ONLY_ONE)
-
-    @cached_property
-    def ended(self) -> lexicon.Expression:
-        """Expression for its end, in lower case and with "е" for "ё"."""
-        groups = (f"<endings.{group}>" for group in self.ends.split())
-        return lexicon.Expression("|".join(groups) or "(?!)")
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -61,50 +47,60 @@ class Relation:
 RELATIONS = (
     Relation("name", is_single=True, importance=10),
     Relation("nickname", is_single=True, importance=9),
-    Relation("age", is_single=True, importance=7, ends="died"),
+    Relation("age", is_single=True, importance=7),
     Relation("birthday", is_single=True, importance=8),
     Relation("gender", is_single=True),
-    Relation("nationality", is_single=True),
-    Relation("lives_in", is_single=True, importance=7, ends="moved_out died"),
+    Relation("nationality"),
+    Relation("lives_in", is_single=True, importance=7),
     Relation("born_in", is_single=True),
     Relation("address", is_single=True, importance=7),
-    Relation("works_as", is_single=True, importance=7, ends="left_work"),
-    Relation("works_at", is_single=True, importance=7, ends="left_work"),
-    Relation("studies_at", is_single=True, importance=7, ends="left_school"),
-    Relation("studies", is_single=True, ends="left_school"),
-    Relation("married_to", is_single=True, importance=8, ends="parted"),
-    Relation("partner", is_single=True, importance=8, ends="parted"),
-    Relation("email", is_single=True, importance=6),
-    Relation("phone", is_single=True, importance=6),
+    Relation("works_as", importance=7),
+    Relation("works_at", importance=7),
+    Relation("studies_at", is_single=True, importance=7),
+    Relation("studies", is_single=True),
+    Relation("married_to", is_single=True, importance=8),
+    Relation("partner", is_single=True, importance=8),
+    Relation("email", importance=6),
+    Relation("phone", importance=6),
     Relation("height", is_single=True),
     Relation("weight", is_single=True),
     Relation("shoe_size", is_single=True),
     Relation("clothes_size", is_single=True),
     Relation("diet", is_single=True, importance=7),
     Relation("time_zone", is_single=True, importance=7),
-    Relation("native_language", is_single=True, importance=7),
-    Relation("car", is_single=True, ends="parted_with"),
+    Relation("native_language", importance=7),
+    Relation("car"),
     Relation("likes"),
     Relation("dislikes"),
     Relation("has_child", importance=8),
     Relation("has_sibling", importance=8),
     Relation("has_parent", importance=8),
-    Relation("has_pet", importance=6, ends="parted_with died"),
-    Relation("has_friend", ends="parted"),
-    Relation("allergic_to", importance=9, ends="healed"),
+    Relation("has_pet", importance=6),
+    Relation("has_friend"),
+    Relation("allergic_to", importance=9),
     Relation("speaks"),
-    Relation("owns", ends="parted_with"),
+    Relation("owns"),
     Relation("visited"),
-    Relation("plans", ends="cancelled"),
-    Relation("hobby", ends="given_up"),
-    Relation("habit", ends="given_up"),
+    Relation("plans"),
+    Relation("hobby"),
+    Relation("habit"),
     Relation("event"),
     Relation("skill"),
-    Relation("condition", importance=8, ends="healed"),
-    Relation("takes_medicine", importance=8, ends="healed"),
+    Relation("condition", importance=8),
+    Relation("takes_medicine", importance=8),
     Relation("knows"),
     Relation("wish", importance=10),
 )
+# What the value of a relation is, where that is certain; else it may be anything.
+EntityType = Literal["person", "place", "pet", "organisation", "thing"]
+VALUE_TYPES: Mapping[str, EntityType] = {
+    **dict.fromkeys(("lives_in", "born_in", "address", "visited"), "place"),
+    **dict.fromkeys(("works_at", "studies_at"), "organisation"),
+    **dict.fromkeys(
+        ("married_to", "partner", "has_child", "has_sibling", "has_parent", "has_friend"), "person"
+    ),
+    "has_pet": "pet",
+}
 BY_NAME = {relation.name: relation for relation in RELATIONS}
 
 

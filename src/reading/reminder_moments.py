@@ -14,13 +14,18 @@ Conventions for ambiguous times:
 - "Через неделю" and "in three days" keep the current time of day; hours and minutes are elapsed
   time, also when the clocks change. Of "5-10 минут" the earlier one counts, because a late
   reminder is worth nothing; "несколько" is three.
-- "On Monday", said on a Monday, is the next one.
+- "On Monday at six", said on a Monday, is today, if six is still to come, and the next one
+  otherwise, or without an hour.
 - "Сегодня в 8", said at ten in the morning, is in the evening. Without a day, a time that has
   passed is tomorrow's.
+- "Until Friday" and "по пятницу" include Friday, "before Friday" does not; "until March" ends with
+  February, "through March" with March. "Every two hours until six" ends today, "from nine to six"
+  comes in these hours of every day. An end or an exception that cannot be told sets nothing.
 - "Every month", "раз в неделю" and the like without a day start today. "Every N hours" starts
   now, if N divides a day evenly.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -28,11 +33,11 @@ from typing import Literal, NamedTuple, cast
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
-from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
-from src.reading.time_expressions import days_of, months_later, shifted
-from src.reading.times import Span, Unit
+from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
+from src.reading.time_expressions import Days, days_of, months_later, shifted
+from src.reading.times import SECONDS, WEEKEND, WORKDAYS, Span, Unit
 
-Problem = Literal["no_time", "past", "no_text", "no_zone", "too_often", "too_far"]
+Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
 
 PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
@@ -45,11 +50,6 @@ LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 MAX_YEARS = 10
 MAX_NUMBER = 10**6  # of any unit; more is too far away, or no real number
-WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
-SECONDS: dict[Unit, int] = {
-    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
-    "month": 2_629_746, "year": 31_556_952,
-}  # fmt: skip
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
     rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
@@ -66,7 +66,8 @@ class ReminderRequest:
         when: First time, in UTC, after now; None: see ``problem``.
         repeats: Recurrence; None for a single reminder.
         problem: Reason why it cannot be set. ``no_time``: no time, or an unclear one; ``past``:
-            the time has passed; ``too_far``: more than ten years away; ``too_often``: more than
+            the time has passed; ``unclear``: an end or an exception that cannot be held;
+            ``too_far``: more than ten years away; ``too_often``: more than
             once an hour; ``no_text``: no text; ``no_zone``: the named zone is unknown.
         time_zone: Zone named for this reminder; empty for the user's own.
     """
@@ -96,6 +97,9 @@ class _Length(NamedTuple):
         return timedelta(seconds=round(self.number * SECONDS[self.unit]))
 
 
+LONG_PERIODS = {"fortnight": _Length(2, "week"), "quarter": _Length(3, "month")}
+
+
 @dataclass(frozen=True)
 class TimeOfDay:
     """Time of day.
@@ -111,6 +115,8 @@ class TimeOfDay:
     in_night: bool = False
 
 
+SECOND = timedelta(seconds=1)
+MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
 MAX_EARLIER = 2 * HOUR  # minutes before EARLY to which a reminder of the day may move
 DEFAULT = TimeOfDay(PART_HOURS["morning"] * HOUR)
@@ -133,12 +139,17 @@ class _Request:
         return self.now.hour * HOUR + self.now.minute
 
     @property
-    def part(self) -> Part | None:
+    def parts(self) -> list[Part]:
+        """Named parts of the day, those of habits last."""
         parts = [cast(Part, span.kind.removeprefix("bare ")) for span in self.slot("part")]
         habits = [
             habit.words.get("part") or habit.words.get("word", "") for habit in self.slot("every")
         ]
-        return next(filter(None, [*parts, *map(_day_part, habits)]), None)
+        return [*parts, *(part for part in map(_day_part, habits) if part is not None)]
+
+    @property
+    def part(self) -> Part | None:
+        return next(iter(self.parts), None)
 
     @property
     def clocks(self) -> list[TimeOfDay]:
@@ -150,8 +161,8 @@ class _Request:
         named = []
         for span in self.slot("clock"):
             named.append(_read_clock(span.kind, span.words, self.part))
-            if "also" in span.words:
-                named.append(_read_clock(span.kind, {"hour": span.words["also"]}, self.part))
+            hours = re.findall(r"\d+", span.words.get("also", ""))
+            named += [_read_clock(span.kind, {"hour": hour}, self.part) for hour in hours]
         return [self._near_due(clock) for clock in named]
 
     def _near_due(self, clock: TimeOfDay) -> TimeOfDay:
@@ -189,7 +200,7 @@ def read_new_time(
         now: The current time (aware).
         time_zone: The user's time zone.
     """
-    folded = times.fold(text)
+    folded = times.fold(times.mended(text))
     if (shift := SHIFT.fullmatch(folded)) is None:
         spans = times.find_reminder_spans(folded)
         return read_timing("", spans, now, time_zone, due=due) if spans else None
@@ -377,17 +388,34 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
     inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    if periods := [span for span in dates if "unit" in span.words and span is not inner]:
+    periods = [span for span in dates if "unit" in span.words and span is not inner]
+    rivals = [span for span in dates if span is not inner and span not in periods]
+    if periods:
         inner = replace(inner, within=periods[0])
     days = days_of(inner, request.now, past=False)
     if days is None:
         raise _ProblemError("no_time")
+    others = (days_of(span, request.now, past=False) for span in rivals)
+    if any(other is not None and other.first != days.first for other in others):
+        raise _ProblemError("no_time")  # "tomorrow and on Friday"
     today = request.now.date()
+    if _is_still_today(inner, request):
+        return today
     if days.first < today < days.after and days.after - days.first > DAY:
         if "weekend" in inner.words:
             return today
         raise _ProblemError("no_time")
     return days.first
+
+
+def _is_still_today(span: Span, request: _Request) -> bool:
+    """Return True if a weekday is that of today and its named hour is still to come."""
+    is_plain = "weekday" in span.words and span.within is None and span.kind == "named"
+    if not is_plain or span.which not in (None, "this", "coming"):
+        return False
+    is_today = times.weekday_number(span.words["weekday"]) == request.now.weekday()
+    has_hour = bool(request.slot("clock")) or request.part is not None
+    return is_today and has_hour and (request.clock or DEFAULT).minutes > request.minutes
 
 
 def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
@@ -397,8 +425,14 @@ def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
 
 
 def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
-    habits = request.slot("every")
+    habits, limits = _habits(request), request.slot("limit")
+    is_unclear = any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits))
+    if is_unclear or [habit.kind for habit in habits] == ["last day alone"]:
+        raise _ProblemError("unclear")
     period = _interval(habits)
+    by_weekday = any("weekday" in span.words for span in request.slot("date"))
+    if by_weekday and habits[0].kind.startswith("row"):  # "for three weeks on Monday"
+        period = _Length(1, "week")
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
     if period.duration > timedelta(days=366 * MAX_YEARS):
@@ -408,13 +442,142 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     is_uneven = period.unit == "hour" and DAY_HOURS % max(1, period.number)
     if period.number != int(period.number) or period.unit == "second" or is_uneven:
         raise _ProblemError("no_time")
-    begin, first = now, request.now.date()
-    if dates := request.slot("date"):
-        first = _resolve_day(dates, request)
-        midnight = first_moment(datetime.combine(first, time()), request.time_zone)
-        begin = max(now, midnight - timedelta(seconds=1))
+    days = _days_of_habit(request)
+    first = max(request.now.date(), days.first)
+    midnight = first_moment(datetime.combine(first, time()), request.time_zone)
+    begin = max(now, midnight - timedelta(seconds=1))
     repeats = _recurrence(habits, period, first, request)
-    return repeats, next_after(repeats, begin, request.time_zone)
+    when = next_after(repeats, begin, request.time_zone)
+    return _with_end(repeats, when, days.after, request), when
+
+
+def _habits(request: _Request) -> list[Span]:
+    """Return the habits; "7 days in a row" is one only without another."""
+    habits = request.slot("every")
+    return [habit for habit in habits if not habit.kind.startswith("row")] or habits
+
+
+def _days_of_habit(request: _Request) -> Days:
+    """Return the days in which a habit may come: from a named day on, or in a named period."""
+    today = request.now.date()
+    for span in (*request.slot("limit"), *request.slot("every")):
+        span = replace(span, kind=span.kind.removeprefix("row "))
+        if span.kind == "days" and (days := days_of(span, request.now, past=False)) is not None:
+            return days
+    dates = [span for span in request.slot("date") if span.kind != "nth weekday"]
+    if not dates:
+        return Days(today, date.max)
+    inner = next((span for span in dates if "weekday" in span.words), dates[0])
+    days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
+    by_hours = any(_period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
+    if days is None or days.after <= today or "starting" in inner.words:
+        return Days(_resolve_day(dates, request), date.max)
+    if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
+        return Days(_resolve_day(dates, request), date.max)
+    return days
+
+
+def _with_end(repeats: Recurrence, first: datetime, after: date, request: _Request) -> Recurrence:
+    """Return the recurrence until the earliest of its named ends.
+
+    Args:
+        repeats: The recurrence.
+        first: Its first time.
+        after: The day after the period in which it comes; the last of all if none is named.
+        request: The request with its limits.
+
+    Raises:
+        _ProblemError: An end cannot be told, or it is over before it begins.
+    """
+    local = local_time(first, request.time_zone).replace(tzinfo=None)
+    rows = [
+        replace(span, kind=span.kind.removeprefix("row "))
+        for span in request.slot("every")
+        if span.kind.startswith("row")
+    ]
+    ends = [_end_of(span, repeats, local, request) for span in (*request.slot("limit"), *rows)]
+    ends += [None if after == date.max else _end_before(after)]
+    named = [end for end in ends if end is not None]
+    if not named:
+        return repeats
+    if min(named) < local:
+        raise _ProblemError("unclear")
+    return replace(repeats, until=min(named))
+
+
+def _end_of(
+    span: Span, repeats: Recurrence, first: datetime, request: _Request
+) -> datetime | None:
+    """Return the last possible time (local) by one limit; None for a limit that is no end."""
+    match span.kind:
+        case "except" | "only" | "hours" | "all" | "days":
+            return None
+        case "count":
+            return _nth_time(span, repeats, first, request)
+        case "length" | "bare length" | "length beside":
+            length = _read_length(span.words)
+            if length.unit in ("second", "minute", "hour"):
+                return request.now + length.duration
+            return _end_before(shifted(first, length.unit, length.number))
+        case "time":
+            return _end_hour(span, first, request)
+        case "new year":
+            return _end_before(date(first.year + 1, 1, 1))
+    return _end_day(span, request)
+
+
+def _end_before(day: date) -> datetime:
+    return datetime.combine(day, time()) - SECOND
+
+
+def _end_hour(span: Span, first: datetime, request: _Request) -> datetime:
+    """Return the end of "every two hours until 6 pm".
+
+    Raises:
+        _ProblemError: The habit comes once a day, or on certain days.
+    """
+    habits = _habits(request)
+    if len(habits) > 1 or _period_of(habits[0]).unit not in ("hour", "minute"):
+        raise _ProblemError("unclear")
+    end = datetime.combine(first, time()) + timedelta(minutes=_end_clock(span.words))
+    return end if end >= first else end + DAY
+
+
+def _end_day(span: Span, request: _Request) -> datetime:
+    """Return the end of "until Friday": Friday's own; "until March" ends before March.
+
+    Raises:
+        _ProblemError: The calendar has no such day.
+    """
+    days = days_of(span, request.now, past=False)
+    if days is None:
+        raise _ProblemError("unclear")
+    is_day = days.after - days.first == DAY
+    before = span.preposition in lexicon.words("limit.before")
+    whole = span.preposition in lexicon.words("limit.through")
+    inclusive = is_day or whole or bool(span.words.keys() & {"edge", "inclusive"})
+    return _end_before(days.after if inclusive and not before else days.first)
+
+
+def _end_clock(words: Mapping[str, str], name: str = "") -> int:
+    """Return the minutes of an hour that ends a habit, or of one of two."""
+    if "midnight" in words or "noon" in words:
+        return (DAY_HOURS if "midnight" in words else NOON) * HOUR
+    parts = ("hour", "minute", "half_day")
+    own = {part: words[part + name] for part in parts if part + name in words}
+    return _read_clock("digital" if "minute" in own else "hour", own, None).minutes
+
+
+def _nth_time(
+    span: Span, repeats: Recurrence, first: datetime, request: _Request
+) -> datetime | None:
+    """Return the last of so many times; as many as there are hours in a day is no end."""
+    number = int(_read_number(span.words["n"]))
+    if repeats.frequency == "daily" and number == len(repeats.hours):
+        return None
+    if repeats.frequency == "daily" or not 1 <= number <= MAX_TIMES:
+        raise _ProblemError("unclear")
+    return last_of(repeats, first_moment(first, request.time_zone), number, request.time_zone)
 
 
 def _interval(habits: Sequence[Span]) -> _Length:
@@ -436,8 +599,12 @@ def _period_of(habit: Span) -> _Length:
         return _Length(1, cast(Unit, unit))
     units: dict[str, Unit] = {
         "month day": "month", "last day": "month", "year day": "year", "part": "day",
-        "other day": "day",
+        "other day": "day", "nth": "month", "nth alone": "month", "last day alone": "month",
     }  # fmt: skip
+    if habit.kind in LONG_PERIODS:
+        return LONG_PERIODS[habit.kind]
+    if habit.kind.startswith("row"):
+        return _Length(1, "day")
     return _Length(number, units.get(habit.kind, "week"))
 
 
@@ -445,20 +612,85 @@ def _recurrence(
     habits: Sequence[Span], period: _Length, first: date, request: _Request
 ) -> Recurrence:
     interval = int(period.number)
-    by_weekday = any("weekday" in date.words for date in request.slot("date"))
-    if any("nth" in habit.words for habit in habits) or (period.unit == "month" and by_weekday):
-        raise _ProblemError("no_time")  # "the second Friday of the month"
+    nth, weekdays = _nth_weekday(habits, period, request)
+    weekdays = weekdays or _weekdays_of_habit(habits, period, request)
     clocks = request.clocks if period.unit == "hour" else _clocks_of_habit(habits, request)
     minutes = clocks[0].minutes if clocks else request.minutes
-    weekdays = {day for habit in habits for day in _weekdays_of(habit)}
     date = _day_of_habit(habits, first)
+    hours = [c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == minutes % HOUR]
+    if period.unit == "hour":
+        hours, minutes = _hours_of_day(interval, minutes, request)
+    elif any(span.kind == "hours" for span in request.slot("limit")):
+        raise _ProblemError("unclear")
     if interval > 1 and period.unit != "hour":
         first = _first_counted_day(first, weekdays, clocks, request)
     moment = datetime.combine(first, time(*divmod(minutes % (DAY_HOURS * HOUR), HOUR)))
-    hours = (c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == moment.minute)
+    if nth:
+        return Recurrence(
+            "monthly", tuple(sorted(set(hours))), moment.minute,
+            weekdays=tuple(weekdays), nth=nth, interval=interval,
+            start=first if interval > 1 else None,
+        )  # fmt: skip
     return Recurrence.of(
         period.unit, moment, interval=interval, hours=hours, weekdays=weekdays, date=date,
     )  # fmt: skip
+
+
+def _hours_of_day(interval: int, minutes: int, request: _Request) -> tuple[list[int], int]:
+    """Return the hours of "every two hours from 9 to 18", all of them without such limits."""
+    for span in request.slot("limit"):
+        if span.kind == "hours":
+            begin, end = _end_clock(span.words), _end_clock(span.words, "2")
+            if begin >= end:
+                raise _ProblemError("unclear")
+            named = range(begin, min(end, DAY_HOURS * HOUR - 1) + 1, interval * HOUR)
+            return [minute // HOUR for minute in named], begin
+    return list(range(minutes // HOUR % interval, DAY_HOURS, interval)), minutes
+
+
+def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Request) -> set[int]:
+    """Return the weekdays of a habit without its exceptions; none if it names none.
+
+    Raises:
+        _ProblemError: No day is left, or the exception does not fit the period.
+    """
+    weekdays = {day for habit in habits for day in _weekdays_of(habit)}
+    limits = [span for span in request.slot("limit") if span.kind in ("except", "only")]
+    if not limits:
+        return weekdays
+    left = weekdays or set(range(7))
+    for span in limits:
+        days = set(_weekdays_of(span))
+        left = left - days if span.kind == "except" else left & days
+    fits = period.unit == "hour" or (period.unit in ("day", "week") and period.number == 1)
+    if not left or not fits:
+        raise _ProblemError("unclear")
+    return left
+
+
+def _nth_weekday(
+    habits: Sequence[Span], period: _Length, request: _Request
+) -> tuple[tuple[int, ...], set[int]]:
+    """Return the ordinals and the weekday of "the first Monday of every month"; else nothing.
+
+    Raises:
+        _ProblemError: "Every third Friday" counts weeks or months; of "every month on Friday" it
+            is unknown which one; the exceptions of such a habit cannot be held.
+    """
+    dates = request.slot("date") if period.unit == "month" else []
+    named = [span for span in (*habits, *dates) if span.kind.startswith("nth")]
+    if period.unit == "year" and any(span.kind == "nth weekday" for span in request.slot("date")):
+        raise _ProblemError("unclear")
+    if not named:
+        if any("weekday" in span.words for span in dates):
+            raise _ProblemError("no_time")
+        return (), set()
+    nth = times.ordinals_in(named[0].words["nth"])
+    is_weeks = named[0].kind == "nth alone" and not {1, -1}.issuperset(nth)
+    if is_weeks or any(span.kind in ("except", "only") for span in request.slot("limit")):
+        raise _ProblemError("unclear")
+    ordinals = tuple(number for number in ORDINALS if number in nth)
+    return ordinals, {times.weekday_number(named[0].words["weekday"]) or 0}
 
 
 def _first_counted_day(
@@ -477,25 +709,35 @@ def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDa
     count = max((_times_per_period(habit) for habit in habits), default=1)
     if count > 1 and len(clocks) != count:
         raise _ProblemError("no_time")  # "twice a day"
-    return clocks or [request.clock or DEFAULT]
+    parts = request.parts if len(request.parts) > 1 else []
+    return (
+        clocks
+        or [TimeOfDay(PART_HOURS[part] * HOUR) for part in parts]
+        or [request.clock or DEFAULT]
+    )
 
 
 def _times_per_period(habit: Span) -> int:
     if "twice" in habit.words:
         return 2
+    if "thrice" in habit.words:
+        return 3
     number = habit.words.get("times") or habit.words.get("n_times")
     return int(_read_number(number)) if number else 1
 
 
-def _weekdays_of(habit: Span) -> tuple[int, ...]:
-    named = {"workdays": WORKDAYS, "weekends": WEEKEND}.get(habit.kind)
-    return named or times.weekdays_in(habit.words.get("days", ""))
+def _weekdays_of(span: Span) -> tuple[int, ...]:
+    if span.kind == "workdays":
+        return WORKDAYS
+    if span.kind == "weekends":
+        return WEEKEND
+    return times.weekdays_in(span.words.get("days", ""))
 
 
 def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
     """Return (day of the month, month) that the habits name, or else those of ``first``."""
     for habit in habits:
-        if habit.kind == "last day":
+        if habit.kind.startswith("last day"):
             return 31, first.month
         if "day" in habit.words:
             day, month = times.number_in(habit.words["day"]), habit.words.get("month")

@@ -19,12 +19,12 @@ from datetime import datetime
 from itertools import pairwise
 
 from src.reading import lexicon
-from src.reading.relative_dates import PAST
+from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.slips import mend_orders
-from src.reading.times import Span, day_offset, find_reminder_spans, fold
+from src.reading.times import Span, day_offset, find_reminder_spans, fold, mended
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, between, single_spaced
@@ -126,11 +126,11 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", mend_orders(text))))
     if HINT.search(source) is None:
         return None
-    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(source))
+    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(mended(source)))
     if order is None:
         return None
     chosen = _choose_runs(_group_runs(_usable_spans(all_spans, order), order), order)
-    spans = [span for run in chosen for span in run.spans]
+    spans = _with_limits([span for run in chosen for span in run.spans], all_spans)
     what = _extract_text(source, order, spans)
     if not _is_request(order, chosen, what):
         return None
@@ -299,11 +299,21 @@ def _choose_runs(runs: Sequence[_SpanRun], order: _Order) -> list[_SpanRun]:
         for run in (run for run in runs if run.position == position):
             # A wait counts as a day.
             slots = {"date" if span.slot == "after" else span.slot for span in run.spans}
-            if slots & used or not _is_reminder_time(run, order):
+            slots.discard("limit")
+            if not slots or slots & used or not _is_reminder_time(run, order):
                 continue
             used |= slots
             chosen.append(run)
     return [run for run in runs if run in chosen]
+
+
+def _with_limits(spans: list[Span], all_spans: Sequence[Span]) -> list[Span]:
+    """Return the chosen spans; beside a habit, with its limits from all of the text."""
+    others = [span for span in spans if span.slot != "limit"]
+    if not any(span.slot == "every" for span in others):
+        return others
+    limits = [span for span in all_spans if span.slot == "limit"]
+    return sorted([*others, *limits], key=lambda span: span.start)
 
 
 def _is_reminder_time(run: _SpanRun, order: _Order) -> bool:
@@ -327,6 +337,11 @@ def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
         if is_asked and order.kind == "order":
             return _begins_with_infinitive(folded) or ABOUT.match(folded) is not None
         return bool(what) or not is_asked
+    return _is_order_for(order, chosen, folded)
+
+
+def _is_order_for(order: _Order, chosen: Sequence[_SpanRun], folded: str) -> bool:
+    """Return True if an order without a time beside it asks for a reminder of its text."""
     task = order.folded[AFTER_ORDER.behind(order.folded, order.end) :]
     is_to_do = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(folded)
     if not TO_INFINITIVE.match(task) and (QUESTION.match(task) or ASKS_TOO.match(task)):
@@ -336,12 +351,13 @@ def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
     if not any(_is_certain(run) for run in chosen):
         return False
     has_clock = any(span.slot == "clock" for run in chosen for span in run.spans)
-    if PAST.search(folded) or (
+    if has_past_verb(folded) or (
         (TALKED.search(folded) or MENTIONING.search(folded)) and not has_clock
     ):
         return False
     is_before_order = any(run.spans[0].start < order.start for run in chosen)
-    return is_before_order or ABOUT.match(task) is not None
+    is_habit = any(span.slot == "every" for run in chosen for span in run.spans)
+    return is_before_order or is_habit or ABOUT.match(task) is not None
 
 
 def _begins_with_infinitive(folded: str) -> bool:
@@ -372,10 +388,10 @@ def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
     if re.search(r"\w", rest) and not PRONOUN.search(rest):  # the text before is context
         merged = [(0, order.begin), *(cut for cut in merged if cut[1] > order.begin)]
     # Punctuation stays after the text it belongs to: "встреча, за час до неё".
-    pieces = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in between(source, merged)]
+    pieces = [piece.lstrip(" ,:;)—–-").rstrip(" :—–-") for piece in between(source, merged)]
     text = " ".join(piece for piece in pieces if re.search(r"\w", piece))
     text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
-    text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?—–-")
+    text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?(—–-")
     return text if re.search(r"\w", text) else ""
 
 

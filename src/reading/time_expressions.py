@@ -241,6 +241,25 @@ def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
     return around(day, "day")
 
 
+def _nth_weekday(span: Span, now: datetime, past: bool) -> Days | None:
+    """Return "the first Monday of December"; None without a month or a year."""
+    words, nth = span.words, times.ordinals_in(span.words["nth"])[0]
+    weekday = times.weekday_number(words["weekday"]) or 0
+
+    def inside(days: Days) -> Days | None:
+        edge = days.first if nth > 0 else days.after - WEEK
+        first = edge + DAY * ((weekday - edge.weekday()) % 7)
+        return around(first + WEEK * (nth - 1 if nth > 0 else 0), "day")
+
+    if "unit" in words:
+        unit = times.unit_of(words["unit"])
+        return inside(around(shifted(now, unit, OFFSETS[span.which or "this"]), unit))
+    if "month" not in words:
+        return None
+    month = times.month_number(words["month"])
+    return _in_some_year(lambda y: inside(around(date(y, month, 1), "month")), span, now, past)
+
+
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
     saturday = around(today, "week").first + DAY * 5
@@ -296,6 +315,7 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "lasting": _lasting,
     "day": _day,
     "named": _named,
+    "nth weekday": _nth_weekday,
     "year": _year,
     "offset": _offset,
 }
@@ -331,12 +351,14 @@ class TimeQuery:
         content: The text without the words of the periods (its first 2,000 characters).
         wants_history: True if retired facts are relevant ("used to").
         asks_when: True if the text asks for a time.
+        now: The local time at which it was read.
     """
 
     periods: tuple[Period, ...]
     content: str
     wants_history: bool
     asks_when: bool
+    now: datetime
 
 
 def read_time(text: str, now: datetime) -> TimeQuery:
@@ -347,9 +369,11 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware); periods are in its zone.
     """
     text = text[: times.MAX_TEXT]
+    if times.may_hold_typo(text):
+        text = times.mended(text)
     # Cheap check for every turn.
     if times.QUESTION_HINT.search(text.lower()) is None:
-        return TimeQuery((), text, wants_history=False, asks_when=False)
+        return TimeQuery((), text, wants_history=False, asks_when=False, now=now)
     source = times.tidy(text)
     folded = times.fold(source)
     past = FUTURE.search(folded) is None
@@ -362,6 +386,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         content=content,
         wants_history=until_past or HISTORY.search(rest) is not None,
         asks_when=WHEN.search(folded) is not None,
+        now=now,
     )
 
 

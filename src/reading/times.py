@@ -10,18 +10,19 @@ taken for a date. No rule nests one repetition in another, so matching stays lin
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal, NamedTuple, cast
 
 from src.reading import lexicon
 from src.reading.words import read_numbers
+from src.texts.morphology import parts_of_speech
 
 MAX_TEXT = 2000  # characters; the rest is ignored
 MAX_REMINDER_SPANS = 60  # per text
 
-Slot = Literal["date", "clock", "part", "after", "before", "every"]
+Slot = Literal["date", "clock", "part", "after", "before", "every", "limit"]
 Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
 Which = Literal["before last", "last", "this", "coming", "next"]
 Role = Literal["at", "since", "after", "until"]
@@ -248,13 +249,15 @@ CLOCKS = (
     rf"(?: ?{HALF_DAY})?",
     rf"digital: {AT_HOUR} (?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}})(?![\d:]|[.,]\d){NOT_COUNTED}"
     rf"(?: ?{HALF_DAY})?",
+    rf"digital: (?<![\d:.,/+-])(?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}}) ?{HALF_DAY}",
     rf"hour: {AT_ANY_HOUR} {WITH_NOUN}(?: (?:<reminder.and> )?(?P<minute>{HOUR_NUMBER})"
     rf" <clock.minute_noun>)(?: {HALF_DAY})?",
     rf"hour: {AT_ANY_HOUR} {WITH_NOUN} (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)"
     rf"(?![\w:.,]){NOT_COUNTED}(?: ?{HALF_DAY})?",
     rf"hour: {AT_ANY_HOUR} {WITH_NOUN} ?{HALF_DAY}",
     rf"hour: {AT_HOUR} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){NOT_COUNTED}"
-    rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){NOT_COUNTED})?",
+    rf"(?P<also>(?:,? \d{{1,2}}(?!\w)){{0,4}},? <reminder.and> \d{{1,2}}(?![:\w]|[.,]\d)"
+    rf"{NOT_COUNTED})?",
     rf"hour: (?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
 )
 # Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
@@ -290,25 +293,42 @@ OTHER = "(?: (?P<other><reminder.other>))?"
 SO_MANY_UNITS = rf"(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"
 TIMES = (
     rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
-    r"|(?P<n_times>three|four|five|\d) times)"
+    r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d) times)"
 )
+SHORT_DAY = r"<time.weekday_short>(?!\w)"
+NTH_WEEKDAY = (
+    f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
+)
+OF_MONTH = "<limit.of_month>"
 HABITS = (
+    rf"nth: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?{NTH_WEEKDAY} {OF_MONTH}",
+    rf"unclear: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?<limit.nth> <reminder.workday>",
+    rf"unclear: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?<limit.before_last> "
+    rf"(?:<reminder.workday>|{WEEKDAY})",
+    rf"unclear: (?:on |every |each )?(?:the )?{DAY}(?:,| <reminder.and>|, <reminder.and>) "
+    rf"(?:the )?{DAY} (?:<reminder.of_every_month>|<reminder.month_day>)",
+    "quarter: <reminder.quarterly>",
+    "fortnight: <reminder.fortnightly>",
+    rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
+    f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY}){{1,6}})",
+    rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
+    rf"row length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
     rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
     r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
     rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
     rf"month day: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
-    "last day: <reminder.last_day>",
+    f"last day: (?:{EVERY} )?<reminder.last_day>",
     rf"year day: {EVERY} {DAY_OF_MONTH}",
     rf"year day: {DAY_OF_MONTH} <reminder.of_every_year>",
     rf"year day: {EVERY} {MONTH_AND_DAY}",
     f"unit: {EVERY} (?P<half><reminder.every_half>)",
     f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
     f"weekends: {EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>",
-    f"weekdays: {EVERY}{OTHER} {WEEKDAYS}(?P<nth> <reminder.nth>)?",
+    f"weekdays: {EVERY}{OTHER} {WEEKDAYS}",
     f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
     rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
     rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})",
-    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}{THROUGH}{WEEKDAY})",
+    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}(?:{THROUGH}| ?- ?){WEEKDAY})",
     "weekdays: <reminder.on_every> "
     rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
     "weekdays: (?P<days><reminder.weekdays_alone>)",
@@ -316,21 +336,31 @@ HABITS = (
     "adverb: (?P<word><reminder.adverb>|<reminder.part_adverb>)",
     f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
     "other day: <reminder.other_day>",
+    "last day alone: <limit.last_day>",
 )
 TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
 FOR_DATE = "(?:<reminder.for_date> )?"
+MONTH_AROUND = (
+    f"(?:(?P<month><time.month>)(?: {IN_YEAR})?"
+    "|(?:(?P<which><time.which>) )?(?P<unit><time.unit_one>))"
+)
+STARTING = "(?P<starting><limit.starting>) "
 REMINDER_DATES = (
     *_date_rules(TO_DAY),
     rf"date: {FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
     rf"(?![\w:/]|[.,]\d){COUNTED}",
     rf"month day: {FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
     rf"month day: (?:on )?the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))",
+    f"day: {TO_DAY}(?P<word><time.day_adjective>) <time.day_noun>",
     rf"day: {TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
-    rf"named: (?:<reminder.on_weekday> )?{WHICH_NOUN}",
-    rf"named: <reminder.on_weekday> (?:the )?(?P<weekday>{WEEKDAY})(?!')",
+    rf"nth weekday: {TO_DAY}{NTH_WEEKDAY} (?:<limit.of> )?(?:the )?{MONTH_AROUND}",
+    rf"nth weekday: <reminder.on_weekday> (?:the )?{NTH_WEEKDAY}",
+    rf"named: (?:{STARTING}|<reminder.on_weekday> )?{WHICH_NOUN}",
+    rf"named: (?:{STARTING}|<reminder.on_weekday> )(?:the )?(?P<weekday>{WEEKDAY})(?!')",
     "named: <reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)",
     r"named: (?P<weekday><time.weekday_alone>)(?!')",
-    rf"named: <reminder.in_year> (?P<month><time.month>)(?: {IN_YEAR})?",
+    rf"named: (?:{STARTING}|<reminder.in_year> |<limit.whole> )(?P<month><time.month>)"
+    rf"(?: {IN_YEAR})?",
     rf"year: <reminder.in_year> {IN_YEAR}(?![:.\d])",
 )
 WAITS = (
@@ -348,6 +378,79 @@ EARLIER = (
 LENGTHS = (
     rf"counted: {COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
     r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
+)
+# Ends and exceptions, read only beside a habit, by kind. Those of ``days_of`` end it: "until
+# Friday"; "time" ends it at an hour, "hours" has two hours, "length" is "for 5 days", "count" "4
+# times". "except" leaves out weekdays, "all" none. "unclear" ones cannot be told; "perhaps" are
+# such only beside another time, since "до метро" ends nothing.
+UNTIL = "(?P<prep><limit.until>) (?:the )?"
+END_OF = "(?:(?P<edge><limit.end>) (?:the )?)?"
+EXCEPT = "(?:<limit.except>|<limit.but>)(?: <limit.on>)? (?:the )?"
+ANY_DAY = (
+    "(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>|<limit.weekends>|<limit.workdays>)"
+    r"(?!\w)"
+)
+OR = (
+    "(?:,? (?:(?:<reminder.and>|<limit.or>|&) )?(?:<reminder.on_weekday> )?|,(?! )| ?- ?|/"
+    f"|{THROUGH})"
+)
+ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}{ANY_DAY}){{0,6}})"
+DAY_TO = (
+    "(?:<limit.from> (?=.{1,20} <limit.to> )|(?=[^ ]+ ?- ?))"
+    f"(?P<day>{DAY})(?: ?- ?| <limit.to> )"
+)
+INCLUSIVE = "(?:,? (?P<inclusive><limit.inclusive>))?"
+
+
+def _hour(name: str) -> str:
+    """Return an expression for an hour; the names of its groups end in ``name``."""
+    stem = f"{STEM}(?:<clock.till_endings>|<clock.of_endings>|<clock.until_endings>)"
+    half = HALF_DAY.replace("half_day>", f"half_day{name}>", 1)
+    return (
+        rf"(?P<hour{name}>{HOUR_NUMBER}|{stem}(?!\w))(?:[:.](?P<minute{name}>[0-5]\d))?(?!-?\d)"
+        rf"(?: <clock.hour_noun>(?!\w))?(?: ?{half})?{NOT_COUNTED}"
+    )
+
+
+LIMITS = (
+    *(f"{rule}{INCLUSIVE}" for rule in _date_rules(UNTIL)),
+    rf"date: {UNTIL}(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)",
+    rf"month day: {UNTIL}(?P<day>{DAY}) <reminder.month_day>{INCLUSIVE}",
+    rf"month day: {UNTIL}(?P<day>{DAY_NUMBER}(?:st|nd|rd|th))",
+    rf"days: {DAY_TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
+    rf"days: (?:<limit.from> )?{MONTH_FIRST} (?P<day>{DAY})(?: ?- ?| <limit.to> )"
+    rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
+    f"day: {UNTIL}(?P<word><time.day>){INCLUSIVE}",
+    f"named: {UNTIL}{END_OF}{WHICH_NOUN}{INCLUSIVE}",
+    rf"named: {UNTIL}{END_OF}(?:(?P<weekend><time.weekend>)|(?P<month>{MONTH_ANY})(?: {IN_YEAR})?"
+    rf"|(?P<season><time.season>)|(?P<weekday>{WEEKDAY})){INCLUSIVE}",
+    rf"named: {UNTIL}(?P<edge><limit.end>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
+    rf"year: {UNTIL}{END_OF}(?P<year>{YEAR})(?: <time.year_noun>)?",
+    f"new year: {UNTIL}<limit.new_year>",
+    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <limit.to> ){_hour('2')}",
+    rf"time: {UNTIL}{_hour('')}",
+    f"time: {UNTIL}(?P<midnight><clock.midnight>)",
+    f"time: {UNTIL}(?P<noon><clock.noon>)",
+    "unclear: <limit.for> (?:the )?<limit.daytime>",
+    "named: (?:<limit.for> )?(?P<edge><limit.rest>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
+    rf"length: <limit.for> (?:the )?(?:<limit.coming> )?{LENGTH}(?: <limit.in_a_row>)?",
+    f"length beside: (?:the )?<limit.coming> {COUNTED_LENGTH}(?: <limit.in_a_row>)?",
+    f"length beside: <limit.whole> (?P<unit>{UNIT})",
+    f"bare length: {COUNTED_LENGTH}(?: (?P<row><limit.in_a_row>))?",
+    "bare length: (?P<unit><limit.unit>)",
+    rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
+    "all: <limit.no_day_off>",
+    f"unclear: {EXCEPT}{ANY_DAYS}{OR}<limit.day_off>",
+    f"only: <limit.only_on> (?:<limit.on> )?{ANY_DAYS}",
+    f"except: {EXCEPT}{ANY_DAYS}",
+    f"except: (?:<reminder.between> )?(?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
+    "unclear: <limit.condition>",
+    f"unclear: {EXCEPT}<limit.day_off>",
+    "unclear: <limit.except> (?:<limit.on> )?(?:the )?(?:<limit.circumstance>|<time.month>)",
+    *(rule.replace("date: ", "unclear: ", 1) for rule in _date_rules(EXCEPT)),
+    "unclear: <limit.until_sure>",
+    "unclear: <limit.until> (?:my |the )?<limit.event>",
+    r"perhaps: (?:<limit.perhaps>|<limit.except>)(?= (?!<limit.daily>)\w)",
 )
 TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
 
@@ -383,6 +486,11 @@ def _reminder_grammar() -> Grammar:
     )
 
 
+@cache
+def _limit_grammar() -> Grammar:
+    return Grammar(("limit", LIMITS), begins=r"(?<![\w'])(?=['\w])")
+
+
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
 
 
@@ -393,9 +501,23 @@ HINT, QUESTION_HINT = (
 )
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
+# Apostrophes of Ukrainian words as phones write them: п"ятниця, п*ятниця, "п ятниця".
+APOSTROPHE = re.compile(r"(?<=[бпвмфр])[\"*″](?=[яюєї])|(?<=\bп) (?=ят)|(?<=\bдев) (?=ят)")
+# A word long enough for a typo in it to be clear, and the groups of such words.
+LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
+MENDED = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
+MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters
+MAX_MENDED = 300  # characters of a question
 RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
+SHORT_UNITS = ("second", "minute", "hour")
+SECONDS: dict[Unit, int] = {
+    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
+    "month": 2_629_746, "year": 31_556_952,
+}  # fmt: skip
+STARTING_WORD = lexicon.Expression("(?:<limit.starting>|<limit.from>) ")
+NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
 
 
 def tidy(text: str) -> str:
@@ -405,7 +527,53 @@ def tidy(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return the text as the grammar expects it; offsets stay valid."""
-    return text.replace("İ", "I").lower().translate(FOLDED)
+    return APOSTROPHE.sub("'", text.replace("İ", "I").lower().translate(FOLDED))
+
+
+def mended(text: str) -> str:
+    """Return the text with a typo of one letter mended in its weekdays, months and days.
+
+    Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
+    """
+    return LETTERS.sub(_mend, text)
+
+
+def may_hold_typo(text: str) -> bool:
+    """Return True if ``mended`` may change the start of a text; cheap enough for every turn."""
+    words = LETTERS.findall(text[:MAX_MENDED].lower())
+    near = {word[:i] + word[i + 1 :] for word in words for i in range(len(word))}
+    return not _near_forms().keys().isdisjoint(near.union(words))
+
+
+def _mend(match: re.Match[str]) -> str:
+    word, lower = match[0], fold(match[0])
+    meant = _near_forms().get(lower) or next(
+        filter(None, (_near_forms().get(shorter) for shorter in _deletions(lower))), None
+    )
+    is_name = word[0].isupper() and not word.isascii() and match.start() > 0
+    if meant is None or meant[0] != lower[0] or abs(len(meant) - len(lower)) > 1 or is_name:
+        return word
+    known = lower in _time_forms() or lower in lexicon.words("time.no_typo")
+    return word if known or parts_of_speech(lower) else meant
+
+
+@cache
+def _time_forms() -> frozenset[str]:
+    """Return the words of days and months in which typos are mended, in all their forms."""
+    entries = (form for group in MENDED for form in lexicon.forms(group))
+    forms = (form for entry in entries for form in (entry, entry.replace("'", "")))
+    return frozenset(f for f in forms if len(f) >= (MIN_LATIN if f.isascii() else MIN_CYRILLIC))
+
+
+@cache
+def _near_forms() -> dict[str, str]:
+    """Return the words in which typos are mended by themselves and with any letter left out."""
+    forms = sorted(_time_forms())
+    return {near: form for form in forms for near in (form, *_deletions(form))}
+
+
+def _deletions(word: str) -> Iterator[str]:
+    return (word[:i] + word[i + 1 :] for i in range(len(word)))
 
 
 def may_name_time(text: str) -> bool:
@@ -428,7 +596,65 @@ def find_spans(folded: str) -> list[Span]:
 
 
 def find_reminder_spans(folded: str) -> list[Span]:
-    """Return the times in a folded request, in order and without overlap; the first 60 of them."""
+    """Return the times in a folded request, in order and without overlap; the first 60 of them.
+
+    Beside a habit they include its ends and exceptions, in the slot ``limit``.
+    """
+    spans = _scan(folded)
+    rows = [span for span in spans if span.kind.startswith("row")]
+    habits = [s for s in spans if s.slot in ("every", "after", "before") and s not in rows]
+    if any(habit.slot == "every" for habit in habits):
+        limits = [replace(r, kind=r.kind.removeprefix("row "), slot="limit") for r in rows]
+        limits = _find_limits(spans, [*habits, *limits], limits, folded)
+    elif not habits:
+        limits = _days_in_a_row(spans, folded)
+    else:
+        return spans
+    for limit in limits:
+        blanks = " " * (limit.end - limit.start)
+        folded = folded[: limit.start] + blanks + folded[limit.end :]
+    return sorted([*_scan(folded), *limits], key=lambda span: span.start)
+
+
+def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
+    """Return the lengths beside an hour, which make a habit of it: "at 9 for 5 days"."""
+    dates = [span for span in spans if span.slot == "date"]
+    clocks = [span for span in spans if span.slot in ("clock", "part")]
+    if not clocks:
+        return []
+    begins = [span for span in dates if STARTING_WORD.match(folded, span.start)]
+    times = [*clocks, *begins, *(span for span in dates if "weekday" in span.words)]
+    rows = []
+    for span in _find_limits(spans, [], [], folded):
+        is_length = "length" in span.kind
+        if is_length and length_of(span.words)[1] in ("day", "week", "month", "year"):
+            is_row = _is_beside(span, times, folded) and all(date in times for date in dates)
+        else:
+            is_end = span.kind in ("date", "day", "named", "month day")
+            is_through = span.preposition in lexicon.words("limit.through")
+            starts = dates if is_through else begins
+            is_row = span.kind == "days" or (is_end and _is_beside(span, starts, folded))
+        if is_row:
+            rows.append(replace(span, kind=f"row {span.kind}", slot="every"))
+    return rows
+
+
+def _period(habit: Span) -> int:
+    """Return about how many seconds lie between two times of a habit."""
+    words = habit.words
+    unit = lexicon.values("reminder.adverb").get(words.get("word", "")) or words.get("unit")
+    if unit is not None:
+        return SECONDS[unit_of(unit)]
+    return SECONDS["week"] if habit.kind == "weekdays" else SECONDS["day"]
+
+
+def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
+    gaps = [folded[s.end : span.start] for s in spans if s.end <= span.start]
+    gaps += [folded[span.end : s.start] for s in spans if s.start >= span.end]
+    return any(NOTHING.fullmatch(gap) for gap in gaps)
+
+
+def _scan(folded: str) -> list[Span]:
     spans: list[Span] = []
     while len(spans) < MAX_REMINDER_SPANS:
         span = _reminder_grammar().search(folded, spans[-1].end if spans else 0)
@@ -439,6 +665,56 @@ def find_reminder_spans(folded: str) -> list[Span]:
             span = replace(span, kind=kind, slot=TAILS[kind])
         spans.append(span)
     return spans
+
+
+def _find_limits(
+    spans: Sequence[Span], habits: Sequence[Span], limits: Sequence[Span], folded: str
+) -> list[Span]:
+    """Return the ends and exceptions of habits; they win over dates, exceptions over habits."""
+    limits = [*limits]
+    position = 0
+    while len(limits) < MAX_REMINDER_SPANS:
+        span = _limit_grammar().search(folded, position)
+        if span is None:
+            break
+        position = span.end
+        rivals = [habit for habit in habits if _overlap(span, habit)]
+        others = [h for h in habits if h.slot == "every" and h not in rivals]
+        wins = (span.kind in ("except", "only") and bool(others)) or all(
+            rival.slot != "every" and span.start < rival.start for rival in rivals
+        )
+        if not wins:
+            position = span.start + 1
+        elif _is_limit(span, [*spans, *limits], folded):
+            limits.append(span)
+    return limits
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
+    """Return True if an expression is an end or an exception, and not a part of the thing."""
+    before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
+    is_beside = _is_beside(span, spans, folded)
+    periods = [_period(habit) for habit in spans if habit.slot == "every"]
+    period = min(periods, default=SECONDS["day"])
+    if "length" in span.kind:
+        amount, unit = length_of(span.words)
+        is_short = amount.high * SECONDS[unit] <= period
+        if is_short and (unit in SHORT_UNITS or not is_beside):
+            return False  # "to meditate for ten minutes", "every Sunday cook for three days"
+    match span.kind:
+        case "time" | "hours":
+            return is_beside or period < SECONDS["day"]
+        case "length beside" | "count" | "perhaps":
+            return is_beside
+        case "bare length":
+            is_last = AT_END.fullmatch(folded, span.end) is not None
+            is_sure = is_beside or is_last or not folded[span.start : span.end].isascii()
+            return is_sure and before not in lexicon.words("limit.no_length_after")
+    return True
 
 
 def _add_range_end(span: Span, text: str) -> Span:
@@ -491,6 +767,8 @@ def _lies_in(inner: Span, outer: Span) -> bool:
 
 # Values of the words in a span.
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
+WEEKENDS, WORKING = (lexicon.Expression(f"<limit.{days}>") for days in ("weekends", "workdays"))
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 
 
@@ -551,6 +829,12 @@ def which_of(words: str) -> Which:
     return cast(Which, lexicon.key_of("time.which", words) or "this")
 
 
+def ordinals_in(words: str) -> tuple[int, ...]:
+    """Return the numbers of a match of ``NTH_WEEKDAY``'s ordinals; -1 is the last."""
+    keys = (lexicon.key_of("limit.nth", word.strip(",")) for word in words.split())
+    return tuple(int(key) for key in keys if key is not None)
+
+
 def day_offset(words: str) -> int | None:
     """Return the days from today that a word names (-1 is yesterday), or None."""
     return lexicon.numbers("time.day").get(words)
@@ -570,9 +854,16 @@ def weekday_number(words: str) -> int | None:
 
 
 def weekdays_in(words: str) -> tuple[int, ...]:
-    """Return the weekdays, 0 to 6, of a match of ``WEEKDAYS``: a list or a range."""
-    numbers = map(weekday_number, MANY_DAYS.findall(words))
-    days = tuple(number for number in numbers if number is not None)
+    """Return the weekdays, 0 to 6, of a list or a range, which may hold "weekends"."""
+    days: tuple[int, ...] = ()
+    for word in MANY_DAYS.findall(words):
+        number = weekday_number(word)
+        if number is not None:
+            days = (*days, number)
+        elif WEEKENDS.fullmatch(word):
+            days = (*days, *WEEKEND)
+        elif WORKING.fullmatch(word):
+            days = (*days, *WORKDAYS)
     if RANGE_OF_DAYS.search(words) and len(days) == 2 and days[0] < days[1]:
         return tuple(range(days[0], days[1] + 1))
     return days

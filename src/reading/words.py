@@ -8,8 +8,16 @@ from functools import cache, lru_cache
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
 from src.texts import morphology
-from src.texts.morphology import lemmas, noun_forms, parts_of_speech, words
-from src.texts.plain_text import flat, plain, without_yo
+from src.texts.morphology import (
+    dictionary_forms,
+    lemmas,
+    noun_forms,
+    parts_of_speech,
+    stem_english,
+    terms,
+    words,
+)
+from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
 
@@ -18,16 +26,8 @@ VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
     "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
-    "lines.place": lexicon.AnyCase(r"(?<!\w)<evidence.tells.where>"),
+    "lines.place": lexicon.AnyCase(r"(?<!\w)<lines.place_told>"),
 }
-# Topics of questions, and the texts that have them; persons are found without an expression.
-ASKS, TELLS = (
-    {kind: lexicon.AnyCase(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)") for kind in kinds}
-    for part, kinds in (
-        ("asks", ("when", "where", "many", "who")),
-        ("tells", ("when", "where", "many")),
-    )
-)
 # Other parts of speech of words that are also names: "люба", "слава".
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 MAX_ENDING = 4  # letters of an ordinal after its stem ("перв-ого", "трет-ьего")
@@ -49,19 +49,6 @@ def answered_values(text: str) -> Lemmas:
     """Return the question words that a text answers with a value: a number, a phone, a day."""
     hits = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
     return frozenset[str]().union(*map(lemmas, hits))
-
-
-@lru_cache(maxsize=4_000)
-def tells_what_is_asked(text: str, question: str) -> bool | None:
-    """Return True if a text has the time, place, number or person in question; None if none is."""
-    kind = next((kind for kind, expression in ASKS.items() if expression.search(question)), None)
-    if kind is None:
-        return None
-    if kind != "who":
-        return TELLS[kind].search(text) is not None
-    all_tags = list(map(parts_of_speech, (word.text for word in content_words(text))))
-    has_person = bool(people_in(text)) or any("anim" in tags for tags in all_tags)
-    return has_person or (False if any(all_tags) else None)  # dictionaries lack lower-case names
 
 
 # After these words an unknown word is a place: "on Tuesdays in the Methodist hall".
@@ -102,7 +89,7 @@ def speaks_of(text: str, wanted: str) -> bool:
     wanted_words = content(wanted)
     if wanted_words and len(shared(wanted, text)) == len(wanted_words):
         return True
-    return f" {flat(wanted)}" in f" {flat(text)}"
+    return f" {plain(wanted)}" in f" {plain(text)}"
 
 
 def people() -> dict[str, str]:
@@ -164,6 +151,31 @@ def _is_form(form: str, base: str) -> bool:
     word, nominative = without_yo(form), without_yo(base)
     names = morphology.nominatives(word)
     return nominative in names and word not in names
+
+
+def entity_keys(name: str) -> list[frozenset[str]]:
+    """Return for each word of a name the dictionary forms that it may have.
+
+    A word that is one itself has no other: "Александра" is a woman, although it could be a form
+    of "Александр". Two names are one entity if they have a form of each word in common.
+    """
+    return [_dictionary_forms(word) for word in words(name) if terms(word)]
+
+
+def _dictionary_forms(word: str) -> frozenset[str]:
+    lower = plain(word).removesuffix("'s")
+    if lower.isascii():  # a name is no plural: "Carlos"
+        return frozenset({lower if word[0].isupper() else stem_english(lower)})
+    forms = dictionary_forms(lower) or lemmas(word)
+    return frozenset({lower}) if lower in forms else forms
+
+
+def entity_forms(text: str) -> set[str]:
+    """Return all words of which the key of an entity that a text names may consist."""
+    found: set[str] = set()
+    for word in words(text):
+        found |= {plain(word).removesuffix("'s"), *lemmas(word)}
+    return found
 
 
 def in_latin(word: str) -> str:

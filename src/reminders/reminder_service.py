@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, Literal
 
 from babel.dates import format_date
@@ -13,8 +13,9 @@ from src.base.owners import Caller
 from src.base.zones import DAY, is_shown_twice, local_time, locale_of, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
-from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
-from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
+from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
+from src.reading.reminder_moments import Problem, ReminderRequest
+from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
 from src.texts import Language, say
@@ -22,6 +23,7 @@ from src.texts.reply import Times
 
 FEW_TIMES = 4  # per day that are listed; more are written as "every three hours"
 LAST_DAY = 31
+END_OF_DAY = time(23, 59)
 PERIODS = {"daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 ENGLISH_ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
@@ -53,7 +55,8 @@ def describe_reminder_time(
         return _respelt(say("reminder_once", language, day=day, time=clock), language)
     if len(repeats.hours) > 1:
         date = say("reminder_date_time", language, date=date, time=clock)
-    text = say("reminder_repeated", language, habit=_habit(repeats, language), next=date)
+    habit = _with_end(_habit(repeats, language), repeats.until, today, language)
+    text = say("reminder_repeated", language, habit=habit, next=date)
     return _respelt(text, language)
 
 
@@ -87,6 +90,16 @@ def _date(local: datetime, today: datetime, language: Language) -> str:
     return say("date_of_year", language, date=date, year=local.year)
 
 
+def _with_end(habit: str, until: datetime | None, today: datetime, language: Language) -> str:
+    """Return ``каждый день в 09:00, последний раз не позже 30 ноября``."""
+    if until is None:
+        return habit
+    date = _date(until, today, language)
+    if until.time() < END_OF_DAY:
+        date = say("reminder_date_time", language, date=date, time=f"{until:%H:%M}")
+    return say("habit_until", language, habit=habit, date=date)
+
+
 def _habit(repeats: Recurrence, language: Language) -> str:
     """Return ``каждый понедельник в 08:00`` or ``every 3 hours``."""
     step = _step(repeats)
@@ -118,6 +131,8 @@ def _days(repeats: Recurrence, language: Language) -> str:
             return _weekdays(repeats.weekdays, language)
         case "weekly":
             where = _join([say(f"on_weekday_{n}", language) for n in repeats.weekdays], language)
+        case "monthly" if repeats.nth:
+            where = _nth_weekday(repeats, language)
         case "monthly":
             where = _day_of_month(repeats.day, language)
         case _:
@@ -147,6 +162,16 @@ def _weekdays(weekdays: tuple[int, ...], language: Language) -> str:
         return say(f"every_weekday_{weekdays[0]}", language)
     names = [say(f"in_weekday_{number}", language) for number in weekdays]
     return say("in_weekdays", language, days=_join(names, language))
+
+
+def _nth_weekday(repeats: Recurrence, language: Language) -> str:
+    """Return ``в понедельник, первый в месяце`` or ``on the first and third Monday``."""
+    number = repeats.weekdays[0]
+    forms = lexicon.of_language("limit.nth_words", language, {})
+    words = next(words.split() for days, words in forms.items() if str(number) in days)
+    nth = _join([words[ORDINALS.index(ordinal)] for ordinal in repeats.nth], language)
+    day = say(f"on_weekday_{number}", language)
+    return say("on_nth_weekday", language, day=day, nth=nth)
 
 
 def _day_of_month(day: int, language: Language) -> str:
@@ -385,6 +410,8 @@ def _first_time(
     try:
         return next_after(repeats, max(due - SECOND, caller.moment), caller.time_zone)
     except OverflowError:
+        if repeats.until is not None:
+            return caller.moment  # its end has passed
         return datetime.max.replace(tzinfo=UTC)
 
 

@@ -14,13 +14,16 @@ from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
-from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, ReminderRequest
+from src.reading.relative_dates import has_past_verb
+from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_option
 from src.reading.sentences import is_question
 from src.reading.slips import mend_orders
+from src.reading.times import WORKDAYS
 from src.reading.words import shared
 from src.texts import Language, say
 from src.texts.morphology import parts_of_speech, words
+from src.texts.plain_text import between
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -28,6 +31,7 @@ Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "satur
 MAX_TEXT = 1000  # characters; the limit of the column
 MAX_CHANGE = 150  # characters of a request to cancel or move a reminder
 MAX_CLAUSES = 3  # at the end of a request, at which an order can begin
+MAX_BESIDE_TIME = 3  # words beside the time in an answer to "when?": "ok then tomorrow please"
 MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
 # Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
@@ -51,6 +55,7 @@ class ReminderOrder(Form):
     weekdays: list[Weekday] = Field(default_factory=list)
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31)
+    until: str = Field(default="", max_length=40)
     time_zone: str = Field(default="", max_length=60)
     moves: str = Field(default="", max_length=MAX_CHANGE)
 
@@ -127,7 +132,44 @@ class ReminderOrder(Form):
             )  # fmt: skip
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
-        return replace(recurrence, zone=self.own_zone())
+        return replace(recurrence, zone=self.own_zone(), until=self.end())
+
+    def end(self) -> datetime | None:
+        """Return the last possible time, local and naive; None without an end.
+
+        Raises:
+            ValueError: The end is invalid.
+        """
+        written = self.until.strip()
+        if not written:
+            return None
+        try:
+            end = datetime.fromisoformat(written).replace(tzinfo=None, microsecond=0)
+        except ValueError:
+            raise ValueError("until: write it as 2026-12-05") from None
+        is_day = len(written) <= len("2026-12-05")
+        return end.replace(hour=23, minute=59, second=59) if is_day else end
+
+    def by_words(self, said: str, now: datetime, time_zone: str) -> "ReminderOrder":
+        """Return the order, in the user's own words where it lacks their end or exception.
+
+        Args:
+            said: The message that asks.
+            now: Current time, aware.
+            time_zone: Zone of the clock.
+        """
+        if self.repeats == "no" or self.until or len(said) > MAX_TEXT:
+            return self
+        found = reminder_phrases.read_reminder(said, now, time_zone)
+        if found is None:
+            return self
+        repeats, is_daily = found.repeats, self.repeats == "daily" and not self.weekdays
+        has_limit = repeats is not None and bool(
+            repeats.until or repeats.nth or (is_daily and repeats.weekdays)
+        )
+        if found.problem == "unclear" or has_limit:
+            return ReminderOrder(text=self.text, when=said, moves=self.moves)
+        return self
 
 
 class CancelOrder(Form):
@@ -148,6 +190,8 @@ ASKS_FOR_LIST = lexicon.AnyCase(
 )
 # "Remind me", without subject and time; the user's next answer completes it.
 BARE_ORDER = lexicon.AnyCase("<cancel.bare_order>[.! ]*")
+# An answer to "when?" that is only an hour.
+BARE_HOUR = re.compile(r"\W*(\d{1,2})\W*")
 # Polite words and what separates them; with a comma only after them, they end a clause.
 POLITE = lexicon.AnyCase(
     r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>|<move.sorry>)\b(?P<behind>[ ,]*)"
@@ -226,6 +270,7 @@ STOPS = tuple(
 )
 # "Paid it already cancel that".
 AND_CANCEL = lexicon.AnyCase(r".{1,80}?[ ,]<cancel.surely> (?P<about>(?!))?<move.it>")
+SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
@@ -430,12 +475,11 @@ def reminder_calls(
     if BARE_ORDER.fullmatch(text):
         return [(SET_REMINDER, {"text": NO_TEXT})]
     start = _without_time(messages).rstrip(".! ")
-    for phrase in (text, f"{start} {text}" if start else ""):
-        request = reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC")
-        if request is None or (phrase != text and request.problem == "no_time"):
-            continue  # what tells no time is no answer to the question for it
-        what = request.what[:MAX_TEXT] or NO_TEXT
-        return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
+    time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
+    for phrase in (text, f"{start} {time}" if start and time else ""):
+        if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
+            what = request.what[:MAX_TEXT] or NO_TEXT
+            return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
     return []
 
 
@@ -462,7 +506,9 @@ def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | Re
     if order is not None or (request is not None and request.about):
         return order
     if _asks(_answer_before(messages)) == "reminder":
-        order = _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
+        first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
+        order = _change_in_passing(text) or _change_in_passing(first)
+        order = order or _cancels_alone(text, NOT_NEEDED)
     return order or _stops_known(text, messages) or _cancels_alone(text, AND_CANCEL)
 
 
@@ -503,6 +549,20 @@ def _without_time(messages: Sequence[BaseMessage]) -> str:
     if _asks(_answer_before(messages)) != "reminder_time":
         return ""
     return strip_time_label(str(_talk(messages)[-3].text))
+
+
+def _only_time(text: str, *, has_text: bool) -> str:
+    """Return an answer to "when?": a text with a time and little else; else an empty string.
+
+    If the reminder has no text yet, the answer may name it as well.
+    """
+    if hour := BARE_HOUR.fullmatch(text):
+        return f"at {hour[1]}:00"
+    folded = times.fold(times.mended(text[:MAX_CHANGE]))
+    spans = [(span.start, span.end) for span in times.find_reminder_spans(folded)]
+    rest = " ".join(between(folded, spans))
+    is_time = len(words(rest)) <= MAX_BESIDE_TIME and not has_past_verb(rest)
+    return text if spans and (is_time or not has_text) else ""
 
 
 def _asks(message: BaseMessage) -> str | None:

@@ -32,6 +32,7 @@ async def set_reminder(
     if not _is_typed(runtime):
         return _shorten(payload(ReminderResult(refusal="not_own"), caller)), NOTHING
     said_before = new_messages.last_answer(runtime.state.get("history") or ())
+    order = order.by_words(context.text, caller.moment, caller.time_zone)
     asked = await reminders.apply_order(
         caller, order, said_before=said_before, message_id=context.message_id
     )

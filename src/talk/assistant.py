@@ -273,9 +273,13 @@ async def _answer_plainly(
 
     display = _AnswerDisplay(show, "")
     message = await caller.stream(
-        caller.with_tools(()), messages, purpose="answer", on_text=display,
-        on_usage=context.on_usage, conversation_id=context.conversation_id,
-    )  # fmt: skip
+        caller.with_tools(()),
+        messages,
+        purpose="answer",
+        on_text=display,
+        on_usage=context.on_usage,
+        conversation_id=context.conversation_id,
+    )
     display.flush()
     text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
     return "" if text.startswith(MARKUP) else text
@@ -330,10 +334,10 @@ async def update_state_after_tool(
 ) -> ConversationState:
     """Collect what the tools of the round that just ended have found and done.
 
-    Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``.
+    Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``, ``disputes``.
     Updates: ``tools_used``, ``tools_allowed``, ``fact_added_in_last_run``, ``sources``,
-    ``shown_facts``, ``asks``, ``current_token_count``; ``messages``, since two searches of one
-    round gave the same numbers to different memories.
+    ``shown_facts``, ``asks``, ``disputes``, ``current_token_count``; ``messages``, since two
+    searches of one round gave the same numbers to different memories.
     Side effects: none.
     """
     messages, sources = list(state["messages"]), list(state.get("sources", ()))
@@ -362,5 +366,9 @@ async def update_state_after_tool(
             *(finding.shown_facts for finding in findings)
         ),
         "asks": asked,
+        "disputes": [
+            *state.get("disputes", ()),
+            *(one for found in findings for one in found.disputes),
+        ],
         "current_token_count": counter.count_messages(messages),
     }

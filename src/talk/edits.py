@@ -15,10 +15,18 @@ from src.pg.locks import lock_facts, lock_history
 from src.reading.gate import holds_secret, read_announced_secret, redact, refers_back
 from src.reminders.reminder_repo import delete_of_message
 
+# The topic in which a message is stored.
+SELECT_TOPIC = """
+SELECT c.thread_id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(user)s AND m.role = 'user'
+  AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id = %(message_id)s
+"""
+
 # The edited message, locked until the transaction ends: whether the user wrote nothing after it,
 # and which Telegram messages show its answer.
 SELECT_EDITED = """
-SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_position,
+SELECT m.id, message_text(m.content), m.position <= c.extracted_position,
        NOT EXISTS (SELECT 1 FROM messages later
                    WHERE later.conversation_id = m.conversation_id AND later.role = 'user'
                      AND (later.created_at, later.id) > (m.created_at, m.id)),
@@ -27,7 +35,7 @@ SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_pos
        m.stream_message_id,
        EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(user)s AND m.role = 'user' AND NOT m.is_forgotten
+WHERE c.owner_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
   AND m.provenance <> 'file'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
@@ -90,7 +98,6 @@ class EditedMessage:
 
     Attributes:
         id: Its id.
-        thread_id: Its topic, or 0.
         text: Its old text, without the time label.
         was_read: True if it was read for facts.
         is_last: True if its sender has written nothing since.
@@ -99,7 +106,6 @@ class EditedMessage:
     """
 
     id: int
-    thread_id: int
     text: str
     was_read: bool
     is_last: bool
@@ -110,14 +116,19 @@ class EditedMessage:
 class EditRepository(OwnerSteps):
     """Steps of an edit (see ``take_edit``)."""
 
+    def find_topic(self, origin: TelegramOrigin) -> int | None:
+        """Return the topic in which the message is stored, 0 without one; None: not stored."""
+        rows = self._rows(SELECT_TOPIC, **origin.columns())
+        return rows[0][0] if rows else None
+
     def find(self, origin: TelegramOrigin) -> EditedMessage | None:
-        """Return the stored message, locked until the transaction ends; None: not in this chat."""
+        """Return the stored message, locked until the transaction ends; None: not stored here."""
         rows = self._rows(SELECT_EDITED, **origin.columns())
         if not rows:
             return None
-        [(id_, thread_id, text, was_read, is_last, sent, streamed, is_answered)] = rows
+        [(id_, text, was_read, is_last, sent, streamed, is_answered)] = rows
         shown_in = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
-        return EditedMessage(id_, thread_id, text, was_read, is_last, is_answered, shown_in)
+        return EditedMessage(id_, text, was_read, is_last, is_answered, shown_in)
 
     def find_nearby(self, edited: EditedMessage) -> tuple[NearbyMessage, NearbyMessage]:
         """Return what the same sender wrote right before it, and right after."""
@@ -186,16 +197,19 @@ def take_edit(
     is_private = holds_secret(text) or turn_context.wants_privacy(text, is_own=is_own)
 
     def work(transaction: Transaction) -> EditOutcome:
+        thread_id = EditRepository(transaction, owner).find_topic(origin)
+        if thread_id is None:
+            return EditOutcome("unknown")
+        topic = Owner(owner.telegram_user_id, thread_id)
+        lock_facts(transaction, topic)
         lock_history(transaction, owner.telegram_user_id)
-        edited = EditRepository(transaction, owner).find(origin)
+        edits = EditRepository(transaction, topic)
+        edited = edits.find(origin)
         if edited is None:
             return EditOutcome("unknown")
-        topic = Owner(owner.telegram_user_id, edited.thread_id)
         if edited.text == storable(text):
             unanswered = edited.is_last and not edited.is_answered
             return EditOutcome("last" if unanswered else "same")
-        lock_facts(transaction, topic)
-        edits = EditRepository(transaction, topic)
         facts = ForgettingRepository(transaction, topic)
         edits.set_text(edited, origin, text)
         _retire_facts(facts, edited, text)
@@ -222,8 +236,10 @@ def _mask_nearby(
     A household secret (the code of a door) stays, but becomes private.
     """
     pairs = [(before.text, this), (this.text, after)]
-    pairs += [(f"{this.text}:", before)] * refers_back(this.text)
-    pairs += [(f"{after.text}:", this)] * refers_back(after.text)
+    if refers_back(this.text):
+        pairs.append((f"{this.text}:", before))
+    if refers_back(after.text):
+        pairs.append((f"{after.text}:", this))
     found = [(read_announced_secret(hint, message.text), message) for hint, message in pairs]
     for message in {message for secret, message in found if secret and secret.is_household}:
         facts.keep_private(message.id)

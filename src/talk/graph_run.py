@@ -22,7 +22,8 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.talk import strict
 from src.talk.main_graph import Graph
 from src.talk.recall_record import recall_record
-from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
+from src.talk.turn_control import TurnCutError, TurnStoppedError
+from src.talk.turn_state import ConversationState, Turn, TurnResult
 from src.texts import Language, say
 from src.texts.plain_text import is_visible
 
@@ -204,11 +205,16 @@ class Progress:
 
     def result(self, text: str, **values: Any) -> TurnResult:
         """Build the turn's result with this text and what the run has done so far."""
-        asks, usage = self.state.get("asks"), tuple(self.usage)
+        usage = tuple(self.usage)
         return TurnResult(
-            text, self.list_sources(), recall_record(self.turn, self.state, usage),
-            changes=_merge_changes(self.changes), asks=asks, usage=usage, **values,
-        )  # fmt: skip
+            text,
+            self.list_sources(),
+            recall_record(self.turn, self.state, usage),
+            changes=_merge_changes(self.changes),
+            asks=self.state.get("asks"),
+            usage=usage,
+            **values,
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -302,7 +308,6 @@ class GraphRun:
 def build_context(turn: Turn) -> TurnContext:
     """Return what the graph's nodes know of a turn."""
     incoming = turn.incoming
-    fresh_ids = (entry["id"] for entry in turn.history if entry["position"] >= turn.fresh_from)
     return TurnContext(
         owner=incoming.owner,
         conversation_id=turn.conversation_id,
@@ -310,11 +315,8 @@ def build_context(turn: Turn) -> TurnContext:
         text=turn.asked,
         moment=incoming.moment,
         preferences=incoming.preferences,
-        window_start=turn.window_start,
-        is_all_shown=turn.is_all_shown,
-        fresh_from=next(fresh_ids, None),
+        window=turn.window,
         is_private=incoming.is_private,
-        key_facts=turn.key_facts,
         speaker_id=incoming.speaker_id,
     )
 

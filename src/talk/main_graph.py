@@ -4,28 +4,27 @@ assistant: START → init_state → check_facts → load_facts → retrieve_memo
                  → assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
                  → [answer_by_form → tools → update_state_after_tool → complete_answer] → END
 strict: START → retrieve_context
-                 → classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
-                                 → [auto_resolve] → store_knowledge → generate_confirmation → END
+                 → classify_intent → teach: extract_facts → check_conflicts → [auto_resolve]
+                                 → store_knowledge → generate_confirmation → END
                         → solve: react_loop → generate_answer → END
                         → forget: forget_knowledge → END
                         → remind: set_reminder → END
 
-New facts that ``weigh_conflicts`` sets aside, because they deny something important, are part of
-the answer's row until the user decides (``questions.py``).
+New facts that are not stored, because they deny something important, are part of the answer's row
+until the user decides (``questions.py``).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from src.llm import chat, tokens
 from src.memory import prompts
@@ -61,7 +60,6 @@ NODES = (
     strict.classify_intent,
     strict.extract_facts,
     strict.check_conflicts,
-    strict.weigh_conflicts,
     strict.auto_resolve,
     strict.store_knowledge,
     strict.generate_confirmation,
@@ -78,7 +76,6 @@ EDGES = (
     ("complete_answer", END),
     ("retrieve_context", "classify_intent"),
     ("extract_facts", "check_conflicts"),
-    ("check_conflicts", "weigh_conflicts"),
     ("auto_resolve", "store_knowledge"),
     ("store_knowledge", "generate_confirmation"),
     ("generate_confirmation", END),
@@ -147,14 +144,11 @@ def build_graph(
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     for node in NODES:
         names = signature(node).parameters.keys() & parts.keys()
-        bound = partial(node, **{name: parts[name] for name in names})
-        if route := ROUTES.get(node.__name__):
-            destinations = get_args(get_type_hints(route)["return"])
-            builder.add_node(node.__name__, _with_route(bound, route), destinations=destinations)
-        else:
-            builder.add_node(node.__name__, bound)
+        builder.add_node(node.__name__, partial(node, **{name: parts[name] for name in names}))
     for start, end in EDGES:
         builder.add_edge(start, end)
+    for start, route in ROUTES.items():
+        builder.add_conditional_edges(start, route)
     tool_node = ToolNode(
         tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
     )
@@ -163,29 +157,11 @@ def build_graph(
     return builder.compile()
 
 
-def _with_route(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
-    """Wrap a node so that its result names the next node.
-
-    For a conditional edge LangGraph would copy the whole state, to see what the node changed.
-    """
-    takes_runtime = "runtime" in signature(node).parameters
-
-    async def run(state: ConversationState, runtime: Runtime[TurnContext]) -> Command[str]:
-        update = await (node(state, runtime) if takes_runtime else node(state))
-        return Command(update=update, goto=route({**state, **update}))
-
-    return run
-
-
-async def route_start(
+def route_start(
     state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
     runtime: Runtime[TurnContext],
 ) -> Literal["init_state", "retrieve_context"]:
-    """Route to the prompt, or straight to strict mode, which does not use it.
-
-    It is a coroutine, like the nodes that only compute: LangGraph sends plain functions to a
-    worker thread, which costs more than they do.
-    """
+    """Route to the prompt, or straight to strict mode, which does not use it."""
     return "retrieve_context" if runtime.context.preferences.mode == "strict" else "init_state"
 
 
@@ -221,12 +197,8 @@ def route_intent(state: ConversationState) -> IntentNode:
     return INTENTS[state["intent"] or "solve"]
 
 
-def route_conflicts(
-    state: ConversationState,
-) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
-    """Route conflicts to their resolution before anything is stored; end if all is disputed."""
-    if state["disputes"] and not state["extracted_facts"]:
-        return "__end__"
+def route_conflicts(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
+    """Route conflicts to their resolution before anything is stored."""
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
 
 
@@ -239,5 +211,5 @@ ROUTES: Mapping[str, Route] = {
     "answer_by_form": route_tools,
     "update_state_after_tool": route_after_tool,
     "classify_intent": route_intent,
-    "weigh_conflicts": route_conflicts,
+    "check_conflicts": route_conflicts,
 }

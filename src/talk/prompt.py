@@ -122,7 +122,7 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     Side effects: none.
     """
     by_form = forms is not None and forms.is_needed
-    start = runtime.context.window_start
+    start = runtime.context.window.start
     window = [entry for entry in state["history"] if entry["position"] >= start]
     system = say("form_prompt", runtime.context.language) if by_form else SYSTEM_PROMPT
     messages: list[AnyMessage] = [SystemMessage(system_prompt(persona, system))]
@@ -188,13 +188,13 @@ async def check_facts(
 
     Reads: ``facts_loaded``, ``fact_added_in_last_run``.
     Updates: ``pending_facts``, ``facts_loaded``, ``fact_added_in_last_run``.
-    Side effects: one query, when the facts may have changed since the message was stored.
+    Side effects: one query.
     """
     changed = state.get("fact_added_in_last_run", False)
     if state.get("facts_loaded", False) and not changed:
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
-        facts = await key_facts(memories, runtime.context, changed=changed)
+        facts = await key_facts(memories, runtime.context)
     except errors.StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
         return {"pending_facts": [], "fact_added_in_last_run": False}
@@ -257,7 +257,7 @@ async def load_facts(
 
 
 def _is_fresh(fact: Memory, context: TurnContext) -> bool:
-    start, told_in = context.fresh_from, fact.message_id
+    start, told_in = context.window.fresh_from, fact.message_id
     return start is not None and told_in is not None and told_in >= start
 
 
@@ -273,10 +273,14 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
 
 
 def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
-    parts: tuple[Records, Records] = ([], [])
+    known: Records = []
+    wishes: Records = []
     for fact, (number, record) in zip(facts, records, strict=False):
-        parts[fact.relation == WISH].append({**record, "n": number})
-    return prompts.key_facts_text(*parts)
+        if fact.relation == WISH:
+            wishes.append({**record, "n": number})
+        else:
+            known.append({**record, "n": number})
+    return prompts.key_facts_text(known, wishes)
 
 
 def _replace_fresh(
@@ -348,10 +352,10 @@ async def _search(
         limit=settings.memory_retrieve_limit,
         threshold=settings.memory_retrieve_threshold,
         conversation_id=context.conversation_id,
-        before_position=context.window_start,
+        before_position=context.window.start,
         by_words_only=context.is_private,
         speaker_id=context.speaker_id,
-        is_all_shown=context.is_all_shown,
+        is_all_shown=context.window.is_all_shown,
         tokens=budget,
     )
     return await recall(memories, context, query)
@@ -414,7 +418,7 @@ async def summarize(
     last = first_of_tail.additional_kwargs[POSITION] - 1
     block: list[AnyMessage] = []
     try:
-        texts = await compaction.fold_now(context.conversation_id, context.window_start, last)
+        texts = await compaction.fold_now(context.conversation_id, context.window.start, last)
         if texts:
             block = [SystemMessage(prompts.summary_text(texts), name=HISTORY_SUMMARY)]
     except errors.AppError as error:

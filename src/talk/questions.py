@@ -39,7 +39,7 @@ class Settlement:
 
 @dataclass(eq=False, repr=False)
 class QuestionService:
-    """Settles the questions that turns of strict mode ask."""
+    """Settles the questions whether a new fact replaces an important one."""
 
     _client: PgClient
     _memories: Memories
@@ -98,7 +98,7 @@ class QuestionService:
             return dispute, Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied)
         replaced = [memory.id for memory in dispute.denied] if resolution == "replace" else []
         return dispute, await self._memories.writer.prepare(
-            owner, fact, said, origin="teach", contradicts=replaced, spares_important=True
+            owner, fact, said, origin="teach", contradicts=replaced, is_decided=True
         )
 
     def _store(
@@ -108,7 +108,7 @@ class QuestionService:
         if isinstance(fact, Outcome):
             return fact
         outcome = self._memories.writer.store(transaction, owner, fact)
-        if fact.contradicts or outcome.memory_id is None or outcome.kind not in ("new", "same"):
+        if fact.contradicts or outcome.memory_id is None:
             return outcome
         known = [memory.id for memory in dispute.denied]
         QuestionRepository(transaction).keep_apart(owner, outcome.memory_id, known)

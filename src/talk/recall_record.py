@@ -47,7 +47,7 @@ def recall_record(
         for place, hit in enumerate(hits, start=1):
             name = hit_id(hit)
             add(name, f"{by} {place}", is_shown=name in shown, **score_record(hit))
-    seen = (entry["id"] for entry in turn.history if entry["position"] >= turn.window_start)
+    seen = (entry["id"] for entry in turn.history if entry["position"] >= turn.window.start)
     return {
         "model": next((call.model for call in reversed(usage) if call.error is None), None),
         "since": next(seen, None) if is_assistant else None,

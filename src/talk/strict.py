@@ -272,50 +272,21 @@ async def auto_resolve(state: ConversationState) -> ConversationState:
     return {"accepted_conflicts": list(by_memory.values())}
 
 
-async def weigh_conflicts(
-    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
-) -> ConversationState:
-    """Set aside the new facts that would replace a pinned fact, or one of importance 8 or more.
-
-    The memory is asked what storing them would retire, so that conflicts found by a rule count
-    like those found by the model. The other facts go on without them.
-
-    Reads: ``extracted_facts``, ``conflicts``, ``history``.
-    Updates: ``extracted_facts``, ``conflicts``, ``disputes``.
-    Side effects: one transaction per fact, which writes nothing.
-    """
-    context = runtime.context
-    new = new_messages(state["history"])
-    undisputed: list[Fact] = []
-    conflicts: list[Conflict] = []
-    disputes: list[Dispute] = []
-    for number, fact in enumerate(state["extracted_facts"]):
-        denials = _select(state["conflicts"], number)
-        said = find_source_message(new, fact, context)
-        rivals = await memories.writer.find_important_rivals(
-            context.owner, fact, said, contradicts={c["memory_id"] for c in denials}
-        )
-        if rivals:
-            disputes.append(Dispute(fact, said, rivals))
-        else:
-            conflicts += [{**conflict, "new": len(undisputed)} for conflict in denials]
-            undisputed.append(fact)
-    return {"extracted_facts": undisputed, "conflicts": conflicts, "disputes": disputes}
-
-
 async def store_knowledge(
     state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
 ) -> ConversationState:
     """Store each fact with its source, the episode ``teach_msg-<id>``.
 
-    Important facts are not replaced: ``QuestionService`` does that once the user decides so.
+    A new fact that would replace an important one is not stored but disputed: ``QuestionService``
+    stores it once the user decides so.
 
     Reads: ``extracted_facts``, ``accepted_conflicts``, ``history``.
-    Updates: ``outcomes``.
+    Updates: ``outcomes``, ``disputes``.
     Side effects: one transaction per fact, reported to the turn's ``on_change``.
     """
     context = runtime.context
     outcomes: list[Outcome] = []
+    disputes: list[Dispute] = []
     new = new_messages(state["history"])
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_source_message(new, fact, context)
@@ -324,12 +295,14 @@ async def store_knowledge(
             continue
         accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
-            context.owner, fact, said, origin="teach", contradicts=accepted,
-            spares_important=True,
-        )  # fmt: skip
+            context.owner, fact, said, origin="teach", contradicts=accepted
+        )
+        if outcome.denied and outcome.kind == "asked":
+            disputes.append(Dispute(fact, said, outcome.denied))
+            continue
         context.on_change(changes_of([outcome]))
         outcomes.append(outcome)
-    return {"outcomes": outcomes}
+    return {"outcomes": outcomes, "disputes": disputes}
 
 
 def _select(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
@@ -341,14 +314,17 @@ async def generate_confirmation(
 ) -> ConversationState:
     """Confirm the outcomes; no model is asked, so the confirmation cannot be wrong.
 
-    Equal outcomes are named once, such as one refusal of several facts.
+    Equal outcomes are named once, such as one refusal of several facts. The service words the
+    question about disputed ones.
 
-    Reads: ``outcomes``.
+    Reads: ``outcomes``, ``disputes``.
     Updates: ``answer``, ``references``.
     Side effects: none.
     """
     outcomes = state["outcomes"]
-    answer = confirmation_text(outcomes, runtime.context.language)
+    answer = ""
+    if outcomes or not state["disputes"]:
+        answer = confirmation_text(outcomes, runtime.context.language)
     stored = [outcome.uid for outcome in outcomes if outcome.kind in ("new", "update")]
     return {"answer": answer, "references": list(dict.fromkeys(stored))}
 
@@ -477,10 +453,10 @@ async def _forget_matching(
     ids = [ids_by_name[uid] for uid in dict.fromkeys(chosen.uids) if uid in ids_by_name]
     if not ids:
         return []
+    request, speaker = context.message_id, context.speaker_id
     forgotten = await memories.forget(
-        context.owner, ids, about=query, request_id=context.message_id,
-        speaker_id=context.speaker_id,
-    )  # fmt: skip
+        context.owner, ids, about=query, request_id=request, speaker_id=speaker
+    )
     context.on_change(Changes(forgetting=forgotten.number))
     return list(forgotten.texts)
 

@@ -63,10 +63,15 @@ class TeachingService:
             key = "private_kept_group" if incoming.owner.is_group else "private_kept"
             confirmation = say(key, incoming.language, text=text)
         else:
+            fact = taught_fact(text, corrected)
             outcome = await self._memories.writer.remember(
-                incoming.owner, taught_fact(text, corrected), said, origin="command",
+                incoming.owner,
+                fact,
+                said,
+                origin="command",
                 contradicts=contradicts,
-            )  # fmt: skip
+                is_decided=corrected is not None,
+            )
             confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
 

@@ -1,13 +1,10 @@
-"""State of a turn: the message, its view, its control, the graph's state, the result."""
+"""State of a turn: the message, its view, the graph's state, the result."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, Self, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -30,141 +27,11 @@ from src.memory import (
     writer,
 )
 from src.pg.client import storable
-from src.queue.update_repo import UpdateKind
+from src.queue.update_repo import NewerUpdates
 from src.reading import facts, plain_facts, voices
 from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
+from src.talk.turn_control import TurnControl
 from src.texts import say
-
-T = TypeVar("T")
-
-
-class TurnStoppedError(Exception):
-    """The user stopped the answer (/stop, the Stop button, /new)."""
-
-
-class TurnCutError(Exception):
-    """The answer reached one of its bounds."""
-
-
-class TurnControl:
-    """Cancellation of what is run through it, by the user's Stop or by a bound.
-
-    Storing, and a request on its way to Telegram, are not cancelled. One Stop ends one thing:
-    what was written by then is still delivered, until there is another Stop.
-
-    Attributes:
-        stopped: True if the user stopped anything of this turn.
-    """
-
-    def __init__(self) -> None:
-        """Create the control of one turn."""
-        self.stopped = False
-        self._pending = False  # a Stop that has ended nothing yet
-        self._is_cut = False
-        self._running: asyncio.Task[Any] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._left = 0.0  # seconds, while the timer is paused
-
-    def stop(self) -> None:
-        """Handle the user's Stop: end what runs, or what would run next."""
-        self.stopped = self._pending = True
-        self._cancel()
-
-    def cut(self) -> None:
-        """Handle a reached bound: end what runs."""
-        self._is_cut = True
-        self._cancel()
-
-    def wait(self, waits: bool) -> None:
-        """Pause the timer while a slow server reads its input, and resume it once it writes."""
-        loop, timer = asyncio.get_running_loop(), self._timer
-        if timer is None or timer.cancelled() == waits:
-            return
-        if waits:
-            self._left = timer.when() - loop.time()
-            timer.cancel()
-        else:
-            self._timer = loop.call_later(self._left, self.cut)
-
-    def check(self) -> None:
-        """Check for a Stop between two steps that are not run through here.
-
-        Raises:
-            TurnStoppedError: There was a Stop.
-        """
-        if self._pending:
-            self._pending = False
-            raise TurnStoppedError
-
-    async def run(self, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T:
-        """Run a coroutine that a Stop or a bound may cancel.
-
-        Raises:
-            TurnStoppedError: The user stopped it.
-            TurnCutError: It took longer than ``seconds``, or ``cut`` was called.
-        """
-        if self._pending:
-            work.close()
-        self.check()
-        task = asyncio.ensure_future(work)
-        self._running = task
-        loop = asyncio.get_running_loop()
-        self._timer = None if seconds is None else loop.call_later(seconds, self.cut)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            outer = asyncio.current_task()
-            if outer is not None and not outer.cancelling():
-                self.check()
-                if self._is_cut:
-                    raise TurnCutError from None
-            task.cancel()
-            raise
-        finally:
-            self._running = None
-            self._is_cut = False
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = None
-
-    def _cancel(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
-
-
-_delivering: ContextVar[TurnControl | None] = ContextVar("delivering", default=None)
-
-
-@contextmanager
-def stoppable_delivery(control: TurnControl) -> Iterator[None]:
-    """Let a Stop of ``control`` end the delivery where the two functions below are called."""
-    token = _delivering.set(control)
-    try:
-        yield
-    finally:
-        _delivering.reset(token)
-
-
-async def wait_unless_stopped(waiting: Coroutine[Any, Any, T]) -> T:
-    """Wait for something without an effect, such as a pause or a place in a queue.
-
-    Raises:
-        TurnStoppedError: The user stopped the answer that is delivered.
-    """
-    control = _delivering.get()
-    return await (waiting if control is None else control.run(waiting))
-
-
-def check_stopped() -> None:
-    """Check for a Stop between two parts of an answer.
-
-    Raises:
-        TurnStoppedError: The user stopped the delivery.
-    """
-    control = _delivering.get()
-    if control is not None:
-        control.check()
-
 
 NOWHERE = UUID(int=0)  # conversation of a message that is not stored yet
 
@@ -191,11 +58,9 @@ class IncomingMessage(WithPreferences):
         preferences: Settings of the owner.
         origin: Its origin in Telegram; None in the console.
         voice: Whose words it holds.
-        newer: Kind of a later update known to be answered instead of it.
         teaching: Set if it is remembered as written; then it is answered for itself.
         enclosed: Text read out of its attachment.
         heard: Text heard in it, shown with the answer.
-        has_past: True if the owner may have said more than a prompt shows.
         is_masked: True if a secret in it was masked.
         is_code: True if it is a door code announced by the message before it.
         announced_secret: The secret that it was, if the message before announced it.
@@ -210,12 +75,10 @@ class IncomingMessage(WithPreferences):
     preferences: Preferences
     origin: TelegramOrigin | None = None
     voice: voices.Voice = voices.TYPED
-    newer: UpdateKind | None = None
     teaching: Teaching | None = None
     enclosed: EnclosedText | None = None
     heard: str = ""
     problem: str = ""
-    has_past: bool = True
     is_masked: bool = False
     is_code: bool = False
     announced_secret: str = field(default="", repr=False)
@@ -227,17 +90,16 @@ class IncomingMessage(WithPreferences):
 
         If the user asks to remember the code of a door, ``kept_private`` has it.
         """
-        enclosed, quoted, origin = self.enclosed, self.voice.quoted, self.voice.origin
-        clean = replace(
-            self,
-            text=redact(self.text),
-            heard=redact(self.heard),
-            enclosed=enclosed
-            and replace(enclosed, name=redact(enclosed.name), text=redact(enclosed.text)),
-            voice=replace(
-                self.voice, quoted=quoted and redact(quoted), origin=origin and redact(origin)
-            ),
-        )
+        enclosed, voice = self.enclosed, self.voice
+        if enclosed is not None:
+            name, text = redact(enclosed.name), redact(enclosed.text)
+            enclosed = replace(enclosed, name=name, text=text)
+        if voice.quoted is not None:
+            voice = replace(voice, quoted=redact(voice.quoted))
+        if voice.origin is not None:
+            voice = replace(voice, origin=redact(voice.origin))
+        text, heard = redact(self.text), redact(self.heard)
+        clean = replace(self, text=text, heard=heard, enclosed=enclosed, voice=voice)
         return (clean if clean == self else clean.with_mask_note())._keeping_private()
 
     def following(self, before: NearbyMessage) -> Self:
@@ -410,25 +272,18 @@ class Turn:
             ``Intake.store``.
         message_id: Id of the stored message.
         is_new: True if it was stored just now, so that this is the first attempt.
-        newer: Kind of a later update that is answered instead, with this one in the history.
+        behind: Later updates that are answered instead, with this one in the history, or end it.
         answer_after: Moment before which the answer is not delivered, as the sender may go on.
         is_left: True if the sender went on before any of the answer was shown.
         has_acted: True if a tool has changed something, which is not to be done twice.
-        is_ended: True if /new or /stop waits behind it.
         history: The last 30 messages, oldest first, this one last.
-        window_start: Position of the first message that the model sees.
-        is_all_shown: True if there is nothing to search for beyond the window.
-        fresh_from: Position of the first message since the window last moved.
+        window: The part of the conversation that the model sees.
         summaries: Summaries of the messages before the window, oldest first.
-        key_facts: Facts for the prompt, best first; None: not read yet.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
-        lead: Text before the answer: that the message has set the zone.
-        asks: Question of that text.
-        offers: Zones that the message may mean.
+        lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
             stored it.
-        parts: Number of delivered messages of the answer, set by ``_deliver``.
         first_word_at: When the first piece of a growing answer arrived.
     """
 
@@ -438,35 +293,39 @@ class Turn:
     conversation_id: UUID = NOWHERE
     message_id: int = 0
     is_new: bool = True
-    newer: UpdateKind | None = None
+    behind: NewerUpdates = field(default_factory=NewerUpdates)
     answer_after: datetime | None = None
     is_left: bool = False
     has_acted: bool = False
-    is_ended: bool = False
     history: tuple[HistoryMessage, ...] = ()
-    window_start: int = 1
-    is_all_shown: bool = False
-    fresh_from: int = 1
+    window: turn_context.Window = turn_context.WHOLE
     summaries: Sequence[digest_repo.Summary] = ()
-    key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
-    lead: str = ""
-    asks: Asks | None = None
-    offers: tuple[str, ...] = ()
+    lead: TurnResult | None = None
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
-    parts: int = 1
     first_word_at: datetime | None = None
+
+    @property
+    def has_answer(self) -> bool:
+        """True if this attempt, or an earlier one, has an answer."""
+        return self.result is not None or self.answer is not None
 
     @property
     def may_be_left(self) -> bool:
         """True while the user notices nothing if a later message is answered instead."""
-        return not (self.is_left or self.has_acted or self.lead or self.view.is_shown)
+        has_said = self.lead is not None or self.view.is_shown
+        return not (self.is_left or self.has_acted or has_said)
 
     def show(self, piece: str) -> None:
         """Show the next piece of a growing answer."""
         self.first_word_at = self.first_word_at or datetime.now(UTC)
         self.view.feed(piece)
+
+    @property
+    def new_ids(self) -> list[int]:
+        """Ids of the messages since the last answer."""
+        return [entry["id"] for entry in new_messages(self.history)]
 
     @property
     def asked(self) -> str:
@@ -539,8 +398,8 @@ class ConversationState(TypedDict, total=False):
             ``react_loop``.
         references: Strict mode: uids that the answer cites, verified. Owned by
             ``generate_answer``.
-        disputes: Strict mode: new facts that would replace important ones, so that the user is
-            asked first. Owned by ``weigh_conflicts``, read by the service.
+        disputes: New facts that would replace important ones, so that the user is asked first.
+            Owned by ``store_knowledge`` and ``update_state_after_tool``, read by the service.
         by_form: True if the model is given forms instead of tools. Owned by ``init_state``.
         is_answered: True if the calls that run were added to an answer, which they complete.
             Owned by ``assistant`` and ``answer_by_form``.

@@ -6,90 +6,42 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from aiogram import Bot, enums, exceptions, types
-from aiohttp import ClientConnectorError
-from telegramify_markdown import utf16_len
 
 from src.base import errors
-from src.base.owners import Caller
-from src.history.turn_repo import AnswerSource, StoredAnswer
-from src.memory.memory_repo import message_number
-from src.talk.forget_screens import undo_buttons
-from src.talk.question_screens import choice_rows
-from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
-from src.talk.zones import zone_rows
 from src.telegram import rendering
+from src.telegram.buttons import Inline, build_keyboard
+from src.telegram.entities import utf16_length
 from src.telegram.places import (
     ACT_ANYWHERE,
     Address,
     Route,
     find_refusal,
     is_refusal,
-    refusal_error,
 )
 from src.telegram.rendering import Part
-from src.texts import say
-from src.texts.plain_text import is_visible, shortened
-from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, Times, in_rows
+from src.telegram.requests import is_not_modified, with_quick_retries
+from src.texts.plain_text import is_visible
+from src.texts.reply import Action, Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Inline = types.InlineKeyboardMarkup
 Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
 SEND_TIMEOUT = 30  # seconds
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
 CHUNK = 2**16  # bytes
-QUICK_RETRIES = 3  # immediate retries of requests that certainly did not arrive
-MAX_QUICK_WAIT = 5.0  # seconds; a longer retry_after is left to the queue
 MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
-MAX_SOURCES = 8  # buttons; further sources of an answer get none
-SOURCES_PER_ROW = 4  # source buttons in a row, still readable on a phone
-BEST_EFFORT_SECONDS = 10  # seconds for optional requests
-MAX_POPUP = 195  # characters; Telegram takes 200
 UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
-STOP_LABEL = "⏹"
 NO_PREVIEW = types.LinkPreviewOptions(is_disabled=True)
 TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")
 ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>«»“”\"]+", re.IGNORECASE)
 AFTER_ADDRESS = ".,:;!?…)]}'*_"
-
-
-def delivery_error(error: Exception) -> errors.AppError:
-    """Convert aiogram's error to ours: worth a retry, of unknown effect, or final."""
-    if isinstance(error, errors.AppError):
-        return error
-    name = type(error).__name__
-    if isinstance(error, exceptions.TelegramRetryAfter):
-        delayed = errors.DeliveryError(f"Telegram asks to wait {error.retry_after} s")
-        delayed.retry_after = float(error.retry_after)
-        return delayed
-    if isinstance(error, exceptions.TelegramNetworkError) and not isinstance(
-        error, exceptions.TelegramEntityTooLarge
-    ):
-        if isinstance(error.__cause__, ClientConnectorError):
-            return errors.DeliveryError("Telegram could not be reached")
-        return errors.DeliveryUnknownError(f"no answer from Telegram ({name})")
-    if isinstance(error, exceptions.ClientDecodeError):
-        return errors.DeliveryNonsenseError("Telegram's answer was not the Bot API's")
-    if isinstance(error, exceptions.TelegramServerError | exceptions.TelegramUnauthorizedError):
-        return errors.DeliveryError(f"Telegram failed ({name})")
-    return refusal_error(error)
-
-
-def is_not_modified(error: BaseException | None) -> bool:
-    """Return True if the edit changed nothing, which is a success."""
-    return is_refusal(error, "message is not modified")
-
-
-def is_unknown_method(error: BaseException) -> bool:
-    """Return True if the Bot API server is too old to know the method."""
-    return isinstance(error, exceptions.TelegramNotFound) or is_refusal(error, "method not found")
 
 
 @dataclass(frozen=True)
@@ -135,14 +87,12 @@ class Delivery:
 
     Attributes:
         bot: The bot that sends.
-        knows_drafts: False once the Bot API server has refused a draft as unknown.
         renderer: Converts Markdown to messages.
     """
 
     def __init__(self, bot: Bot, on_migration: Callable[[int, int], Awaitable[None]]) -> None:
         """Send through ``bot``; await ``on_migration(old, new)`` when a group has moved."""
         self.bot = bot
-        self.knows_drafts = True
         self.renderer = rendering.Renderer()
         self._on_migration = on_migration
         self._deleted: set[tuple[int, int]] = set()  # topics, by chat; a cache
@@ -171,7 +121,8 @@ class Delivery:
             skip: Number of its messages that have arrived in an earlier attempt.
             edit: Id of a message that shows the beginning of the answer and becomes its first
                 part.
-            on_part: Awaited with the number of arrived messages while more follow.
+            on_part: Awaited with the number of arrived messages while more follow; what it raises
+                ends the answer there.
             sent_ids: List to which the ids of arrived messages are appended.
 
         Returns:
@@ -183,7 +134,6 @@ class Delivery:
             DeliveryRefusedError: Telegram refused it; worth one more attempt, later.
             ChatUnavailableError: Nothing can be sent to this chat.
             PlaceLostError: The topic or the chat takes nothing, nor does any other place.
-            TurnStoppedError: The user has stopped the answer.
         """
         parts = await self.renderer.render(
             markdown, max_parts=layout.max_parts, ending=layout.ending
@@ -196,7 +146,6 @@ class Delivery:
         parts[-1] = replace(parts[-1], keyboard=layout.keyboard)
         route = Route(address, self._deleted)
         for number, part in enumerate(parts[skip:], start=skip):
-            check_stopped()
             if number == 0 and edit is not None:
                 sent_id = await self._edit_or_send(route, edit, part)
             else:
@@ -241,11 +190,11 @@ class Delivery:
         In a group nobody else sees it, where the Bot API server knows such messages. Raises as
         ``send_answer``.
         """
-        if address.chat_id < 0 and address.person is not None:
-            receiver = types.EphemeralMessageParameters(receiver_user_id=address.person)
+        if address.private_chat is not None:
+            receiver = types.EphemeralMessageParameters(receiver_user_id=address.private_chat)
             part = Part(text, [])
             try:
-                await _with_quick_retries(lambda: self.send_once(address, part, receiver=receiver))
+                await with_quick_retries(lambda: self.send_once(address, part, receiver=receiver))
                 return
             except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
                 logger.info("a notice cannot be for one person alone", exc_info=error)
@@ -291,7 +240,7 @@ class Delivery:
                 await self.edit_once(Address(chat_id), message_id, Part(text, []))
 
         with contextlib.suppress(errors.DeliveryRefusedError):
-            await _with_quick_retries(change)
+            await with_quick_retries(change)
 
     async def send_as_reply(self, address: Address, text: str) -> bool:
         """Send one of the bot's own sentences as a reply to ``address.reply_to``, or not.
@@ -301,7 +250,7 @@ class Delivery:
         """
         part = Part(text, [])
         try:
-            await _with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
+            await with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
         except (errors.DeliveryRefusedError, errors.PlaceLostError):
             return False  # deleted, left behind in a group that moved, or in a lost topic
         return True
@@ -371,7 +320,7 @@ class Delivery:
         """Return the id of the message that shows the part: the edited one, or a new one."""
         try:
             address = route.address
-            await _with_quick_retries(lambda: self.edit_once(address, message_id, part))
+            await with_quick_retries(lambda: self.edit_once(address, message_id, part))
         except errors.PlaceLostError:
             return await self._send_part(route, part)
         except errors.AppError as error:
@@ -397,7 +346,7 @@ class Delivery:
 
         async def send(address: Address) -> None:
             fields = address.chat_fields
-            await _with_quick_retries(
+            await with_quick_retries(
                 lambda: self.bot.send_document(
                     **fields, document=document, request_timeout=FILE_TIMEOUT
                 )
@@ -435,13 +384,15 @@ class Delivery:
             route.migrate(moved.migrate_to_chat_id)
         elif isinstance(error, errors.ChatUnavailableError) and route.is_elsewhere and route.lost:
             raise route.lost from None  # the group is not gone, whatever the person did
+        elif isinstance(error, errors.DeliveryRefusedError) and here.private_chat is not None:
+            route.leave(errors.PlaceLostError("chat", "place_mute"))  # whatever it means
         else:
             raise error
 
     async def _send_formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send a part; without its reply if that is gone, else without what may be refused."""
         try:
-            return await _with_quick_retries(lambda: self.send_once(address, part))
+            return await with_quick_retries(lambda: self.send_once(address, part))
         except errors.DeliveryRefusedError as error:
             cause = error.__cause__
             if isinstance(cause, exceptions.TelegramMigrateToChat):
@@ -454,26 +405,7 @@ class Delivery:
             if simpler == part and target == address:
                 raise
             logger.warning("Telegram refused a message; sending a simpler one", exc_info=cause)
-            return await _with_quick_retries(lambda: self.send_once(target, simpler))
-
-
-async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
-    """Retry at once if the request certainly did not arrive; leave all other retries to the queue.
-
-    Raises:
-        AppError: See ``Delivery.send_answer``; its cause is aiogram's error.
-    """
-    for attempt in range(QUICK_RETRIES + 1):
-        try:
-            return await send()
-        except exceptions.AiogramError as error:
-            failure = delivery_error(error)
-            is_certain = type(failure) is errors.DeliveryError
-            wait = failure.retry_after if failure.retry_after is not None else 0.2 * 2**attempt
-            if not is_certain or attempt == QUICK_RETRIES or wait > MAX_QUICK_WAIT:
-                raise failure from error
-        await wait_unless_stopped(asyncio.sleep(wait))
-    raise AssertionError("unreachable")
+            return await with_quick_retries(lambda: self.send_once(target, simpler))
 
 
 def _adapt(part: Part, route: Route) -> list[Part]:
@@ -512,8 +444,8 @@ def with_times(part: Part, times: Times) -> Part:
         entities.append(
             types.MessageEntity(
                 type=enums.MessageEntityType.DATE_TIME,
-                offset=utf16_len(part.text[:start]),
-                length=utf16_len(phrase),
+                offset=utf16_length(part.text[:start]),
+                length=utf16_length(phrase),
                 unix_time=int(moment.timestamp()),
                 date_time_format=shown,
             )
@@ -536,120 +468,6 @@ def _preview_options(part: Part) -> types.LinkPreviewOptions:
     return NO_PREVIEW if part.preview is None else types.LinkPreviewOptions(url=part.preview)
 
 
-def stop_keyboard(number: int) -> types.InlineKeyboardMarkup:
-    """Return the button that stops the answer to the user's message ``number``."""
-    return Inline(inline_keyboard=[[_build_button(Button(STOP_LABEL, Action("halt", (number,))))]])
-
-
 def _fallback_part(markdown: str) -> Part:
     text = markdown.strip()[: rendering.MAX_UTF16 // 2]
     return Part(text if is_visible(text) else "…", [])
-
-
-def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
-    """Return the buttons as Telegram's markup, or None without buttons."""
-    if not rows:
-        return None
-    return types.InlineKeyboardMarkup(
-        inline_keyboard=[[_build_button(button) for button in row] for row in rows]
-    )
-
-
-def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
-    """Return the buttons under an answer: sources, undo and zone buttons, a choice."""
-    language, sources = caller.language, []
-    for numbers, source in _group_by_message(answer)[:MAX_SOURCES]:
-        action = Action("source", (message_number(source.uid) or 0,))
-        sources.append(Button(f"{numbers} {caller.day(source.said_at)}", action))
-    rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
-    rows += zone_rows(answer.changes, caller)
-    if answer.asks == "erase_all":
-        choices = (("erase_yes", 1), ("erase_no", 0))
-        rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
-    if answer.asks == "conflict":
-        rows += choice_rows(answer.id, language)
-    return rows
-
-
-def turn_rows(incoming: IncomingMessage) -> Rows:
-    """Return the buttons that depend on the user's message: delete it, switch the memory on."""
-    rows: Rows = ()
-    if incoming.teaching is not None and not incoming.preferences.memory_on:
-        label = say("memory_switch_on", incoming.language)
-        rows += ((Button(label, Action("remembering", (0,))),),)
-    if incoming.is_masked and incoming.origin is not None:
-        secret = incoming.revealed_secret
-        number = abs((secret and secret.telegram_message_id) or incoming.origin.message_id)
-        rows += ((Button(say("unsend_button", incoming.language), Action("unsend", (number,))),),)
-    return rows
-
-
-async def best_effort(request: Awaitable[Any]) -> Exception | None:
-    """Await an optional request such as ``query.answer()``; return its failure, if it failed."""
-    try:
-        async with asyncio.timeout(BEST_EFFORT_SECONDS):
-            await request
-    except (exceptions.AiogramError, TimeoutError) as error:
-        return error
-    return None
-
-
-async def show_popup(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
-    """Show the result of a button press; ``stays`` keeps it open until the user closes it."""
-    await best_effort(query.answer(shortened(text, MAX_POPUP), show_alert=stays))
-
-
-async def disable_button(query: types.CallbackQuery) -> None:
-    """Disable the pressed button, or remove it where the Bot API server knows no disabled ones."""
-    message = query.message
-    if not isinstance(message, types.Message) or message.reply_markup is None:
-        return
-    disabled = [
-        [_disabled(one) if one.callback_data == query.data else one for one in row]
-        for row in message.reply_markup.inline_keyboard
-    ]
-    edit, keyboard = message.edit_reply_markup, Inline(inline_keyboard=disabled)
-    failure = await best_effort(edit(reply_markup=keyboard))
-    if isinstance(failure, exceptions.TelegramBadRequest) and not is_not_modified(failure):
-        await best_effort(edit(reply_markup=build_keyboard(remaining_rows(query))))
-
-
-def _disabled(button: types.InlineKeyboardButton) -> types.InlineKeyboardButton:
-    return types.InlineKeyboardButton(text=button.text, disabled=types.DisabledButton())
-
-
-def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
-    """Return the buttons beside the pressed one, except those in ``excluded``."""
-    markup = query.message.reply_markup if isinstance(query.message, types.Message) else None
-    done = {query.data, *(button.action.pack() for row in excluded for button in row)}
-    rows = [
-        tuple(
-            Button(one.text, action, one.web_app.url if one.web_app else None)
-            for one in row
-            if one.callback_data not in done
-            and one.disabled is None
-            and (action := Action.unpack(one.callback_data or "app")) is not None
-        )
-        for row in (markup.inline_keyboard if markup else ())
-    ]
-    return tuple(filter(None, rows))
-
-
-def _build_button(button: Button) -> types.InlineKeyboardButton:
-    if button.url is not None:
-        return types.InlineKeyboardButton(
-            text=button.label, web_app=types.WebAppInfo(url=button.url)
-        )
-    return types.InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
-
-
-def _group_by_message(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
-    """Group the sources that are messages by message, with all numbers of each: ``[1][3]``.
-
-    Summaries are omitted, as there is no message to show for them.
-    """
-    by_uid: dict[str, list[AnswerSource]] = {}
-    for source in answer.sources:
-        if message_number(source.uid) is not None:
-            by_uid.setdefault(source.uid, []).append(source)
-    return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]

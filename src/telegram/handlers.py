@@ -17,11 +17,12 @@ from src.talk.commands import Command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.talk.turn_state import Teaching
-from src.telegram import delivery
+from src.telegram import buttons
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
 from src.telegram.places import Address
+from src.telegram.requests import delivery_error
 from src.telegram.updates import BotIdentity, asked_by_bot, command_of, is_addressed, text_of
 from src.texts import say
 from src.texts.reply import Action, Reply
@@ -54,6 +55,7 @@ class Handlers:
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
         router.message.register(self._turns.answer)
+        router.edited_message.register(self.run_command, self.is_command, self.is_new)
         router.edited_message.register(self._turns.take_edit)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
@@ -72,7 +74,7 @@ class Handlers:
     async def refuse_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
         """Tell a stranger who pressed a button in another user's chat that the bot is private."""
         sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
-        await delivery.show_popup(query, sentence, stays=True)
+        await buttons.show_popup(query, sentence, stays=True)
         return "refused silently"
 
     async def is_for_others(self, message: types.Message, context: Context) -> bool:
@@ -90,13 +92,18 @@ class Handlers:
             return False
         return {"command": command}
 
+    async def is_new(self, _message: types.Message, context: Context) -> bool:
+        """Filter edits of messages of which nothing was heard before: they named no bot."""
+        return not await self._run(self._core.updates.was_heard, context.stored.id)
+
     async def run_command(
         self, message: types.Message, context: Context, command: Command
     ) -> UpdateOutcome:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
         kind = entry.kind if entry is not None else "command"
-        if kind == "teach" and (text := command.argument or _own_replied_text(message)):
+        text = command.argument or _own_replied_text(message)
+        if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
@@ -141,8 +148,10 @@ class Handlers:
         # Buttons of earlier versions name a source by its reference: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
         own_actions = {
-            "source": self._show_source, "unsend": self._unsend, "halt": self._confirm_halt,
-        }  # fmt: skip
+            "source": self._show_source,
+            "unsend": self._unsend,
+            "halt": self._confirm_halt,
+        }
         caller = context.caller
         try:
             context = await self._move_to_record(query, context, action)
@@ -153,16 +162,16 @@ class Handlers:
                 caller = await self._check_rights(context.stored, caller)
             reply = await self._core.commands.press(action, caller)
         except AppError:  # the job is retried; meanwhile the button must not look stuck
-            await delivery.show_popup(query, say("tap_later", caller.language))
+            await buttons.show_popup(query, say("tap_later", caller.language))
             raise
-        await delivery.show_popup(query, reply.popup_text, stays=reply.is_note)
+        await buttons.show_popup(query, reply.popup_text, stays=reply.is_note)
         if reply.keeps_others:
-            reply = replace(reply, rows=(*reply.rows, *delivery.remaining_rows(query, reply.rows)))
+            reply = replace(reply, rows=(*reply.rows, *buttons.remaining_rows(query, reply.rows)))
         if not reply.is_note:
             screen = query.message.message_id if query.message and reply.is_screen else None
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
-            await delivery.disable_button(query)
+            await buttons.disable_button(query)
         return "done"
 
     async def _move_to_record(
@@ -186,7 +195,7 @@ class Handlers:
         find = self._core.memory.memories.facts.find_source
         source = await self._run(find, caller.owner, f"msg-{number}")
         if source is None:
-            await delivery.show_popup(query, say("source_gone", language), stays=True)
+            await buttons.show_popup(query, say("source_gone", language), stays=True)
             return "done"
         target = _reply_address(source, address, context.stored.bot_id)
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
@@ -196,7 +205,7 @@ class Handlers:
             quote = say(key, language, said_at=day, text=source.text)
             await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
-        await delivery.show_popup(query, popup)
+        await buttons.show_popup(query, popup)
         return "done"
 
     async def _unsend(
@@ -218,15 +227,15 @@ class Handlers:
             except exceptions.AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", context.caller.language)
-        await delivery.show_popup(query, sentence, stays=not is_gone)
-        await delivery.disable_button(query)
+        await buttons.show_popup(query, sentence, stays=not is_gone)
+        await buttons.disable_button(query)
         return "done"
 
     async def _confirm_halt(
         self, query: types.CallbackQuery, context: Context, _number: int
     ) -> UpdateOutcome:
         """Confirm the Stop button of a growing answer: ``interrupt_turn`` has handled it."""
-        await delivery.show_popup(query, say("stop_done", context.caller.language))
+        await buttons.show_popup(query, say("stop_done", context.caller.language))
         return "done"
 
     async def follow_migration(self, message: types.Message) -> UpdateOutcome:
@@ -284,7 +293,7 @@ class Handlers:
         except (exceptions.TelegramBadRequest, exceptions.TelegramForbiddenError):
             return replace(caller, is_admin=False)
         except exceptions.AiogramError as error:
-            raise delivery.delivery_error(error) from error
+            raise delivery_error(error) from error
         return replace(caller, is_admin=member.status in ADMINS)
 
 

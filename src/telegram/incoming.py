@@ -11,9 +11,9 @@ from src.base.owners import Caller
 from src.media.document_reader import MAX_BYTES
 from src.queue.update_repo import WaitingUpdate
 from src.reading.voices import Provenance, Voice, clean_name, clean_quote
-from src.talk.turn_state import TurnControl
+from src.talk.turn_control import TurnControl
 from src.telegram.content import describe
-from src.telegram.delivery import delivery_error
+from src.telegram.requests import delivery_error
 from src.texts import Language
 
 GET_TIMEOUT = 15  # seconds
@@ -23,7 +23,6 @@ CHUNK = 1 << 16
 
 # Characters of a full message: Telegram splits a longer paste, and gives Premium users no more.
 FULL_MESSAGE = 4000  # UTF-16 units, of 4,096; a cut keeps words whole
-COMMENT = 200  # characters; a longer text comes by itself rather than with a forward
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,11 @@ class Context:
         stored: The stored row.
         caller: Its sender.
         control: Control of its answer.
-        gather_seconds: Time after its arrival in which more of the same act may come.
     """
 
     stored: WaitingUpdate
     caller: Caller
     control: TurnControl
-    gather_seconds: float = 0.0
 
 
 def looks_like_part(stored: WaitingUpdate) -> bool:
@@ -55,7 +52,7 @@ def may_be_comment(message: types.Message) -> bool:
     """Return True if a message may be the comment to a forward that comes after it."""
     is_reply = message.reply_to_message is not None or message.external_reply is not None
     is_private = message.chat.type == "private"
-    return is_private and not is_reply and len(message.text or "") <= COMMENT
+    return is_private and not is_reply
 
 
 def read_voice(message: types.Message, language: Language) -> Voice:

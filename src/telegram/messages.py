@@ -1,22 +1,13 @@
-"""Handling of messages: turns, and their growing answers as edits or (private chats) drafts.
+"""Handling of messages: each is read, taken through a turn, and answered in its place."""
 
-Showing the growing answer is best effort: its failures are ignored, because the final message is
-stored and sent independently.
-"""
-
-import asyncio
-import contextlib
-import logging
 import re
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, timedelta
 from functools import partial
 
-from aiogram import enums, exceptions, types
+from aiogram import types
 
-from src.base.config import Streaming
 from src.base.errors import AppError, ConversationGoneError, TransientError
 from src.base.owners import Owner
 from src.base.zones import local_time
@@ -25,17 +16,17 @@ from src.history.conversation_repo import TelegramOrigin
 from src.history.new_messages import new_messages
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
-from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
 from src.talk import change_notes, command_service, edits, zones
 from src.talk.commands import parse_command
-from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
-from src.telegram import delivery
+from src.talk.turn_state import IncomingMessage, Teaching, Turn
+from src.telegram import buttons, delivery
+from src.telegram.answer_stream import AnswerStream
 from src.telegram.content import Content, read_content
-from src.telegram.delivery import Delivery, stop_keyboard
+from src.telegram.delivery import Delivery
 from src.telegram.incoming import (
     Context,
     fetch_file,
@@ -45,225 +36,17 @@ from src.telegram.incoming import (
     replied_author_id,
     sender_id_of,
 )
-from src.telegram.places import Address, find_refusal
-from src.telegram.rendering import MAX_UTF16, Part, keep_words
+from src.telegram.places import Address
+from src.telegram.rendering import keep_words
+from src.telegram.requests import best_effort
 from src.telegram.updates import BotIdentity, asked_by_bot, is_addressed, text_of
 from src.telegram.words import part_of
 from src.texts import say
 from src.texts.reply import Times
 
-logger = logging.getLogger(__name__)
-
 UNREAD = "📎"  # words of a message whose file cannot be read
-MAX_DRAFT_ID = 2**31 - 1
-DRAFT_SECONDS = 0.5  # between two drafts
-EDIT_SECONDS = 1.5  # between two edits of a message
-DRAFT_REFRESH = 25.0  # seconds until an unchanged draft is sent again; Telegram shows it for 30
-TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
-TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
-TYPING_MAX = 1800.0  # seconds; a longer turn looks stuck anyway
-SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
-REQUEST_TIMEOUT = 10  # seconds
 CITED_AT = "%d.%m.%Y %H:%M"  # time of a quotation, as answers without a model write it
 WITHOUT_ANSWER: tuple[UpdateOutcome, ...] = ("wiped", "left to a later message")
-# UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
-# formatting adds; of its beginning in a message, where a surplus is harmless.
-DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
-
-
-class AnswerStream(AnswerView):
-    """Display of one growing answer: ``feed`` it, and ``close`` it before the final message."""
-
-    def __init__(
-        self,
-        delivery: Delivery,
-        address: Address,
-        number: int,
-        is_slow: bool = False,
-        *,
-        streaming: Streaming = "edits",
-    ) -> None:
-        """Stream to ``address``.
-
-        Args:
-            delivery: Sends, formats and knows whether the server supports drafts.
-            address: Destination; a group's id is negative.
-            number: Id of the message that is answered; updates about the Stop button contain it.
-            is_slow: True to show a line in place of the answer after a minute without output.
-            streaming: How the answer grows; groups have no drafts.
-        """
-        super().__init__()
-        self._delivery = delivery
-        self._address = address
-        self._number = number
-        self._is_slow = is_slow
-        self._on_message: Callable[[int], Awaitable[None]] | None = None
-        self.message_id: int | None = None
-        self._grows = streaming != "off"
-        self._uses_drafts = streaming == "drafts" and address.chat_id > 0 and delivery.knows_drafts
-        self._pieces: list[str] = []
-        self._changed = asyncio.Event()
-        self._shown: Part | None = None
-        self._quiet_until = 0.0
-        self._line = ""  # shown in place of the answer
-        self._thinking = ""
-        self._closed = False
-        self._send_lock = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
-        """Start; "typing…" appears when the model takes its time.
-
-        Args:
-            turn: The turn that is answered; a message of an earlier attempt is edited.
-            on_message: Awaited with the id of the edited message as soon as it is known.
-        """
-        self._on_message, self.message_id = on_message, turn.shown_in
-        self._thinking = say("model_thinking", turn.incoming.language)
-        works = [self._show_typing()]
-        if self._grows:
-            works.append(self._show_frames())
-        if self._is_slow and self._grows:
-            works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
-        self._tasks = [asyncio.create_task(work) for work in works]
-
-    def feed(self, text: str) -> None:
-        """Append the next piece of the answer."""
-        if not self._closed:
-            self._pieces.append(text)
-            self._changed.set()
-
-    def think(self) -> None:
-        """Show a line in place of the answer until its first piece."""
-        if not self._line:
-            self._line = self._thinking
-            self._changed.set()
-
-    @property
-    def is_shown(self) -> bool:
-        """See ``AnswerView``."""
-        return self._shown is not None or self.message_id is not None
-
-    async def close(self) -> None:
-        """Stop; when this returns, no draft or edit is in progress any more."""
-        self._closed = True
-        async with self._send_lock:
-            pass
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
-        """Remove the Stop button of an answer that has not come to its end.
-
-        Args:
-            turn: The turn; an earlier attempt may have shown the beginning.
-            is_unwanted: True to remove the beginning, too: no answer follows it.
-        """
-        message_id, bot = self.message_id, self._delivery.bot
-        if message_id is None:
-            message_id = turn.shown_in
-        if message_id is not None and is_unwanted:
-            await delivery.best_effort(bot.delete_message(self._address.chat_id, message_id))
-        elif message_id is not None:
-            chat_id = self._address.chat_id
-            edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
-            await delivery.best_effort(edit)
-
-    async def _show_frames(self) -> None:
-        """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(DRAFT_REFRESH):
-                    await self._changed.wait()
-            interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
-            await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
-            is_refresh = not self._changed.is_set()
-            self._changed.clear()
-            part = await self._delivery.renderer.render_start(self._frame_text())
-            if part is not None and (part != self._shown or (is_refresh and self._uses_drafts)):
-                await self._show_part(part)
-
-    async def _show_slow_line(self, line: str) -> None:
-        await asyncio.sleep(SLOW_AFTER)
-        self._line = line
-        self._changed.set()
-
-    def _frame_text(self) -> str:
-        text = storable("".join(self._pieces))
-        units = (text if text.strip() else self._line).encode("utf-16-le")
-        piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
-        return piece.decode("utf-16-le", "ignore")
-
-    async def _show_part(self, part: Part) -> None:
-        async with self._send_lock:
-            if self._closed or not self._grows:
-                return
-            try:
-                await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
-                self._shown = part
-            except exceptions.TelegramRetryAfter as error:
-                self._quiet_until = time.monotonic() + error.retry_after
-                self._changed.set()
-            except exceptions.AiogramError as error:
-                self._handle_error(error)
-            except AppError as error:
-                logger.warning("the growing answer is not shown", exc_info=error)
-
-    def _handle_error(self, error: exceptions.AiogramError) -> None:
-        if delivery.is_not_modified(error):
-            return
-        refusal = find_refusal(error)
-        if refusal is not None and refusal.scope != "reply":
-            self._grows = False  # the final answer looks for another place
-            return
-        if self._uses_drafts and delivery.is_unknown_method(error):
-            self._uses_drafts = False
-            if self._delivery.knows_drafts:
-                logger.warning("this Bot API server knows no drafts; answers are edited instead")
-            self._delivery.knows_drafts = False
-        self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
-        self._changed.set()
-
-    async def _send_draft(self, part: Part) -> None:
-        await self._delivery.bot.send_message_draft(
-            **self._address.chat_fields,
-            draft_id=self._number % MAX_DRAFT_ID or 1,
-            text=part.text,
-            entities=part.entities or None,
-            can_stop=True,
-            request_timeout=REQUEST_TIMEOUT,
-        )
-
-    async def _send_or_edit(self, part: Part) -> None:
-        part = replace(part, keyboard=stop_keyboard(self._number))
-        if self.message_id is not None:
-            await self._delivery.edit_once(
-                self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
-            )
-            return
-        self.message_id = await self._delivery.send_once(
-            self._address, part, timeout=REQUEST_TIMEOUT
-        )
-        if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
-            await self._on_message(self.message_id)
-
-    async def _show_typing(self) -> None:
-        deadline = time.monotonic() + TYPING_MAX
-        await asyncio.sleep(TYPING_AFTER)
-        while time.monotonic() < deadline:
-            pause = TYPING_EVERY
-            try:
-                await self._delivery.bot.send_chat_action(
-                    **self._address.chat_fields,
-                    action=enums.ChatAction.TYPING,
-                    request_timeout=REQUEST_TIMEOUT,
-                )
-            except exceptions.TelegramRetryAfter as error:
-                pause = max(pause, error.retry_after)
-            except exceptions.AiogramError as error:
-                logger.debug("typing is not shown", exc_info=error)
-            await asyncio.sleep(pause)
 
 
 class TurnHandler:
@@ -351,13 +134,11 @@ class TurnHandler:
                 return "ignored"  # effects of a command are not undone
             text, teaching = command.argument, Teaching()
         incoming = _build_incoming(message, text, context, teaching)
-        outcome = await self.core.client.run(
-            edits.take_edit, self.core.client, incoming.owner, incoming.origin, incoming.text,
-            is_own=incoming.voice.is_own,
-        )  # fmt: skip
+        take = partial(edits.take_edit, self.core.client, is_own=incoming.voice.is_own)
+        outcome = await self.core.client.run(take, incoming.owner, incoming.origin, incoming.text)
         if outcome.secret is not None:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
-            rows = delivery.build_keyboard(delivery.turn_rows(masked))
+            rows = buttons.build_keyboard(buttons.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
         is_new = outcome.what == "unknown" and incoming.owner.is_group
         if is_new and is_addressed(message, self._identity) and teaching is None:
@@ -367,7 +148,7 @@ class TurnHandler:
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
-            await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
+            await best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run_turn(incoming, message, context)
 
     async def _run_turn(
@@ -376,9 +157,9 @@ class TurnHandler:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""
         view = TelegramView(self, self._address(context), context.stored.message_id or 1)
         turn = Turn(incoming, view, context.control)
-        if may_be_comment(message) and context.gather_seconds:
-            end = context.stored.received_at + timedelta(seconds=context.gather_seconds)
-            turn.answer_after = end
+        if may_be_comment(message):
+            pause = timedelta(seconds=self.core.settings.gather_seconds)
+            turn.answer_after = context.stored.received_at + pause
         try:
             outcome = await self.core.agent.run_turn(turn)
         except AppError as error:
@@ -415,11 +196,11 @@ class TelegramView(AnswerStream):
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
         notes, changes = await change_notes.describe_changes(core.client, turn, answer)
-        rows = delivery.answer_rows(replace(answer, changes=changes), incoming.caller)
-        rows = (*rows, *delivery.turn_rows(incoming))
+        rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
+        rows = (*rows, *buttons.turn_rows(incoming))
         zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
         layout = delivery.AnswerLayout(
-            delivery.build_keyboard(rows),
+            buttons.build_keyboard(rows),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, notes, zone_hint))),
@@ -463,7 +244,9 @@ def with_attachment(incoming: IncomingMessage, text: str, heard: MediaText) -> I
         return replace(changed, enclosed=heard.enclosed)
     name = clean_name(heard.enclosed.name)
     voice = replace(incoming.voice, provenance="file", origin=name)
-    origin = changed.origin and replace(changed.origin, file_id=heard.enclosed.file_id)
+    origin = changed.origin
+    if origin is not None:
+        origin = replace(origin, file_id=heard.enclosed.file_id)
     return replace(changed, text=heard.enclosed.text, voice=voice, origin=origin)
 
 
@@ -479,10 +262,8 @@ def _build_incoming(
         text=text,
         moment=message.date.astimezone(UTC),
         preferences=caller.preferences,
-        has_past=stored.has_past,
         origin=_build_origin(message, stored),
         voice=read_voice(message, caller.language),
-        newer=stored.newer,
         teaching=teaching,
     )
 

@@ -116,6 +116,12 @@ class Address:
         return cls(*caller.owner, reply_to, caller.asker, caller.language)
 
     @property
+    def private_chat(self) -> int | None:
+        """The private chat of a group's member; None for one who writes as a channel or group."""
+        is_person = self.chat_id < 0 and self.person is not None and self.person > 0
+        return self.person if is_person else None
+
+    @property
     def chat_fields(self) -> dict[str, Any]:
         """Chat and topic as arguments of Telegram's methods."""
         return {"chat_id": self.chat_id, "message_thread_id": self.thread_id or None}
@@ -164,8 +170,8 @@ class Route:
             self.lost = lost
         if here.thread_id and lost.scope == "topic":
             self.address = replace(here, thread_id=0, reply_to=None)
-        elif here.chat_id < 0 and here.person is not None:
-            self.address = Address(here.person, language=here.language)
+        elif here.private_chat is not None:
+            self.address = Address(here.private_chat, language=here.language)
         else:
             raise self.lost
 

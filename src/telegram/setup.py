@@ -23,7 +23,6 @@ from src.base.metrics import Metrics
 from src.core import Core
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Features, Place, offered
-from src.talk.turn_state import wait_unless_stopped
 from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
 from src.telegram.receiver import UNKNOWN_TOKEN
@@ -188,9 +187,9 @@ class ThrottleMiddleware(base.BaseRequestMiddleware):
         bot: Bot,
         method: TelegramMethod[TelegramType],
     ) -> Response[TelegramType]:
-        """Wait for a slot unless the delivery is stopped, then send and count the request."""
+        """Wait for a slot, then send and count the request."""
         if isinstance(method, SendMessage | EditMessageText):
-            await wait_unless_stopped(self._wait_for_slot(method.chat_id))
+            await self._wait_for_slot(method.chat_id)
         result = "error"
         try:
             response: Any = await make_request(bot, method)

@@ -20,7 +20,7 @@ from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
-from src.talk.turn_state import TurnControl
+from src.talk.turn_control import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, looks_like_part
 from src.telegram.places import Address
@@ -167,7 +167,7 @@ class UpdateTasks:
             if stored is None:
                 return  # closed in between
         try:
-            outcome = await self.feed(stored, control, gather_seconds=seconds)
+            outcome = await self.feed(stored, control)
         except Exception as error:
             if await self._may_retry(error, stored, control, job.attempts):
                 log["attempt"] = job.attempts
@@ -179,9 +179,7 @@ class UpdateTasks:
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
 
-    async def feed(
-        self, stored: WaitingUpdate, control: TurnControl, *, gather_seconds: float = 0.0
-    ) -> UpdateOutcome:
+    async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
         user_settings = self._core.user_settings
         self._delivery.reopen(stored.chat_id, stored.thread_id)
@@ -193,7 +191,7 @@ class UpdateTasks:
             stored.owner, chosen, stored.sender_language, member=stored.user_id
         )
         result = await self._dispatcher.feed_update(
-            self._delivery.bot, update, context=Context(stored, caller, control, gather_seconds)
+            self._delivery.bot, update, context=Context(stored, caller, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 

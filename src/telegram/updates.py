@@ -287,10 +287,16 @@ def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
     else:
         return None
     payload = {"update_id": update.update_id, field: fields | {"from": _user(content["from"])}}
-    return replace(
-        update, kind="refused", payload=payload, media_group_id=None, interrupts=False,
-        draft_id=None, at_once=True,
-    )  # fmt: skip
+    return NewUpdate(
+        update.update_id,
+        "refused",
+        payload,
+        chat_id=update.chat_id,
+        thread_id=update.thread_id,
+        user_id=update.user_id,
+        message_id=update.message_id,
+        at_once=True,
+    )
 
 
 def _essential_message(message: Json) -> Json:

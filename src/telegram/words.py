@@ -31,20 +31,20 @@ def gather_words(message: Json) -> Json:
     These are the blocks of a rich message, whose first file becomes the message's own, and the
     addresses of links and of buttons. A message that is replied to is treated likewise.
     """
-    gathered = dict(message)
-    rich = gathered.pop("rich_message", None)
+    apart = ("rich_message", "reply_to_message")
+    rich, replied = map(message.get, apart)
+    gathered = {
+        field: _with_addresses(value) for field, value in message.items() if field not in apart
+    }
+    _link_texts(gathered)
     if isinstance(rich, dict):
         _take_blocks(gathered, rich)
-    for text, entities in (("text", "entities"), ("caption", "caption_entities")):
-        if isinstance(gathered.get(text), str) and isinstance(gathered.get(entities), list):
-            gathered[text], gathered[entities] = _add_addresses(gathered[text], gathered[entities])
     if buttons := "\n".join(_button_lines(gathered.get("reply_markup"))):
         field = "caption" if isinstance(gathered.get("caption"), str) else "text"
         words = gathered.get(field)
         gathered[field] = f"{words}\n{buttons}" if isinstance(words, str) else buttons
-    for field in ("reply_to_message", "quote"):
-        if isinstance(gathered.get(field), dict):
-            gathered[field] = gather_words(gathered[field])
+    if isinstance(replied, dict):
+        gathered["reply_to_message"] = gather_words(replied)
     return gathered
 
 
@@ -99,6 +99,30 @@ def rich_words(value: Any, separator: str = "", depth: int = 0) -> str:
         found.insert(0, "✅" if value.get("is_checked") is True else "⬜")
     words = (" " if "label" in value else "\n").join(filter(None, found))
     return _with_address(words, value.get("url"))
+
+
+def _with_addresses(value: Any, depth: int = 0) -> Any:
+    """Return JSON in which the address of each linked word stands behind it."""
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, list):
+        return [_with_addresses(entry, depth + 1) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    found = {field: _with_addresses(entry, depth + 1) for field, entry in value.items()}
+    _link_texts(found)
+    return found
+
+
+def _link_texts(value: Json) -> None:
+    """Put addresses into the texts of an object: into ``t`` by its ``t_entities``.
+
+    Those of ``text`` are mostly called ``entities``.
+    """
+    for field, entities in list(value.items()):
+        words = "text" if field == "entities" else str(field).removesuffix("_entities")
+        if words != field and isinstance(value.get(words), str) and isinstance(entities, list):
+            value[words], value[field] = _add_addresses(value[words], entities)
 
 
 def _with_address(words: str, url: Any) -> str:

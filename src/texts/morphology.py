@@ -9,7 +9,7 @@ import snowballstemmer
 
 from src.reading import lexicon
 from src.texts import CYRILLIC
-from src.texts.plain_text import without_yo
+from src.texts.plain_text import plain, without_yo
 
 # Terms of the lexical index.
 #
@@ -30,7 +30,7 @@ _stemmer_lock = threading.Lock()  # the stemmer keeps state in its attributes
 
 def terms(text: str) -> list[str]:
     """Return the search terms of a text, in order and with repetitions."""
-    words = WORD.findall(text[:MAX_TEXT].lower().translate(STRAIGHT))
+    words = WORD.findall(plain(text[:MAX_TEXT]))
     return [term for word in words if (term := _term(word))]
 
 
@@ -40,7 +40,7 @@ def _term(word: str) -> str:
     if word in lexicon.words("search.stop_words"):
         return ""
     if CYRILLIC.search(word):
-        return without_yo(word).replace("'", "")[:PREFIX]
+        return word.replace("'", "")[:PREFIX]
     return stem_english(word.removesuffix("'s"))[:MAX_TERM]
 
 
@@ -74,7 +74,7 @@ def lemmas(word: str) -> frozenset[str]:
 
     Two words denote the same thing if they share a lemma.
     """
-    lower = without_yo(word.lower())
+    lower = plain(word)
     if not CYRILLIC.search(lower):
         base = lower.removesuffix("'s")
         return frozenset({stem_english(lexicon.values("forms.irregular").get(base, base))})

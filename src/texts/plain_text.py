@@ -2,9 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
-# ``plain`` keeps punctuation, to match quotes; ``normalise`` drops it, to compare facts.
+NFC = partial(unicodedata.normalize, "NFC")
+NFKC = partial(unicodedata.normalize, "NFKC")
+
+# One folding for quotes, search and the gate: ``plain`` keeps punctuation, ``normalise`` drops it.
 
 # Default-ignorable code points of Unicode 15 (soft hyphen, zero-width and bidi controls,
 # fillers, variation selectors, tags), noncharacters, controls other than whitespace, and blank
@@ -19,26 +23,100 @@ TYPOGRAPHY = str.maketrans(
     | dict.fromkeys("«»„“”‟″‹›＂", '"')
     | dict.fromkeys("‐‑‒–—―−⁃﹣－", "-")
 )
+LETTERS = TYPOGRAPHY | {ord("ё"): "е"}  # most people do not write the dots
+
+# Letters that look alike in both scripts, in lower case or as capitals.
+LATIN, CYRILLIC = "abcehikmoptxy", "авсенікмортху"
+TO_CYRILLIC = str.maketrans(LATIN, CYRILLIC)
+TO_LATIN = str.maketrans(CYRILLIC, LATIN)
+LATIN_LETTER = re.compile("[a-z]")
+CYRILLIC_LETTER = re.compile("[а-яіїєґ]")
+LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of ``str.splitlines``
+
+
+def to_one_script(match: re.Match[str]) -> str:
+    """Return a word of look-alikes in one script: that of its other letters, or of most.
+
+    A word with letters that only one script has, of both, stays: "wifiшный".
+    """
+    word = match.group()
+    latin, cyrillic = LATIN_LETTER.findall(word), CYRILLIC_LETTER.findall(word)
+    only_latin, only_cyrillic = set(latin) - set(LATIN), set(cyrillic) - set(CYRILLIC)
+    if not latin or not cyrillic or (only_latin and only_cyrillic):
+        return word
+    if only_latin or (not only_cyrillic and len(latin) > len(cyrillic)):
+        return word.translate(TO_LATIN)
+    return word.translate(TO_CYRILLIC)
+
+
+def to_one_space(match: re.Match[str]) -> str:
+    """Return one space or line break."""
+    return " " if LINE_ENDS.isdisjoint(match.group()) else "\n"
+
+
+# Steps after the letters are folded one by one: № and "No.", dots, spaces, scripts.
+STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"(?<!\w)no\.?\s*(?=\d)"), lambda _match: "no "),
+    (re.compile(r"\.{2,}"), lambda _match: "..."),
+    (re.compile(r"\s{2,}|[^\S \n]"), to_one_space),
+    (re.compile(r"[^\W_]+"), to_one_script),
+)
+# Without it no word has letters of both scripts, so the last step changes nothing.
+MIXED = re.compile(r"[a-z]\d{0,9}[а-яіїєґ]|[а-яіїєґ]\d{0,9}[a-z]")
+
 
 CUT = "[…]"  # replaces a forgotten part of a message
 # Signs other than letters, of which some are significant: an address, a number, an apostrophe
 # inside a word, C++ and C#. The bounds and look-behinds keep the search linear.
 SIGN = re.compile(
     r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{0,250}\w)"
-    r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d+(?:[.,:]\d+)*)"
+    r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d++(?![^\W\d_](?!\w))(?:[.,:]\d++)*+)"
     r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))|[^\w\s]"
 )
 
 
+@lru_cache(maxsize=10_000)
+def fold_letter(letter: str) -> str:
+    """Return a letter folded by itself; nothing for an invisible one."""
+    return NFKC(INVISIBLE.sub("", NFKC(letter)).casefold()).translate(LETTERS)
+
+
 def plain(text: str) -> str:
-    """Return a text in NFC and lower case, with one kind of apostrophe, quote, dash and space."""
-    visible = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-    return " ".join(visible.casefold().translate(TYPOGRAPHY).split())
+    """Return a folded text: lower case, one kind of letter, apostrophe, quote, dash and space.
+
+    NFKC ("m²" is "m2", full-width letters are plain), "е" for "ё", "no 5" for "№5", three
+    dots for "…", and each word in one script: a Latin "i" in "кiт" is Cyrillic.
+    """
+    folded = "".join(map(fold_letter, NFC(text)))
+    for pattern, change in STEPS if MIXED.search(folded) else STEPS[:-1]:
+        folded = pattern.sub(change, folded)
+    return NFC(" ".join(folded.split()))
 
 
-def flat(text: str) -> str:
-    """Return ``plain`` text with ``е`` for ``ё``."""
-    return without_yo(plain(text))
+def plain_with_offsets(text: str) -> tuple[str, list[int]]:
+    """Return a text as ``plain`` folds it, with its line breaks, and each character's origin.
+
+    The origins are offsets in ``text`` in NFC.
+    """
+    letters = [*map(fold_letter, NFC(text))]
+    folded = "".join(letters)
+    offsets = [offset for offset, letter in enumerate(letters) for _ in letter]
+    for pattern, change in STEPS if MIXED.search(folded) else STEPS[:-1]:
+        pieces: list[str] = []
+        origins: list[int] = []
+        end = 0
+        for match in pattern.finditer(folded):
+            new, start = change(match), match.start()
+            if new == match.group():
+                continue
+            pieces += [folded[end:start], new]
+            last = match.end() - 1
+            origins += offsets[end:start]
+            origins += [offsets[min(start + n, last)] for n in range(len(new))]
+            end = match.end()
+        folded = "".join([*pieces, folded[end:]])
+        offsets = [*origins, *offsets[end:]]
+    return folded, offsets
 
 
 def without_yo(text: str) -> str:
@@ -54,13 +132,11 @@ def blank(match: re.Match[str]) -> str:
 def normalise(text: str) -> str:
     """Return the words, numbers and symbols of a text, separated by single spaces.
 
-    NFKC, lower case, ``е`` for ``ё``. Punctuation is dropped except where it distinguishes facts:
-    the sign and the fraction of a number (``15:00`` becomes ``15.00``), an e-mail address, C++,
-    C#. Emoji and currency signs are symbols and stay.
+    The text is ``plain``, and punctuation is dropped except where it distinguishes facts: the sign
+    and the fraction of a number (``15:00`` becomes ``15.00``), a house number ("12а"), an e-mail
+    address, C++, C#. Emoji and currency signs are symbols and stay.
     """
-    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    folded = without_yo(unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY))
-    return " ".join(SIGN.sub(_significant_part, folded).split())
+    return " ".join(SIGN.sub(_significant_part, plain(text)).split())
 
 
 def _significant_part(match: re.Match[str]) -> str:

@@ -29,10 +29,12 @@ SIGNS = re.compile(
     | (?<=[A-Za-z0-9)\]])\*\*(?=[A-Za-z0-9(])  # x**2
     | (?<![\w*])\*(?=\.\w) | (?<![^\s(])\*+(?=/) | (?<=/)\*+(?!\w)  # *.txt, /* and **/
     | (?<=["'«])\*+(?=["'»])  # "*"
+    | (?<![\w*.])[A-Za-z_]\w*\.\*(?=[\w,?]) | (?<![^\s(^|/])\.\*  # a.*, foo.*bar, (.*)
     | (?<!\w)__[A-Za-z][A-Za-z0-9_]*__(?!\w)  # __init__
     | (?<!\w)_+(?=[.,:;/-])  # __.__.2026
     | (?<![\w*])[*^>-]_[*^<-](?![\w*]) | ¯\\_\(.\)_/¯  # faces
     | (?<=\]):  # [1]: address, which would vanish
+    | &(?:[A-Za-z]*sp|shy|zwn?j|\#160|\#x[aA]0);  # &nbsp;, which nobody would see
     | ^[ \t]*(?:={{1,2}}|-{{1,2}})[ \t]*$  # no underlined heading
     | ^[ ]{{0,3}}>>>(?=[ ])  # Python's prompt
     # >5 and >=5, at the start of a line or of an item

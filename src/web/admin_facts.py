@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import QueryParams
@@ -12,11 +13,20 @@ from starlette.responses import Response
 from src.base.owners import Owner
 from src.memory.consolidation import ConsolidationRepository
 from src.memory.memory_repo import KINDS, FactQuery, Memory
-from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Record
 from src.reading.facts import fact_uid
-from src.reading.gate import MASK, redact
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, choice_of, int_of, owner_of, path_of
+from src.web.admin_site import (
+    LAST,
+    PAGE,
+    AdminSite,
+    Fields,
+    Values,
+    choice_of,
+    int_of,
+    next_page,
+    owner_of,
+    path_of,
+)
 from src.web.admin_words import labels
 
 MAX_WORDS = 200  # characters of a search
@@ -55,26 +65,23 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
     owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
     refused: list[Record] = []
     facts: list[Memory] = []
+    merges: list[Record] = []
     if asked["state"] == "refused":
-        before = int_of(request, "before") or LAST
-        refused = await site.rows(
-            SELECT_REFUSED, owner, text=asked["q"], before=before, limit=PAGE
-        )
+        page = {"text": asked["q"], "before": int_of(request, "before") or LAST, "limit": PAGE}
+        refused = await site.rows(SELECT_REFUSED, owner, **page)
     else:
         facts = await _list_facts(site, owner, _build_fact_query(request, asked))
-    ids = [row["id"] for row in refused] + [fact.id for fact in facts]
+    ids = [fact.id for fact in facts]
     is_first = not query.get("before") and not query.get("fact")
-    list_merges = ConsolidationRepository(site.core.client).list_merges
-    return site.render(
-        request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
-        sources=await _list_sources(site, [fact.id for fact in facts]),
-        consolidations=await site.run(list_merges, owner) if is_first else [],
-        states=STATES, mask=_mask, minutes=UNDO_SECONDS // 60, is_first=is_first,
-        done=labels()["fact_notices"].get(query.get("done", ""), ""),
-        query=_query_string(query, done=""),
-        link=lambda **other: _query_string(asked, **other),
-        more=ids[-1] if len(ids) == PAGE else None,
-    )  # fmt: skip
+    if is_first:
+        merges = await site.run(ConsolidationRepository(site.core.client).list_merges, owner)
+    shown: Values = {"facts": facts, "refused": refused, "consolidations": merges}
+    shown["sources"] = await _list_sources(site, ids)
+    links: Values = {"query": _query_string(query, done=""), "link": partial(_query_string, asked)}
+    links |= {"states": STATES, "asked": asked, "is_first": is_first}
+    links["more"] = next_page([*ids, *(row["id"] for row in refused)])
+    done = labels()["fact_notices"].get(query.get("done", ""), "")
+    return site.render(request, "facts.html", owner=owner, done=done, **shown, **links)
 
 
 async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
@@ -83,11 +90,9 @@ async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
     facts = await _list_facts(site, owner, FactQuery(ids=[number]))
     if not facts:
         raise HTTPException(404)
-    return site.render(
-        request, "forget.html", owner=owner, fact=facts[0], mask=_mask,
-        minutes=UNDO_SECONDS // 60, query=_query_string(request.query_params),
-        sources=(await _list_sources(site, [number]))[number],
-    )  # fmt: skip
+    sources, query = await _list_sources(site, [number]), _query_string(request.query_params)
+    about: Values = {"fact": facts[0], "sources": sources[number], "query": query}
+    return site.render(request, "forget.html", owner=owner, **about)
 
 
 async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
@@ -118,8 +123,9 @@ async def _finish(site: AdminSite, request: Request, done: str, action: str, is_
     path = path_of(owner_of(request))
     if is_done:
         await site.note(request, action, path[1:])
-    query = _query_string(request.query_params, done=done if is_done else "nothing")
-    return f"{path}/facts{query}"
+    else:
+        done = "nothing"
+    return f"{path}/facts{_query_string(request.query_params, done=done)}"
 
 
 async def _list_facts(site: AdminSite, owner: Owner, query: FactQuery) -> list[Memory]:
@@ -147,18 +153,13 @@ def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
     fact = int_of(request, "fact")
     if fact is not None:
         return FactQuery(ids=[fact], is_living=None)
+    kind, before = asked["kind"] or None, int_of(request, "before")
     return FactQuery(
-        text=asked["q"], kind=asked["kind"] or None, before=int_of(request, "before"),
-        limit=PAGE, **STATES[asked["state"]],
-    )  # fmt: skip
+        text=asked["q"], kind=kind, before=before, limit=PAGE, **STATES[asked["state"]]
+    )
 
 
 def _query_string(query: QueryParams | Mapping[str, str], **other: object) -> str:
     """Return a query string with some parameters changed, without empty ones."""
     parts = {name: str(value) for name, value in {**query, **other}.items() if value}
     return f"?{QueryParams(parts)}" if parts else ""
-
-
-def _mask(text: str | None) -> str:
-    """Redact secrets in a text, door codes included; without a text, all is redacted."""
-    return MASK if text is None else redact(text, household=True)

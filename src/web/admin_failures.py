@@ -1,11 +1,13 @@
 """Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
+from collections import defaultdict
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_site import PAGE, AdminSite, Fields, choice_of, int_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Values, choice_of, int_of, next_page
 from src.web.admin_words import labels
 
 DAYS = (1, 7, FAILURE_DAYS)
@@ -50,7 +52,7 @@ SELECT f.id, f.failed_at, f.part, f.event, f.reason, f.times, f.job_id, o.telegr
        o.thread_id
 FROM failures f LEFT JOIN owners o ON o.id = f.owner_id
 WHERE f.failed_at > now() - make_interval(days => %(days)s)
-  AND (f.part = %(part)s OR %(part)s = '') AND (f.id < %(before)s OR %(before)s = 0)
+  AND (f.part = %(part)s OR %(part)s = '') AND f.id < %(before)s
 ORDER BY f.failed_at DESC, f.id DESC LIMIT %(limit)s
 """
 
@@ -122,37 +124,35 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 
 async def show_failures(site: AdminSite, request: Request) -> Response:
     """Show failures by reason and one by one."""
-    days, part = int_of(request, "days") or 1, choice_of(request, "part", labels()["parts"])
-    days = days if days in DAYS else 1
-    before, rows = int_of(request, "before") or 0, site.rows
-    listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
-    is_first = not before
-    return site.render(
-        request, "failures.html", days=days, part=part, choices=DAYS,
-        messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
-        if is_first and not part else [],
-        calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
-        if is_first and part in ("", "model") else [],
-        reasons=await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
-        if is_first else [],
-        failures=listed[:PAGE], older=listed[PAGE - 1]["id"] if len(listed) > PAGE else None,
-        is_first=is_first,
-    )  # fmt: skip
+    part, days = choice_of(request, "part", labels()["parts"]), int_of(request, "days")
+    before, rows = int_of(request, "before"), site.rows
+    if days not in DAYS:
+        days = DAYS[0]
+    failures = await rows(SELECT_FAILURES, days=days, part=part, before=before or LAST, limit=PAGE)
+    sections: Values = {}
+    if not before:
+        sections["reasons"] = await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
+    if not before and part in ("", "model"):
+        sections["calls"] = await rows(SELECT_CALLS, days=days, limit=PAGE)
+    if not before and not part:
+        sections["messages"] = await rows(SELECT_MESSAGES, days=days, limit=PAGE)
+    older = next_page([row["id"] for row in failures])
+    sections |= {"failures": failures, "older": older, "is_first": not before}
+    return site.render(request, "failures.html", days=days, part=part, choices=DAYS, **sections)
 
 
 async def show_queue(site: AdminSite, request: Request) -> Response:
     """Show jobs that wait, failed, are retried or quarantined."""
-    jobs = await site.rows(SELECT_JOBS, limit=100)
-    for job in jobs:
-        job["arguments"] = ", ".join(
-            f"{name} {value}" for name, value in job["args"].items()
-            if value is not None and len(str(value)) <= MAX_ARGUMENT
-        )  # fmt: skip
-    by_state = {state: [job for job in jobs if job["state"] == state]
-                for state in ("quarantined", "failed", "retrying")}  # fmt: skip
-    return site.render(
-        request, "queue.html", queue=await site.rows(SELECT_QUEUE), by_state=by_state
-    )
+    by_state = defaultdict(list)
+    for job in await site.rows(SELECT_JOBS, limit=100):
+        shown = {name: value for name, value in job["args"].items() if value is not None}
+        words = (
+            f"{name} {value}" for name, value in shown.items() if len(str(value)) <= MAX_ARGUMENT
+        )
+        job["arguments"] = ", ".join(words)
+        by_state[job["state"]].append(job)
+    queue = await site.rows(SELECT_QUEUE)
+    return site.render(request, "queue.html", queue=queue, by_state=by_state)
 
 
 async def show_batches(site: AdminSite, request: Request) -> Response:
@@ -174,8 +174,7 @@ async def show_batch(site: AdminSite, request: Request) -> Response:
 async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
     """Give a job back to its queue."""
     job = request.path_params["job"]
-    is_quarantined = await site.run(site.core.dead_jobs.retry, job)
-    if not is_quarantined:
+    if not await site.run(site.core.dead_jobs.retry, job):
         await site.rows(RETRY_FAILED, id=job)
     await site.note(request, "retry job", str(job))
     return "/queue"

@@ -82,8 +82,11 @@ async def send(form: Fields, fields: Mapping[str, Field], change: Change, say: S
         return Submission(form, refused=error)
     changed = [name for name in edits if saved[name] != seen[name]]
     lines = (f"{fields[name].label}: {say(seen[name])} → {say(saved[name])}." for name in changed)
+    done = "Saved. " + " ".join(lines)
+    if not reset:
+        return Submission(changed=changed, done=done)
     unsaved = {name: value for name, value in form.items() if name not in edits}
-    return Submission(unsaved if reset else {}, changed, "Saved. " + " ".join(lines))
+    return Submission(unsaved, changed, done)
 
 
 def problems_of(
@@ -110,12 +113,17 @@ def problems_of(
 def view(one: Field, value: str, sent: Submission, problems: Mapping[str, str]) -> dict[str, Any]:
     """Return the template variables of a field; unsaved input stays, with the value seen then."""
     typed = edits_of(sent.form, {one.name: one}).get(one.name, value)
-    is_new = typed == value or (sent.status == 409 and one.name in problems)
+    seen = value
+    if typed != value and not (sent.status == 409 and one.name in problems):
+        seen = sent.form[SEEN + one.name]
     return {
-        **vars(one), "value": value, "typed": typed, "is_default": value == one.default,
-        "seen": value if is_new else sent.form[SEEN + one.name],
+        **vars(one),
+        "value": value,
+        "typed": typed,
+        "seen": seen,
+        "is_default": value == one.default,
         "problem": problems.get(one.name, ""),
-    }  # fmt: skip
+    }
 
 
 def edits_of(form: Fields, fields: Mapping[str, Field]) -> dict[str, str]:

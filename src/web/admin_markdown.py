@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -10,6 +9,7 @@ from src.web.marked_text import LINK, Node, parse_markdown
 
 MAX_MARKED_UP = 60_000  # characters; a longer text is shown as it was written
 REFERENCE = re.compile(r"\b(msg|fact)-(\d{1,18})\b")
+PAGES = {"msg": "?msg=", "fact": "/facts?fact="}
 # Allowed targets of a link; no browser reads such an address as one of another scheme.
 ADDRESS = re.compile(r"(?:https?://|tg://|mailto:)[^\s\x00-\x1f\\]+", re.IGNORECASE)
 ANCHOR = Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>')
@@ -20,8 +20,8 @@ def link_references(text: str, base: str) -> Markup:
     pieces, end = [], 0
     for match in REFERENCE.finditer(text):
         kind, number = match.groups()
-        page = f"?msg={number}" if kind == "msg" else f"/facts?fact={number}"
-        link = Markup('<a href="{}{}#{}">{}</a>').format(base, page, match[0], match[0])
+        page = base + PAGES[kind] + number
+        link = Markup('<a href="{}#{}">{}</a>').format(page, match[0], match[0])
         pieces += [escape(text[end : match.start()]), link]
         end = match.end()
     return Markup("").join([*pieces, escape(text[end:])])
@@ -35,16 +35,21 @@ def render_markdown(text: str, base: str) -> Markup:
 
 
 def _render(nodes: Sequence[Node], say: Callable[[str], Markup]) -> Markup:
-    return Markup("").join(_render_tag(n, say) if isinstance(n, list) else say(n) for n in nodes)
+    return Markup("").join(_render_node(node, say) for node in nodes)
 
 
-def _render_tag(node: Sequence[Any], say: Callable[[str], Markup]) -> Markup:
-    name, *inside = node
-    if name == LINK:
-        address, *inside = inside
-        content = _render(inside, escape)
-        return ANCHOR.format(address, content) if ADDRESS.fullmatch(address) else content
-    if name == "hr":
-        return Markup("<hr>")
-    content = _render(inside, escape if name in ("pre", "code") else say)
+def _render_node(node: Node, say: Callable[[str], Markup]) -> Markup:
+    match node:
+        case str():
+            return say(node)
+        case ["hr"]:
+            return Markup("<hr>")
+        case [name, address, *inside] if name == LINK and ADDRESS.fullmatch(address):
+            return ANCHOR.format(address, _render(inside, escape))
+        case [name, _, *inside] if name == LINK:
+            return _render(inside, escape)
+        case [("pre" | "code") as name, *inside]:
+            content = _render(inside, escape)
+        case [name, *inside]:
+            content = _render(inside, say)
     return Markup("<{0}>{1}</{0}>").format(name, content)

@@ -1,10 +1,9 @@
 """Overview page: health of the parts, today's cost, users, response times."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 from starlette.requests import Request
@@ -16,8 +15,8 @@ from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import JobRepository
 from src.web.admin_failures import SELECT_REASONS
-from src.web.admin_site import AdminSite
-from src.web.admin_words import build_chart, count, seconds, size
+from src.web.admin_site import AdminSite, Values
+from src.web.admin_words import Chart, build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
 RECENT = 600.0  # seconds during which a failure counts as a current problem
@@ -42,8 +41,9 @@ WITH handled AS (
            percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY whole) AS whole
     FROM handled WHERE outcome = 'done'
 )
-SELECT hours.hour, coalesce(messages, 0) AS messages, coalesce(answers, 0) AS answers,
-       coalesce(failed, 0) AS failed, t.first, t.whole,
+SELECT hours.hour, coalesce(messages, 0) AS messages, coalesce(answers, 0) AS answered,
+       coalesce(failed, 0) AS failed, coalesce(messages - answers - failed, 0) AS other,
+       t.first, t.whole,
        (SELECT count(DISTINCT user_id) FROM handled) AS people
 FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZONE %(zone)s),
                      now() AT TIME ZONE %(zone)s, interval '1 hour') AS hours (hour)
@@ -81,10 +81,15 @@ FROM (SELECT) AS one LEFT JOIN LATERAL (
     ORDER BY created_at DESC LIMIT 1) AS f ON true
 """
 
-# Totals of the last days, newest first.
+# Totals of the last days, newest first, and what each has more than the day before.
 SELECT_GROWTH = """
-SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
-ORDER BY day DESC LIMIT 30
+SELECT day, counted_at, people, messages, facts, bytes, lag(day) OVER days AS day_before,
+       people - lag(people) OVER days AS more_people,
+       messages - lag(messages) OVER days AS more_messages,
+       facts - lag(facts) OVER days AS more_facts, bytes - lag(bytes) OVER days AS more_bytes
+FROM (SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
+      ORDER BY day DESC LIMIT 30) AS last
+WINDOW days AS (ORDER BY day) ORDER BY day DESC
 """
 
 
@@ -122,27 +127,23 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
         _examine_model(site, calls),
         _examine_embeddings(site, await _last_failure(site, "embeddings")),
     ]
-    return site.render(
-        request, "overview.html", health=health, now=datetime.now(UTC), today=today,
-        settings=await site.core.live_settings.get(), hours=hours, calls=calls,
-        put_aside=put_aside, growth=growth,
-        reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
-        grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
-               for name in ("people", "messages", "facts", "bytes") if growth},
-        by_hour=build_chart(
-            "Messages by hour", ("answered", "failed", "other"),
-            {f"{hour['hour']:%d.%m. %H:%M}": (
-                hour["answers"], hour["failed"],
-                hour["messages"] - hour["answers"] - hour["failed"],
-            ) for hour in hours},
-            tones=("part1", "bad", "part5"),
-        ),
-        by_day=build_chart(
-            "Facts gained by day", ("facts",),
-            {f"{day['day']:%d.%m.}": (max(0, day["facts"] - before["facts"]),)
-             for before, day in pairwise(reversed(growth))},
-        ),
-    )  # fmt: skip
+    figures: Values = {"today": today, "hours": hours, "growth": growth, "put_aside": put_aside}
+    figures["reasons"] = await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS)
+    figures["settings"] = await site.core.live_settings.get()
+    charts: Values = {"by_hour": _chart_hours(hours), "by_day": _chart_growth(growth)}
+    state: Values = {"health": health, "calls": calls, "now": datetime.now(UTC)}
+    return site.render(request, "overview.html", **state, **figures, **charts)
+
+
+def _chart_hours(hours: Sequence[Record]) -> Chart | None:
+    parts = ("answered", "failed", "other")
+    bars = {f"{row['hour']:%d.%m. %H:%M}": [row[part] for part in parts] for row in hours}
+    return build_chart("Messages by hour", parts, bars, tones=("part1", "bad", "part5"))
+
+
+def _chart_growth(growth: Sequence[Record]) -> Chart | None:
+    bars = {f"{row['day']:%d.%m.}": [max(0, row["more_facts"])] for row in reversed(growth[:-1])}
+    return build_chart("Facts gained by day", ["facts"], bars)
 
 
 async def _last_failure(site: AdminSite, part: Part) -> Record | None:
@@ -156,24 +157,24 @@ def _examine_receiver(site: AdminSite, last: Record | None) -> Health:
     if not heard_at:
         return Health("Receiver", "nothing received by this process yet", last=last)
     silence = time.time() - heard_at
-    is_silent = silence > POLL_SECONDS and site.core.settings.telegram_webhook_url is None
-    trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
+    trouble = ""
+    if silence > POLL_SECONDS and site.core.settings.telegram_webhook_url is None:
+        trouble = f"Telegram has been silent for {seconds(silence)}"
     return Health("Receiver", f"Telegram answered {seconds(silence)} ago", trouble, last)
 
 
 async def _examine_queue(site: AdminSite, last: Record | None, put_aside: int) -> Health:
     waiting, oldest = await site.run(site.core.updates.count_waiting)
     age = await site.run(JobRepository(site.core.client).seconds_since_heartbeat)
-    troubles = []
+    troubles, now = [], "nothing is waiting"
+    if waiting:
+        now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}"
     if age is None or age > HEARTBEAT_SECONDS:
         troubles.append("no worker is running: start the bot, or python bot.py worker")
     if waiting and oldest > MAX_WAIT:
         troubles.append(f"the oldest message has waited for {seconds(oldest)}")
     if put_aside:
         troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
-    now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}" if waiting else (
-        "nothing is waiting"
-    )  # fmt: skip
     return Health("Queue", now, "; ".join(troubles), last, "/queue")
 
 
@@ -188,10 +189,12 @@ def _examine_model(site: AdminSite, calls: Record) -> Health:
     name = site.core.settings.chat_model_name
     if name == OFFLINE_MODEL:
         return Health("Model", "none is connected: the notebook answers")
-    last, worked = calls if calls["failed_at"] else None, calls["worked_at"]
-    is_down = last is not None and (worked is None or worked < calls["failed_at"])
-    trouble = f"the last call failed: {calls['reason']}" if is_down else ""
-    return Health("Model", name, trouble, last, "/failures?part=model")
+    if not calls["failed_at"]:
+        return Health("Model", name, link="/failures?part=model")
+    trouble = ""
+    if calls["worked_at"] is None or calls["worked_at"] < calls["failed_at"]:
+        trouble = f"the last call failed: {calls['reason']}"
+    return Health("Model", name, trouble, calls, "/failures?part=model")
 
 
 def _examine_embeddings(site: AdminSite, last: Record | None) -> Health:

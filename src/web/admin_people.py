@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from src.memory.memory_repo import COUNT_LIVING
 from src.pg.records_repo import COST, SUMS
-from src.web.admin_site import PAGE, AdminSite, choice_of, int_of
+from src.web.admin_site import PAGE, AdminSite, Values, choice_of, int_of
 
 DAYS = 30  # covered by the cost
 MAX_PAGES = 2000
@@ -81,10 +81,9 @@ async def show_people(site: AdminSite, request: Request) -> Response:
     statement, offset = page_query(kind, order), page * PAGE
     found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
     ids = [row["id"] for row in found[:PAGE]]
-    return site.render(
-        request, "users.html",
-        people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
-        words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
-        has_more=len(found) > PAGE, days=DAYS,
-        currency=(await site.core.live_settings.get()).currency,
-    )  # fmt: skip
+    settings = await site.core.live_settings.get()
+    people = await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS)
+    values: Values = {"people": people, "days": DAYS, "currency": settings.currency}
+    values |= {"words": words, "page": page, "has_more": len(found) > PAGE}
+    values |= {"kind": kind, "kinds": KINDS, "order": order, "orders": ORDERS}
+    return site.render(request, "users.html", **values)

@@ -1,21 +1,21 @@
 """Admin pages of one owner: overview, recall preview, export, blocking, erasure."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from src.base.owners import Owner
+from src.base.owners import Caller, Owner
 from src.memory.citations import hit_id
 from src.memory.ranking import score_record
 from src.memory.retriever import Query
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS
+from src.privacy.export import FileFormat
 from src.talk.turn_state import IncomingMessage
 from src.web.admin_people import DAYS, SELECT_PEOPLE
-from src.web.admin_site import AdminSite, Fields, int_of, owner_of, path_of
+from src.web.admin_site import AdminSite, Fields, Values, int_of, owner_of, path_of
 from src.web.http_server import send_file
 
 MAX_QUESTION = 500  # characters
@@ -79,30 +79,36 @@ WHERE s.id = ANY(%(summary)s) AND c.owner_id = %(owner)s
 """
 
 
-async def show_person(site: AdminSite, request: Request, problem: str = "") -> Response:
-    """Show the overview of an owner."""
+async def show_person(
+    site: AdminSite, request: Request, *, status: int = 200, problem: str = ""
+) -> Response:
+    """Show the overview of an owner, with a problem of a form if there is one."""
     owner, rows, run = owner_of(request), site.rows, site.run
     found = await rows(SELECT_ID, owner)
     if not found:
         raise HTTPException(404, "Nothing is kept of them.")
     core, live = site.core, await site.core.live_settings.get()
     [person] = await rows(SELECT_PEOPLE, owners=[found[0]["id"]], days=DAYS)
-    return site.render(
-        request, "about.html", status=422 if problem else 200, owner=owner, person=person,
-        chosen=await run(core.user_settings.get, owner.telegram_user_id), days=DAYS,
-        talks=await rows(SELECT_TALKS, owner, limit=MAX_LINES), problem=problem,
-        reminders=await run(core.reminders.rows.list_waiting, owner, limit=MAX_LINES),
-        summaries=await rows(SELECT_SUMMARIES, owner, limit=MAX_LINES),
-        usage=await rows(SELECT_USAGE, owner, days=DAYS, limit=MAX_LINES),
-        failures=await rows(SELECT_FAILURES, owner, limit=MAX_LINES), currency=live.currency,
-    )  # fmt: skip
+    lists = {
+        "talks": await rows(SELECT_TALKS, owner, limit=MAX_LINES),
+        "reminders": await run(core.reminders.rows.list_waiting, owner, limit=MAX_LINES),
+        "summaries": await rows(SELECT_SUMMARIES, owner, limit=MAX_LINES),
+        "usage": await rows(SELECT_USAGE, owner, days=DAYS, limit=MAX_LINES),
+        "failures": await rows(SELECT_FAILURES, owner, limit=MAX_LINES),
+    }
+    chosen = await run(core.user_settings.get, owner.telegram_user_id)
+    about: Values = {"person": person, "chosen": chosen, "days": DAYS, "currency": live.currency}
+    about |= {"owner": owner, "problem": problem, **lists}
+    return site.render(request, "about.html", status=status, **about)
 
 
 async def export_person(site: AdminSite, request: Request, form: Fields) -> Response:
     """Export everything of an owner as a file: Markdown, or JSON for programs."""
-    owner, kind = owner_of(request), "md" if form.get("form") == "md" else "json"
-    chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
-    caller = site.core.caller(owner, chosen)
+    owner = owner_of(request)
+    kind: FileFormat = "json"
+    if form.get("form") == "md":
+        kind = "md"
+    caller = await _caller_of(site, owner)
     file = await site.run(site.core.exports.write_file, kind, caller)
     await site.note(request, f"export {kind}", path_of(owner)[1:])
     return send_file(file, "application/octet-stream")
@@ -114,17 +120,16 @@ async def erase_person(site: AdminSite, request: Request, form: Fields) -> str |
     number = str(owner.telegram_user_id)
     if form.get("confirm", "").strip() != number:
         problem = f"Nothing was erased: type {number} to erase everything of them."
-        return await show_person(site, request, problem)
+        return await show_person(site, request, status=422, problem=problem)
     await site.core.agent.erase(owner.telegram_user_id)
     await site.note(request, "erase everything", path_of(owner)[1:])
     return "/audit"  # it lists the erasure
 
 
-async def set_block(site: AdminSite, request: Request, _form: Fields, *, is_blocked: bool) -> str:
-    """Stop answering an owner, or answer them again."""
+async def set_block(site: AdminSite, request: Request, _form: Fields, *, action: str) -> str:
+    """Stop answering an owner (``block``), or answer them again (``unblock``)."""
     owner, change = owner_of(request), site.core.user_settings.set_blocked
-    if await site.run(change, owner.telegram_user_id, is_blocked=is_blocked):
-        action = "block" if is_blocked else "unblock"
+    if await site.run(change, owner.telegram_user_id, is_blocked=action == "block"):
         await site.note(request, action, path_of(owner)[1:])
     return f"{path_of(owner)}/about"
 
@@ -133,37 +138,48 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
     """Show what a question would recall now, or what was recalled for an answer then."""
     owner = owner_of(request)
     question = request.query_params.get("q", "")[:MAX_QUESTION]
-    number = None if question.strip() else int_of(request, "answer", digits=18)
-    answers = [] if number is None else await site.rows(SELECT_ANSWER, owner, id=number)
-    found = await _read_documents(site, owner, answers[0]["found"] or []) if answers else []
-    prompt: list[Any] = []
-    overview = None
-    settings = await site.core.live_settings.get()
+    shown: Values = {"found": [], "prompt": [], "overview": None, "answer": None}
+    number = int_of(request, "answer", digits=18)
     if question.strip():
-        query = Query(
-            owner, question, datetime.now(UTC), limit=settings.memory_retrieve_limit,
-            threshold=settings.memory_retrieve_threshold, tokens=settings.memory_context_tokens,
-        )  # fmt: skip
-        overview = query.overview()
-        hits = await site.core.memory.retriever.search(query)
-        chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
-        caller = site.core.caller(owner, chosen)
-        message = IncomingMessage(owner, question, caller.moment, caller.preferences)
-        prompt = await site.core.agent.preview_prompt(message)
-        quoted = "\n".join(message.text for message in prompt)
-        found = [
-            {
-                **score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text,
-                "said_at": hit.said_at, "retired": hit.retired,
-                "shown": not prompt or f'"{hit_id(hit)}"' in quoted,
-            }
-            for hit in hits
-        ]  # fmt: skip
+        number = None
+        shown.update(await _preview_recall(site, owner, question))
+    for answer in await site.rows(SELECT_ANSWER, owner, id=number):
+        shown["answer"] = answer
+        shown["found"] = await _read_documents(site, owner, answer["found"] or [])
+    shown["tokens"] = site.core.counter.count_messages(shown["prompt"])
     return site.render(
-        request, "recall.html", owner=owner, question=question, found=found, overview=overview,
-        prompt=prompt, tokens=site.core.counter.count_messages(prompt), number=number,
-        answer=answers[0] if answers else None,
-    )  # fmt: skip
+        request, "recall.html", owner=owner, question=question, number=number, **shown
+    )
+
+
+async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Values:
+    settings = await site.core.live_settings.get()
+    query = Query(
+        owner,
+        question,
+        datetime.now(UTC),
+        limit=settings.memory_retrieve_limit,
+        threshold=settings.memory_retrieve_threshold,
+        tokens=settings.memory_context_tokens,
+    )
+    hits = await site.core.memory.retriever.search(query)
+    caller = await _caller_of(site, owner)
+    message = IncomingMessage(owner, question, caller.moment, caller.preferences)
+    prompt = await site.core.agent.preview_prompt(message)
+    quoted = "\n".join(message.text for message in prompt)
+    found = []
+    for hit in hits:
+        is_shown = not prompt or f'"{hit_id(hit)}"' in quoted
+        about = {"said_at": hit.said_at, "retired": hit.retired, "shown": is_shown}
+        found.append(
+            {**score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text, **about}
+        )
+    return {"overview": query.overview(), "found": found, "prompt": prompt}
+
+
+async def _caller_of(site: AdminSite, owner: Owner) -> Caller:
+    chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
+    return site.core.caller(owner, chosen)
 
 
 async def _read_documents(site: AdminSite, owner: Owner, found: list[Record]) -> list[Record]:

@@ -14,8 +14,8 @@ from src.web.admin_site import AdminSite, Fields
 
 KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
 NEW_MODEL = "model"  # field with the name of an added model
-# Fields of the row for an added model: its name, and prices whose names lack the model.
-BLANK_ROW = {NEW_MODEL, *(f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS)}
+# Prices in the row for an added model; their names lack it.
+BLANK_PRICES = [f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS]
 PRICE = re.compile(r"(?:[0-9]{1,8}(?:[.,][0-9]{1,6})?)?")  # as in the table; empty: none
 NEW_MODEL_FIELD = Field(NEW_MODEL, "Model", "", is_number=False)
 MAX_MODEL = 200  # characters, as in the table
@@ -52,12 +52,12 @@ async def change_prices(site: AdminSite, request: Request, form: Fields) -> Resp
 
     new = form.get(NEW_MODEL, "").strip()
     if _is_model(new):
-        form = {
-            name + new if name in BLANK_ROW else name: value
-            for name, value in form.items()
-            if name != NEW_MODEL
-        }
-    elif not form.get("reset") and any(form.get(name, "").strip() for name in BLANK_ROW):
+        filled = {name + new: form[name] for name in BLANK_PRICES if name in form}
+        form = {name: form[name] for name in form if name not in (NEW_MODEL, *BLANK_PRICES)}
+        form |= filled
+    elif not form.get("reset") and any(
+        form.get(name, "").strip() for name in (NEW_MODEL, *BLANK_PRICES)
+    ):
         refused = SettingsError({NEW_MODEL: WRONG_MODEL})
         return await show_prices(site, request, Submission(form, refused=refused))
     sent = await send(form, _build_fields(_models_of(form)), change, _say)
@@ -81,10 +81,8 @@ async def show_prices(site: AdminSite, request: Request, sent: Submission = UNSE
     }
     rows = {model: [views[name] for name in _field_names(model)] for model in models}
     rows[""] = [views[NEW_MODEL], *(views[name] for name in _field_names(""))]
-    return site.render(
-        request, "prices.html", status=sent.status, sent=sent, problems=problems, rows=rows,
-        labels=fields, say=_say,
-    )  # fmt: skip
+    values = {"sent": sent, "problems": problems, "rows": rows, "labels": fields, "say": _say}
+    return site.render(request, "prices.html", status=sent.status, **values)
 
 
 def save_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mapping[str, str]:
@@ -116,8 +114,10 @@ def save_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mappin
         raise SettingsError(dict.fromkeys(missing, INCOMPLETE))
     for model in models:
         prices = {kind: after.get(f"{kind}.{model}", "") for kind in KINDS}
-        statement = UPSERT_PRICE if any(prices.values()) else DELETE_PRICE
-        transaction.execute(statement, prices, model=model)
+        if any(prices.values()):
+            transaction.execute(UPSERT_PRICE, prices, model=model)
+        else:
+            transaction.execute(DELETE_PRICE, model=model)
     return after
 
 
@@ -137,7 +137,7 @@ def _models_of(names: Iterable[str]) -> list[str]:
 def _build_fields(models: Iterable[str], unit: str = "") -> dict[str, Field]:
     return {
         f"{kind}.{model}": Field(
-            f"{kind}.{model}", f"{label} of {model}" if model else label, "", unit, group=model
+            f"{kind}.{model}", f"{label} of {model}".removesuffix(" of "), "", unit, group=model
         )
         for model in models
         for kind, label in KINDS.items()

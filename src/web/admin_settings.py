@@ -9,7 +9,16 @@ from starlette.responses import Response
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of
+from src.web.admin_site import (
+    LAST,
+    PAGE,
+    AdminSite,
+    Fields,
+    Values,
+    client_address,
+    int_of,
+    next_page,
+)
 from src.web.admin_words import labels
 
 # Changes of settings, newest first.
@@ -44,19 +53,16 @@ async def show_settings(site: AdminSite, request: Request, sent: Submission = UN
     known, current = fields(), _format_settings(await site.core.live_settings.get())
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
     authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
-    problems = {
-        name: text if sent.status == 409 else f"{_in_plain_words(text)}."
-        for name, text in problems_of(sent.refused, current, _say, authors).items()
-    }
+    problems = problems_of(sent.refused, current, _say, authors)
+    if sent.status != 409:
+        problems = {name: f"{_in_plain_words(text)}." for name, text in problems.items()}
     groups = {
         title: [view(known[name], current[name], sent, problems) for name in names]
         for title, names in labels()["settings"].items()
     }
-    return site.render(
-        request, "settings.html", status=sent.status, groups=groups, names=known, sent=sent,
-        problems=problems, changes=changes, say=_say,
-        embedding=await _describe_embedding(site),
-    )  # fmt: skip
+    values: Values = {"groups": groups, "names": known, "changes": changes, "say": _say}
+    values |= {"sent": sent, "problems": problems, "embedding": await _describe_embedding(site)}
+    return site.render(request, "settings.html", status=sent.status, **values)
 
 
 async def _describe_embedding(site: AdminSite) -> str:
@@ -83,10 +89,11 @@ async def show_audit(site: AdminSite, request: Request) -> Response:
     is_inside = request.query_params.get("of") != "guesses"
     before = int_of(request, "before") or LAST
     rows = await site.rows(SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE)
+    more = next_page([row["id"] for row in rows])
+    is_newest = before == LAST
     return site.render(
-        request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
-        more=rows[-1]["id"] if len(rows) == PAGE else None,
-    )  # fmt: skip
+        request, "audit.html", rows=rows, more=more, is_done=is_inside, is_newest=is_newest
+    )
 
 
 @cache
@@ -103,10 +110,11 @@ def fields() -> Mapping[str, Field]:
 def _build_field(name: str, label: str, unit: str, description: str) -> Field:
     about = GlobalSettings.model_fields[name]
     kind = about.annotation
-    return Field(
-        name, label, as_text(about.default), unit, group=name, is_number=kind in (int, float),
-        choices=("true", "false") if kind is bool else get_args(kind), description=description,
-    )  # fmt: skip
+    choices = get_args(kind)
+    if kind is bool:
+        choices = ("true", "false")
+    default, is_number = as_text(about.default), kind in (int, float)
+    return Field(name, label, default, unit, choices, is_number, description, group=name)
 
 
 def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ import hmac
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from src.base.errors import AppError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.core import Core
+from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
@@ -59,10 +60,14 @@ VALUES (%(who)s, left(%(address)s, 100), %(action)s, left(%(target)s, 200))
 INSERT_LOGOUT = "INSERT INTO admin_logouts (session_id) VALUES (%(id)s) ON CONFLICT DO NOTHING"
 SELECT_LOGOUT = "SELECT ended_at FROM admin_logouts WHERE session_id = %(id)s"
 
-# Name of an owner; NULL: unknown.
-SELECT_NAME = "SELECT name FROM owners WHERE id = %(owner)s"
+# Name of an owner, or their id.
+SELECT_NAME = """
+SELECT coalesce(nullif(name, ''), telegram_user_id::text) AS name FROM owners
+WHERE id = %(owner)s
+"""
 
 Fields = Mapping[str, str]
+Values = dict[str, Any]  # variables of a template
 Page = Callable[["AdminSite", Request], Awaitable[Response]]
 Action = Callable[["AdminSite", Request, Fields], Awaitable[str | Response]]
 
@@ -85,7 +90,9 @@ class AdminSite:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
-        self._templates.globals["labels"] = labels()
+        self._templates.globals.update(
+            labels=labels(), zone=self.zone, undo_minutes=UNDO_SECONDS // 60
+        )
         self._templates.filters.update(
             FILTERS, moment=self._format_moment, clock=self._format_clock, linked=link_references
         )
@@ -136,9 +143,14 @@ class AdminSite:
             (BROWSER_COOKIE, browser, admin_access.BROWSER_SECONDS),
         ):
             response.set_cookie(
-                name, value, max_age=seconds, path=request.scope["root_path"] or "/",
-                httponly=True, samesite="strict", secure=is_https,
-            )  # fmt: skip
+                name,
+                value,
+                max_age=seconds,
+                path=request.scope["root_path"] or "/",
+                httponly=True,
+                samesite="strict",
+                secure=is_https,
+            )
         return response
 
     def _identify_guesser(self, request: Request) -> tuple[str, bool]:
@@ -187,8 +199,8 @@ class AdminSite:
 
         async def show(site: AdminSite, request: Request) -> Response:
             owner = owner_of(request)
-            names = await site.rows(SELECT_NAME, owner)
-            request.state.whose = names[0]["name"] if names else None
+            for row in await site.rows(SELECT_NAME, owner):
+                request.state.whose = row["name"]
             response = await page(site, request)
             await site.note(request, f"read {subject}", path_of(owner)[1:])
             return response
@@ -207,8 +219,9 @@ class AdminSite:
             if not hmac.compare_digest(token.encode(), form.get("token", "").encode()):
                 raise HTTPException(403, "This form is out of date: open its page again.")
             result = await action(site, request, form)
-            root = request.scope["root_path"]
-            return RedirectResponse(f"{root}{result}", 303) if isinstance(result, str) else result
+            if isinstance(result, Response):
+                return result
+            return RedirectResponse(request.scope["root_path"] + result, 303)
 
         return self.page_route(path, do, role=role, method="POST")
 
@@ -238,18 +251,16 @@ class AdminSite:
     ) -> HTMLResponse:
         """Render ``template`` with ``values`` and with the session, the path and the zone.
 
-        ``base`` is the path of the pages about ``owner``, ``whose`` the name of that owner.
+        Of pages about ``owner``, ``base`` is the beginning of their paths, ``whose`` the name.
         """
-        session: AdminSession | None = getattr(request.state, "session", None)
-        root, owner = request.scope["root_path"], values.get("owner")
-        text = self._templates.get_template(template).render(
-            root=root, path=request.url.path, zone=self.zone,
-            base=root + path_of(owner) if owner else root,
-            whose=getattr(request.state, "whose", None) or (owner and owner.telegram_user_id),
-            is_inside=session is not None, is_reader=session and session.role == Role.READER,
-            token=session.form_token if session else "", **values,
-        )  # fmt: skip
-        return HTMLResponse(text, status)
+        root, owner, session = request.scope["root_path"], values.get("owner"), session_of(request)
+        values.update(root=root, path=request.url.path, is_inside=session is not None)
+        if session is not None:
+            values.update(is_reader=session.role == Role.READER, token=session.form_token)
+        if owner is not None:
+            whose = getattr(request.state, "whose", owner.telegram_user_id)
+            values.update(base=root + path_of(owner), whose=whose)
+        return HTMLResponse(self._templates.get_template(template).render(values), status)
 
     async def rows(self, statement: str, params: Params = None, **values: Any) -> list[Record]:
         """Execute a statement; return its rows."""
@@ -257,11 +268,9 @@ class AdminSite:
 
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
-        session: AdminSession | None = getattr(request.state, "session", None)
-        await self.rows(
-            INSERT_ACTION, who=session.name if session else "", address=client_address(request),
-            action=action, target=target,
-        )  # fmt: skip
+        session, address = session_of(request), client_address(request)
+        who = session.name if session else ""
+        await self.rows(INSERT_ACTION, who=who, address=address, action=action, target=target)
 
     def midnight(self, days: int = 1) -> datetime:
         """Return the beginning of the last ``days`` days, today included."""
@@ -278,6 +287,11 @@ class AdminSite:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
 
 
+def session_of(request: Request) -> AdminSession | None:
+    """Return the session of a request; None before the login."""
+    return getattr(request.state, "session", None)
+
+
 async def _read_form(request: Request) -> dict[str, str]:
     body = await read_body(request, MAX_FORM)
     if body is None:
@@ -286,18 +300,20 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 
 def _redirect_to_login(request: Request) -> Response:
-    address = f"{request.scope['root_path']}/login"
-    path = request.url.path.removeprefix(request.scope["root_path"])
-    if request.method == "GET" and path != "/":
-        query = f"?{request.url.query}" if request.url.query else ""
-        address += "?" + urlencode({"next": path + query})
+    root = request.scope["root_path"]
+    address = f"{root}/login"
+    page = request.url.replace(scheme="", netloc="")  # path and query
+    next_ = str(page).removeprefix(root)
+    if request.method == "GET" and next_ != "/":
+        address += "?" + urlencode({"next": next_})
     return RedirectResponse(address, 303)
 
 
 def _redirect_inside(request: Request, next_: str) -> Response:
     """Redirect to ``next_`` if it is a path of this site, else to the overview."""
-    is_path = DEEP_LINK.fullmatch(next_) and len(next_) <= MAX_DEEP_LINK
-    return RedirectResponse(f"{request.scope['root_path']}{next_ if is_path else '/'}", 303)
+    if len(next_) > MAX_DEEP_LINK or not DEEP_LINK.fullmatch(next_):
+        next_ = "/"
+    return RedirectResponse(request.scope["root_path"] + next_, 303)
 
 
 def client_address(request: Request) -> str:
@@ -338,6 +354,11 @@ def choice_of(request: Request, name: str, choices: Container[str], default: str
     """Return a query parameter if it is one of ``choices``, else ``default``."""
     value = request.query_params.get(name, default)
     return value if value in choices else default
+
+
+def next_page(ids: Sequence[int]) -> int | None:
+    """Return the id before which the next page begins; None after a page that is not full."""
+    return ids[-1] if len(ids) == PAGE else None
 
 
 def int_of(request: Request, name: str, *, digits: int = 9) -> int | None:

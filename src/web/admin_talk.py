@@ -1,5 +1,6 @@
 """Admin page of a conversation: messages, tool calls, sources, costs and failures."""
 
+from collections import defaultdict
 from datetime import date
 from itertools import groupby
 
@@ -10,7 +11,7 @@ from src.base.owners import Owner
 from src.base.zones import local_time, parse_day_start
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, AdminSite, int_of, owner_of, path_of
+from src.web.admin_site import LAST, AdminSite, Values, int_of, owner_of, path_of
 
 PAGE = 40  # messages
 
@@ -73,13 +74,12 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
     else:
         rows = await site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
         page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
-    return site.render(
-        request, "talk.html", owner=owner, missing=missing, day=query.get("day", ""),
-        is_opened=not query,
-        days=await _group_by_day(site, owner, request, [row["id"] for row in page]),
-        older=page[0]["position"] if page and has_older else None,
-        newer=page[-1]["position"] if page and has_newer else None,
-    )  # fmt: skip
+    older = page[0]["position"] if page and has_older else None
+    newer = page[-1]["position"] if page and has_newer else None
+    days = await _group_by_day(site, owner, request, [row["id"] for row in page])
+    asked: Values = {"missing": missing, "day": query.get("day", ""), "is_opened": not query}
+    shown: Values = {"owner": owner, "days": days, "older": older, "newer": newer}
+    return site.render(request, "talk.html", **asked, **shown)
 
 
 async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int | None, int, str]:
@@ -87,12 +87,14 @@ async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int 
 
     The notice says that a requested message or day was not found.
     """
-    if (message_id := int_of(request, "msg", digits=18)) is not None:
+    message_id = int_of(request, "msg", digits=18)
+    if message_id is not None:
         found = await site.rows(SELECT_POSITION, owner, id=message_id)
         if not found:
             return None, LAST, f"msg-{message_id} is no longer in this talk; this is its end."
         return None, found[0]["position"] + PAGE // 2, ""
-    if since := parse_day_start(request.query_params.get("day", ""), site.zone):
+    since = parse_day_start(request.query_params.get("day", ""), site.zone)
+    if since is not None:
         found = await site.rows(SELECT_SINCE, owner, since=since)
         if not found:
             day = f"{local_time(since, site.zone):%d.%m.%Y}"
@@ -105,16 +107,16 @@ async def _group_by_day(
     site: AdminSite, owner: Owner, request: Request, ids: list[int]
 ) -> list[tuple[date, list[Record]]]:
     bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids)
-    calls = await site.rows(SELECT_CALLS, owner, ids=ids)
+    calls = defaultdict(list)
     base = request.scope["root_path"] + path_of(owner)
+    for call in await site.rows(SELECT_CALLS, owner, ids=ids):
+        calls[call["message_id"]].append(call)
+        call["result"] = link_references(call["result"], base)
     for one in bubbles:
         # A user's text is shown as it was written.
         write = render_markdown if one["role"] == "assistant" else link_references
         one["html"] = write(one["text"], base)
         one["sources"] = [link_references(source, base) for source in one["sources"]]
-        one["calls"] = [
-            {**call, "result": link_references(call["result"], base)}
-            for call in calls if call["message_id"] == one["id"]
-        ]  # fmt: skip
+        one["calls"] = calls[one["id"]]
     days = groupby(bubbles, lambda one: local_time(one["created_at"], site.zone).date())
     return [(day, list(messages)) for day, messages in days]

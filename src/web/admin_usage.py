@@ -13,12 +13,14 @@ from starlette.responses import Response
 
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
-from src.web.admin_site import AdminSite, choice_of, int_of
-from src.web.admin_words import Chart, build_chart, labels, money, plain_cell, short
+from src.web.admin_site import AdminSite, Values, choice_of, int_of
+from src.web.admin_words import Chart, build_chart, labels, money, plain_cell
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
 MAX_BY_PERSON = 30  # days: by person every call is read, since daily sums have no owners
 BY = ("day", "model", "purpose", "person")
+# Titles of the chart by the dimension.
+TITLES = {"model": "Tokens by day and model", "purpose": "Tokens by day and purpose"}
 MAX_KEYS, OTHERS = 5, "others"  # keys in a chart, and the name of the rest
 
 # Calls of the last days with their cost; past days are stored as sums. ``key`` is the dimension
@@ -92,27 +94,27 @@ async def show_usage(site: AdminSite, request: Request) -> Response:
     days, by = _parse_filters(request)
     settings = await site.core.live_settings.get()
     lines = await _list_lines(site, days, by, limit=100)
-    return site.render(
-        request, "usage.html", lines=lines, days=days, choices=_list_day_choices(by), by=by,
-        dimensions=BY, total=_sum_lines(lines), currency=settings.currency,
-        chart=await _build_chart(site, days, by, settings.currency),
-    )  # fmt: skip
+    values: Values = {"lines": lines, "total": _sum_lines(lines), "currency": settings.currency}
+    values["chart"] = await _build_chart(site, days, by, settings.currency)
+    values |= {"by": by, "dimensions": BY, "days": days, "choices": _list_day_choices(by)}
+    return site.render(request, "usage.html", **values)
 
 
 async def download_usage(site: AdminSite, request: Request) -> Response:
     """Send a CSV file by day, model and purpose, or by person."""
     days, by = _parse_filters(request)
-    lines = (
-        await _list_lines(site, days, by, limit=100_000) if by == "person"
-        else await _list_details(site, days)
-    )  # fmt: skip
-    currency = (await site.core.live_settings.get()).currency
+    if by == "person":
+        file = f"pomni-usage-people-{days}-days.csv"
+        lines = await _list_lines(site, days, by, limit=100_000)
+    else:
+        file = f"pomni-usage-{days}-days.csv"
+        lines = await _list_details(site, days)
+    settings = await site.core.live_settings.get()
     text = io.StringIO()
     table = csv.writer(text)
     names = list(lines[0]) if lines else ["day", "model", "purpose"]
-    table.writerow([f"cost_{currency}" if name == "cost" else name for name in names])
+    table.writerow([f"cost_{settings.currency}" if name == "cost" else name for name in names])
     table.writerows([plain_cell(line[name]) for name in names] for line in lines)
-    file = f"pomni-usage-{'people-' if by == 'person' else ''}{days}-days.csv"
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -131,37 +133,37 @@ async def _list_details(site: AdminSite, days: int) -> list[Record]:
 async def _build_chart(site: AdminSite, days: int, by: str, currency: str) -> Chart | None:
     rows, is_split = await _list_details(site, days), by in ("model", "purpose")
     is_priced = is_split and any(row["cost"] for row in rows)
-    values = [
-        (row["day"], part, value)
-        for row in rows
-        for part, value in _split(row, by, is_priced=is_priced).items()
-    ]
     sums: defaultdict[str, float] = defaultdict(float)
-    for _, part, value in values:
-        sums[part] += value
+    heights: defaultdict[tuple[date, str], float] = defaultdict(float)
+    for row in rows:
+        for part, value in _split(row, by, is_priced=is_priced).items():
+            sums[part] += value
+            heights[row["day"], part] += value
     parts = list(sums)
     if is_split:
         parts = sorted(filter(sums.get, sums), key=lambda part: -sums[part])[:MAX_KEYS]
-    heights: defaultdict[tuple[date, str], float] = defaultdict(float)
-    for day, part, value in values:
-        heights[day, part if part in parts else OTHERS] += value
+    for (day, part), value in list(heights.items()):
+        if part not in parts:
+            heights[day, OTHERS] += value
     if len(sums) > MAX_KEYS:
         parts.append(OTHERS)
     first = site.first_day(days)
     dates = [first + timedelta(days=offset) for offset in range(days)]
     bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
-    return build_chart(
-        f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
-        [labels()["purposes"].get(part, part) if by == "purpose" else part for part in parts],
-        bars,
-        form=partial(money, currency=currency) if is_priced else short,
-    )
+    purposes = labels()["purposes"]
+    names = [purposes.get(part, part) for part in parts]
+    if is_priced:
+        form = partial(money, currency=currency)
+        return build_chart(f"Cost by day and {by}", names, bars, form=form)
+    return build_chart(TITLES.get(by, "Tokens by day"), names, bars)
 
 
 def _parse_filters(request: Request) -> tuple[int, str]:
     """Return the number of days and the dimension."""
-    days, by = int_of(request, "days") or 7, choice_of(request, "by", BY, "day")
-    return min(days, _list_day_choices(by)[-1]) if days in DAYS else 7, by
+    days, by = int_of(request, "days"), choice_of(request, "by", BY, "day")
+    if days not in DAYS:
+        return 7, by
+    return min(days, _list_day_choices(by)[-1]), by
 
 
 def _list_day_choices(by: str) -> Sequence[int]:
@@ -172,7 +174,10 @@ def _sum_lines(lines: Sequence[Record]) -> Record:
     names = ("calls", "failed", "prompt", "cached", "completion", "unpriced")
     sums: Record = {name: sum(line[name] for line in lines) for name in names}
     costs = [line["cost"] for line in lines if line["cost"] is not None]
-    return {**sums, "cost": sum(costs, Decimal()) if costs else None}
+    sums["cost"] = None
+    if costs:
+        sums["cost"] = sum(costs, Decimal())
+    return sums
 
 
 def _split(row: Record, by: str, *, is_priced: bool) -> Mapping[str, float]:

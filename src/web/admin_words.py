@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from src.reading.gate import MASK, redact
+
 Number = int | float | Decimal
 
 
@@ -35,9 +37,9 @@ def money(amount: Number | None, currency: str) -> str:
     """Return an amount with two digits, four below one; a dash without a price."""
     if amount is None:
         return "–"
-    value = float(amount)
-    digits = 2 if value == 0 or value >= 1 else 4
-    return f"{value:,.{digits}f} {currency}"
+    if 0 < amount < 1:
+        return f"{amount:,.4f} {currency}"
+    return f"{amount:,.2f} {currency}"
 
 
 def seconds(number: Number | None) -> str:
@@ -69,8 +71,13 @@ def signed(number: Number | None) -> str:
     return "–" if number is None else f"{number:+,.0f}"
 
 
+def masked(text: str | None) -> str:
+    """Redact secrets in a text, door codes included; without a text, all is redacted."""
+    return MASK if text is None else redact(text, household=True)
+
+
 FILTERS: dict[str, Callable[..., str]] = {
-    filter_.__name__: filter_ for filter_ in (count, short, money, seconds, size, signed)
+    filter_.__name__: filter_ for filter_ in (count, short, money, seconds, size, signed, masked)
 }
 
 TONES = [f"part{number}" for number in range(6)]

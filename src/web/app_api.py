@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,6 +22,7 @@ from src.core import Core
 from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
 from src.memory.forgetting_repo import UndoResult
 from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.privacy.export import FileFormat
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
 from src.reminders.reminder_service import ReminderResult, format_result
@@ -71,14 +72,12 @@ MAX_TIME = 100
 MAX_OFFSET = 1_000_000
 # Cost of a request, taken from the ``Allowance`` of its sender.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
-# Commands of the chat that the page offers, and whether they take an argument.
-COMMANDS = {
-    "remind": True, "settings": True, "privacy": False, "usage": False, "delete_me": False,
-}  # fmt: skip
-FILE_TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
+# Commands of the chat that the page offers, and those of them that take an argument.
+COMMANDS = ("remind", "settings", "privacy", "usage", "delete_me")
+WITH_ARGUMENT = ("remind", "settings")
+FILE_TYPES = {".json": "application/json", ".md": "text/markdown", ".zip": "application/zip"}
 
 Endpoint = Callable[[VerifiedCall], Awaitable[Json | Response]]
-FileFormat = Literal["json", "md"]
 
 
 class Api:
@@ -96,12 +95,15 @@ class Api:
         """List the routes; a test requests each of them without ``initData``."""
         get, post = partial(self._route, "GET"), partial(self._route, "POST")
         return [
-            get("/start", LOOK, self.start), get("/facts", LOOK, self.facts),
-            get("/timeline", LOOK, self.timeline), get("/reminders", LOOK, self.reminders),
+            get("/start", LOOK, self.start),
+            get("/facts", LOOK, self.facts),
+            get("/timeline", LOOK, self.timeline),
+            get("/reminders", LOOK, self.reminders),
             get("/settings", LOOK, self.settings),
             get("/export/json", EXPORT, partial(self.export, "json")),
             get("/export/markdown", EXPORT, partial(self.export, "md")),
-            post("/search", SEARCH, self.search), post("/facts/find", SEARCH, self.find_facts),
+            post("/search", SEARCH, self.search),
+            post("/facts/find", SEARCH, self.find_facts),
             post("/facts/{fact}/pin", CHANGE, self.pin),
             post("/facts/{fact}/correct", CHANGE, self.correct),
             post("/facts/{fact}/forget", CHANGE, self.forget),
@@ -111,7 +113,7 @@ class Api:
             post("/reminders/{number}/restore", CHANGE, self.restore_reminder),
             post("/buttons", CHANGE, self.press),
             post("/commands/{command}", CHANGE, self.command),
-        ]  # fmt: skip
+        ]
 
     async def start(self, call: VerifiedCall) -> Json:
         """Return the language, the sentences and the kinds, which the page loads first."""
@@ -171,8 +173,8 @@ class Api:
     async def undo(self, call: VerifiedCall) -> Json:
         """Undo the creation of a fact; the fact that it replaced is current again."""
         caller = call.caller
-        undone = None
-        if fact := call.number("fact"):
+        undone, fact = None, call.number("fact")
+        if fact:
             undone = await self._memories.undo(caller.owner, fact, asker=caller.member)
         return _build_undo_reply(call, undone)
 
@@ -278,7 +280,9 @@ class Api:
         rows, caller = self._core.reminders.rows, call.caller
         number = call.number("number")
         restored = await self._run(rows.restore, caller.owner, number, now=caller.moment)
-        return _build_reminder_reply(call, ReminderResult(restored, None if restored else "gone"))
+        if restored is None:
+            return _build_reminder_reply(call, ReminderResult(None, "gone"))
+        return _build_reminder_reply(call, ReminderResult(restored))
 
     async def press(self, call: VerifiedCall) -> Json:
         """Execute a button of the chat: ``{"action": "later:12:1"}``."""
@@ -295,22 +299,24 @@ class Api:
         name = str(call.request.path_params["command"])
         if name not in COMMANDS:
             raise call.refusal(404, "app_not_here")
-        words = call.text("text", MAX_TEXT) if COMMANDS[name] else ""
-        return views.reply_view(
-            await self._core.commands.run(name, call.caller.with_argument(words))
-        )
+        words = ""
+        if name in WITH_ARGUMENT:
+            words = call.text("text", MAX_TEXT)
+        reply = await self._core.commands.run(name, call.caller.with_argument(words))
+        return views.reply_view(reply)
 
     async def export(self, form: FileFormat, call: VerifiedCall) -> Response:
         """Send everything in a file: ``json`` for programs, or ``md`` to read."""
         file = await self._run(self._core.exports.write_file, form, call.caller)
-        kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
-        return send_file(file, kind)
+        return send_file(file, FILE_TYPES[Path(file.name).suffix])
 
     def _route(self, method: str, path: str, cost: float, endpoint: Endpoint) -> Route:
         async def serve(request: Request) -> Response:
             async with self._gate.verified(request, cost) as call:
                 reply = await endpoint(call)
-            return JSONResponse(reply) if isinstance(reply, dict) else reply
+            if isinstance(reply, Response):
+                return reply
+            return JSONResponse(reply)
 
         return Route(path, serve, methods=[method])
 
@@ -319,9 +325,10 @@ async def explain(request: Request, error: Exception) -> Response:
     """Answer a refusal, an unknown address, or a defect, which the server logs."""
     if isinstance(error, RefusedError):
         return JSONResponse({"error": error.detail}, error.status_code)
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    key = "app_unavailable" if status == 500 else "app_not_here"
-    return JSONResponse({"error": say(key, accepted_language(request))}, status)
+    language = accepted_language(request)
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": say("app_not_here", language)}, error.status_code)
+    return JSONResponse({"error": say("app_unavailable", language)}, 500)
 
 
 def _build_undo_reply(call: VerifiedCall, undone: UndoResult | None) -> Json:
@@ -342,31 +349,31 @@ def _build_reminder_reply(call: VerifiedCall, result: ReminderResult) -> Json:
         RefusedError: The reminder is gone, or the new time is not possible.
     """
     text = format_result(result, call.caller)
+    if result.refusal == "gone":
+        raise RefusedError(404, text)
     if result.reminder is None:
-        raise RefusedError(404 if result.refusal == "gone" else 400, text)
+        raise RefusedError(400, text)
     return {"text": text}
 
 
 def _build_fact_query(call: VerifiedCall) -> FactQuery:
     """Query a page, and one fact more, which tells that another page follows."""
     query = call.request.query_params
-    kind, offset = query.get("kind"), to_number(query.get("offset", ""), 7)
-    return FactQuery(
-        "newest" if query.get("sort") == "newest" else "kind",
-        kind=kind if kind in KINDS else None,
-        limit=FACTS + 1,
-        offset=min(offset or 0, MAX_OFFSET),
-    )
+    offset = to_number(query.get("offset", ""), 7) or 0
+    page = FactQuery("kind", limit=FACTS + 1, offset=min(offset, MAX_OFFSET))
+    if query.get("sort") == "newest":
+        page = replace(page, order="newest")
+    if query.get("kind") in KINDS:
+        page = replace(page, kind=query["kind"])
+    return page
 
 
 def _build_facts_page(
     call: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
 ) -> Json:
-    return {
-        "counts": counts,
-        "facts": [views.fact_view(fact, call.caller) for fact in facts[:FACTS]],
-        "next": offset + FACTS if len(facts) > FACTS else None,
-    }
+    shown = [views.fact_view(fact, call.caller) for fact in facts[:FACTS]]
+    next_offset = offset + FACTS if len(facts) > FACTS else None
+    return {"counts": counts, "facts": shown, "next": next_offset}
 
 
 def _parse_place(call: VerifiedCall, text: str) -> PageCursor:

@@ -51,7 +51,9 @@ class Allowance:
         left, at = self._buckets.pop(key, (self.burst, now))
         left = min(self.burst, left + (now - at) * self.per_second)
         is_enough = left >= cost
-        self._buckets[key] = (left - cost if is_enough else left, now)
+        if is_enough:
+            left -= cost
+        self._buckets[key] = (left, now)
         if len(self._buckets) > MAX_PEOPLE:
             self._buckets.popitem(last=False)
         return is_enough
@@ -124,10 +126,7 @@ def _parse_fields(text: str) -> dict[str, str]:
     if len(text) > MAX_CHARACTERS or not text.isascii():
         raise UnverifiedError("initData is too long, or no ASCII")
     try:
-        pairs = parse_qsl(
-            text, keep_blank_values=True, strict_parsing=True, errors="strict",
-            max_num_fields=MAX_FIELDS,
-        )  # fmt: skip
+        pairs = parse_qsl(text, True, True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError as error:
         raise UnverifiedError("initData is no query string of UTF-8") from error
     fields = dict(pairs)

@@ -16,6 +16,8 @@ from src.web.marked_text import parse_markdown
 MAX_SNIPPET = 600  # characters of a search hit
 MAX_PAST = 5  # previous values of a fact
 MAX_MARKED = 8_000  # characters; the Markdown of a longer answer is not parsed
+AUTHORS = {"assistant": "bot"}  # by role; others are the user
+HIT_KINDS = {"memory": "fact"}  # others are messages
 ASKED = ("command", "teach")  # origins of facts that the user asked to remember
 # Buttons of the chat that the page offers; they check the owner of what they name.
 PRESSED = frozenset(
@@ -44,8 +46,8 @@ def fact_view(fact: memory_repo.Memory, caller: Caller) -> Json:
 def hit_view(hit: retrieval_repo.Hit, caller: Caller) -> Json:
     """Return a search hit: a fact, or a message of the user or the bot."""
     return {
-        "kind": "fact" if hit.kind == "memory" else "message",
-        "by": "bot" if hit.speaker == "assistant" else "you",
+        "kind": HIT_KINDS.get(hit.kind, "message"),
+        "by": AUTHORS.get(hit.speaker, "you"),
         "text": shortened(hit.words, MAX_SNIPPET),
         "retired": hit.retired,
         "message": hit.message_id,
@@ -55,13 +57,16 @@ def hit_view(hit: retrieval_repo.Hit, caller: Caller) -> Json:
 
 def message_view(message: TimelineMessage, caller: Caller) -> Json:
     """Return a message with its day, by which the page groups, and its Markdown nodes."""
-    is_bots = message.role == "assistant"
-    nodes = parse_markdown(message.text) if is_bots and len(message.text) <= MAX_MARKED else []
+    nodes = None
+    if message.role == "assistant" and len(message.text) <= MAX_MARKED:
+        nodes = parse_markdown(message.text)
+    if nodes in ([], [["p", message.text]]):  # it is plain text
+        nodes = None
     return {
         "id": message.place.id,
-        "by": "bot" if is_bots else "you",
+        "by": AUTHORS.get(message.role, "you"),
         "text": message.text,
-        "nodes": None if nodes in ([], [["p", message.text]]) else nodes,
+        "nodes": nodes,
         "private": message.is_private,
         **_moment_view(message.said_at, caller),
     }

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import uvicorn
@@ -48,8 +49,7 @@ def send_file(file: ReplyFile, media_type: str) -> Response:
 def _read_pieces(content: BinaryIO) -> Iterator[bytes]:
     with content:
         content.seek(0)
-        while piece := content.read(PIECE):
-            yield piece
+        yield from iter(partial(content.read, PIECE), b"")
 
 
 @dataclass(eq=False, repr=False)
@@ -148,10 +148,11 @@ def build_http_app(
         return PlainTextResponse("ok")
 
     async def readyz(_request: Request) -> Response:
-        problems = await asyncio.gather(*map(_within_deadline, checks.values()))
-        ready = all(problem is None for problem in problems)
-        body = {name: problem or "ok" for name, problem in zip(checks, problems, strict=True)}
-        return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
+        results = await asyncio.gather(*map(_within_deadline, checks.values()))
+        body = dict(zip(checks, results, strict=True))
+        if any(result != "ok" for result in results):
+            return JSONResponse({"ready": False, **body}, 503)
+        return JSONResponse({"ready": True, **body})
 
     async def metrics(_request: Request) -> Response:
         with contextlib.suppress(StorageError, TimeoutError):
@@ -177,10 +178,11 @@ def build_http_app(
     return Starlette(routes=routes)
 
 
-async def _within_deadline(check: Check) -> str | None:
+async def _within_deadline(check: Check) -> str:
+    """Return the problem that a check finds, or ``ok``."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return await check()
+            return await check() or "ok"
     except TimeoutError:
         return f"no answer within {CHECK_SECONDS:g} s"
     except StorageError as error:

@@ -9,11 +9,10 @@ from src.texts.signs import Signs
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_DEPTH = 12  # nested elements; deeper ones become plain text
 # A heading becomes a strong line, a picture its description.
-ELEMENTS = {
-    "Paragraph": "p", "Heading": "strong", "Strong": "strong", "Emphasis": "em",
-    "Strikethrough": "s", "BlockQuote": "blockquote", "CodeBlock": "pre", "Table": "table",
-    "TableHead": "tr", "TableRow": "tr", "TableCell": "td", "Item": "li",
-}  # fmt: skip
+IN_LINE = {"Strong": "strong", "Emphasis": "em", "Strikethrough": "s"}
+BLOCKS = {"Paragraph": "p", "Heading": "strong", "BlockQuote": "blockquote", "CodeBlock": "pre"}
+ROWS = {"Table": "table", "TableHead": "tr", "TableRow": "tr", "TableCell": "td", "Item": "li"}
+ELEMENTS = IN_LINE | BLOCKS | ROWS
 LINK = "link"
 NAMES = frozenset({*ELEMENTS.values(), "ul", "ol", "code", "hr", LINK})
 # A text; or the name of an element, one of NAMES, and the nodes in it. The first node of a link is
@@ -31,27 +30,35 @@ def parse_markdown(text: str) -> list[Node]:
             _add_node(path[-1], MARKS.get(event, ""))
             continue
         [(kind, value)] = event.items()
-        if kind == "Start":
-            is_deep = len(path) > MAX_DEPTH
-            path.append(path[-1] if is_deep else _open_element(path[-1], value, signs))
+        if kind == "Start" and len(path) > MAX_DEPTH:
+            path.append(path[-1])
+        elif kind == "Start":
+            path.append(_open_element(path[-1], value, signs))
         elif kind == "End":
             path.pop()
+        elif kind == "Code":
+            _add_node(path[-1], ["code", signs.restored(str(value))])
         else:
-            shown = signs.restored(str(value))
-            _add_node(path[-1], ["code", shown] if kind == "Code" else shown)
+            _add_node(path[-1], signs.restored(str(value)))
     return path[0]
 
 
 def _open_element(parent: list[Any], tag: Any, signs: Signs) -> list[Any]:
     """Return the node to which the content of a tag is added."""
-    details: Any
-    kind, details = (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
-    name = ELEMENTS.get(kind)
-    if kind == "List":
-        name = "ul" if details is None else "ol"
-    node = [LINK, signs.restored(details["dest_url"])] if kind == "Link" else [name]
-    if node == [None]:
-        return parent
+    if isinstance(tag, str):
+        tag = {tag: None}
+    [(kind, details)] = tag.items()
+    match kind, details:
+        case "Link", {"dest_url": address}:
+            node = [LINK, signs.restored(address)]
+        case "List", None:
+            node = ["ul"]
+        case "List", _:
+            node = ["ol"]
+        case _ if kind in ELEMENTS:
+            node = [ELEMENTS[kind]]
+        case _:
+            return parent
     parent.append(["p", node] if kind == "Heading" else node)
     return node
 

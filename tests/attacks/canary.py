@@ -31,7 +31,7 @@ from src.memory.purge_repo import PurgeRepository
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from src.privacy.erasure_repo import ErasureRepository
-from src.talk.turn_state import TurnControl
+from src.talk.turn_control import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.setup import build_dispatcher
 from src.telegram.tasks import UpdateTasks

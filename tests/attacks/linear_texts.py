@@ -55,7 +55,7 @@ from src.reading.voices import Voice
 from src.reading.words import content_words
 from src.reminders.rules import read_change, read_words
 from src.talk.commands import parse_command
-from src.talk.turn import reads_as_yes
+from src.talk.orders import reads_as_yes
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
@@ -194,7 +194,7 @@ READERS: dict[str, Reader] = {
         text[:1000], NOW, NOW, "Europe/Kyiv"
     ),
     "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
-    "relative_dates.when_valid": lambda text: when_valid(text, NOW),
+    "relative_dates.when_valid": lambda text: when_valid(text, NOW, is_event=True),
     "compaction.shortened": lambda text: shortened(text, 500),
     "forget_matching.read_request": read_request,
     "privacy.repeats_private": repeated,

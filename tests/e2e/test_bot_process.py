@@ -9,7 +9,7 @@ import pytest
 
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
-from src.telegram.delivery import STOP_LABEL
+from src.telegram.buttons import STOP_LABEL
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply

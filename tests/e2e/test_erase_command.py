@@ -79,7 +79,7 @@ def save(text: str, **fact: Any) -> Reply:
 TOOLS: dict[str, Callable[[str], Reply]] = {
     "Запомни: ": save,
     "Переезд: ": lambda text: save(text, relation="lives_in", object=text.split()[-1]),
-    "Возраст: ": lambda text: save(f"{text}, ей 40 лет", quote=text),  # nobody has said 40
+    "Возраст: ": lambda text: save(f"{text}, ей 40 лет", quote=f"{text}, ей 40 лет"),  # unsaid
     "Забудь: ": lambda text: Reply(tool_calls=[("forget_fact", {"about": text})]),
     "Найди: ": lambda text: Reply(tool_calls=[("search_memory", {"query": text})]),
 }

@@ -18,6 +18,7 @@ CHANNEL = {"type": "channel", "date": 0, "message_id": 3,
            "chat": {"id": -100600, "type": "channel", "title": "News"}}  # fmt: skip
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
 COMMENT, FORWARD = {"text": "Что скажешь?"}, {"text": "Сдаю дом", "forward_origin": CHANNEL}
+LONG = {"text": f"Глянь: {'подробности ' * 30}и всё"}
 PASTE = "😀" * 2048  # 4,096 UTF-16 units, where Telegram cuts
 _people = itertools.count(2**41 + 9001)
 
@@ -44,8 +45,10 @@ async def answer_to(world: World, person: int) -> str:
 @pytest.mark.parametrize("gap", [0.05, pytest.param(0.8, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("parts", [
     (COMMENT, FORWARD), (FORWARD, COMMENT), (COMMENT, FORWARD, FORWARD),
-    ({"text": PASTE}, {"text": "конец"}),
-], ids=["comment first", "forward first", "two forwards", "a cut paste"])  # fmt: skip
+    ({"text": PASTE}, {"text": "конец"}), (LONG, FORWARD),
+    ({"text": "🇺🇦" * 1024}, {"text": "слово " * 682 + "я"}, {"text": "ось і все"}),
+    pytest.param((FORWARD, {"text": "И это?"}, FORWARD), marks=pytest.mark.proof),
+])  # fmt: skip
 async def test_what_comes_a_moment_later_is_answered_together(
     patient: World, parts: tuple[dict[str, str], ...], gap: float
 ) -> None:

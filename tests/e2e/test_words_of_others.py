@@ -47,7 +47,7 @@ async def test_what_is_forwarded_becomes_nobody_s_home(quiet_world: World) -> No
 async def test_one_member_s_allergy_does_not_answer_another(quiet_world: World) -> None:
     telegram, chat = quiet_world.telegram, -1_009_000_000_001
     place = Sender(chat_id=chat, chat_type="supergroup")
-    await telegram.send_text(BORIS, f"{NAME} у меня аллергия на орехи", **place)
+    await telegram.send_text(BORIS, f"{NAME} запомни: у меня аллергия на орехи", **place)
     await telegram.wait_sent(chat)
     await telegram.send_text(ANNA, f"{NAME} есть ли у меня аллергия?", **place)
     [_, answer] = await telegram.wait_sent(chat, 2)
@@ -59,9 +59,9 @@ async def test_one_member_s_allergy_does_not_answer_another(quiet_world: World) 
 
 
 @pytest.mark.parametrize("ending", ["", "/new"])
-async def test_three_quick_messages_are_all_learnt(quiet_world: World, ending: str) -> None:
+async def test_quick_messages_are_all_learnt(quiet_world: World, ending: str) -> None:
     telegram, person = quiet_world.telegram, next(_people)
-    burst = ["Меня зовут Анна", "У меня аллергия на мёд", "Я живу в Киеве"]
+    burst = ["Меня зовут Анна", "Мой день рождения 5 мая"]
     for text in [*burst, *([ending] if ending else [])]:
         await telegram.send_text(person, text)
     await telegram.wait_sent(person)

@@ -98,7 +98,13 @@ TAUGHT = (
     "Я живу в Одессе", "Я живу во Львове", "У меня аллергия на орехи", "У меня есть кот Барсик",
     "Я люблю зелёный чай без сахара", "Хочу выучить польский до лета",
 )  # fmt: skip
-# Without a model all facts are of one kind.
+# Without a model all facts are of one kind, and none replaces another.
+MOVED = """
+UPDATE memories old SET retired_at = now(), retired_reason = 'replaced', superseded_by = new.id
+FROM memories new
+WHERE old.owner_id = add_owner(%s, 0) AND old.text LIKE '%%Одессе'
+  AND new.owner_id = old.owner_id AND new.text LIKE '%%Львове' RETURNING old.id
+"""
 KIND = """
 UPDATE memories SET memory_type = 'preference'
 WHERE owner_id = add_owner(%s, 0) AND text LIKE '%%чай%%' RETURNING id
@@ -157,6 +163,7 @@ async def talk(world: World, user: int = USER) -> None:
         await world.telegram.wait_sent(user, sent)
     await world.settled()
     world.query(KIND, user)
+    world.query(MOVED, user)
 
 
 async def open_tab(page: Page, name: str) -> None:

@@ -30,7 +30,8 @@ from src.pg.client import PgClient
 from src.reading.facts import Fact, Origin
 from src.reading.voices import TYPED, Voice
 from src.talk.edits import EditKind, take_edit
-from src.talk.turn_state import IncomingMessage, Turn, TurnControl
+from src.talk.turn_control import TurnControl
+from src.talk.turn_state import IncomingMessage, Turn
 from src.texts import Language
 from src.texts import reply as replies
 from src.texts.reply import Action, Button
@@ -388,7 +389,7 @@ class Agents:
 async def build_warm_core(client: PgClient, model: FakeOpenAI, settings: Json) -> Core:
     """Build a core on the fake model, warmed up as in a started bot."""
     usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url, "llm_calls": "tools"}
-    core = Core(Settings(**{**usual, "llm_timeout": 10, **settings}), client)
+    core = Core(Settings(**{**usual, "llm_timeout": 10, "gather_seconds": 0, **settings}), client)
     await core.warm_up()
     return core
 

@@ -11,7 +11,7 @@ from src.base.owners import Mode, Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Command, parse_command
-from src.talk.turn_state import TurnControl, TurnStoppedError
+from src.talk.turn_control import TurnControl, TurnStoppedError
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.help_pages import help_of

@@ -14,7 +14,7 @@ from src.base.config import Settings
 from src.base.owners import Owner, Preferences
 from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
-from src.memory.turn_context import TurnContext
+from src.memory.turn_context import TurnContext, Window
 from src.queue.update_repo import NewUpdate
 from src.talk.prompt import SYSTEM_PROMPT, init_state
 from src.talk.turn_state import ConversationState
@@ -142,7 +142,7 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         text="два",
         moment=NOON,
         preferences=Preferences("ru", "UTC"),
-        window_start=window_start,
+        window=Window(window_start),
         on_text=lambda _text: None,
     )
     counter = TokenCounter("offline")
@@ -198,7 +198,7 @@ async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
 async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) -> None:
     """The message, the last 30, whether that is all, key facts; answer, delivery."""
     counts = [await count_work(rig, text) for text in ("раз", "два", "три")]
-    assert counts == [(9, 3), (6, 3), (6, 3)], "the first makes the conversation"
+    assert counts == [(9, 4), (6, 4), (6, 4)], "the first makes the conversation"
     assert rig.model.request_count == 3
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
 
@@ -215,7 +215,7 @@ async def test_a_turn_is_indexed_in_two_transactions(rig: Rig) -> None:
     assert rig.client.transactions - before == 2
 
 
-async def test_a_turn_in_telegram_takes_eight_statements_in_four_transactions(rig: Rig) -> None:
+async def test_a_turn_in_telegram_takes_eight_statements_in_five_transactions(rig: Rig) -> None:
     """The update came with its job, and is kept while its message is stored.
 
     The last look before the answer is stored is for more of the same act.
@@ -227,7 +227,7 @@ async def test_a_turn_in_telegram_takes_eight_statements_in_four_transactions(ri
     await rig.core.memory.memories.settings()
     before = rig.client.statements, rig.client.transactions
     await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
-    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 4)
+    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 5)
     assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
     assert rig.rows(
         "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"
@@ -246,7 +246,7 @@ async def test_facts_that_cannot_be_read_do_not_fail_a_turn(rig: Rig) -> None:
 async def test_a_turn_of_a_long_conversation_reads_the_summaries_too(rig: Rig) -> None:
     conversation = rig.conversation()
     rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(100)])
-    assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(7, 4), (7, 4)]
+    assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(7, 5), (7, 5)]
 
 
 async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: Rig) -> None:

@@ -23,7 +23,7 @@ def is_all_shown(person: Person) -> bool:
 
 async def ask(person: Person, text: str = ASKED) -> str:
     """The block of memories in the prompt of the question."""
-    await person.say(text, "Сейчас", has_past=False)
+    await person.say(text, "Сейчас")
     return person.rig.block("memories")
 
 
@@ -31,7 +31,7 @@ async def ask(person: Person, text: str = ASKED) -> str:
 @pytest.mark.own_database
 async def test_nothing_is_searched_while_the_prompt_shows_all(rig: Rig) -> None:
     person = Person(rig)
-    await person.say(TOLD, called("save_user_fact", text=TOLD), "Запомнил", has_past=False)
+    await person.say(TOLD, called("save_user_fact", text=TOLD), "Запомнил")
     await person.index()
     assert person.facts() == [TOLD] and is_all_shown(person)
     person.model.embedding_requests.clear()
@@ -43,9 +43,9 @@ async def test_nothing_is_searched_while_the_prompt_shows_all(rig: Rig) -> None:
 
 
 async def test_what_left_the_prompt_is_found(person: Person) -> None:
-    await person.say(TOLD, "Хорошо", has_past=False)
+    await person.say(TOLD, "Хорошо")
     for number in range(15):
-        await person.say(f"день {number}", "Ясно", has_past=False)
+        await person.say(f"день {number}", "Ясно")
     await person.index()
     assert TOLD in await ask(person)
 
@@ -78,9 +78,3 @@ async def test_strangers_are_nobodys_past(person: Person, agents: Any) -> None:
     other.write(TOLD)
     await other.index()
     assert is_all_shown(person) and person.owner != other.owner
-
-
-@pytest.mark.own_database
-async def test_the_question_is_embedded_ahead_where_much_was_said(rig: Rig) -> None:
-    await Person(rig).say(ASKED, "Сейчас", has_past=True)
-    await rig.model.wait_for(lambda: [ASKED] in rig.model.embedding_requests)

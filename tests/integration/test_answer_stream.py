@@ -11,9 +11,10 @@ from aiogram import Bot
 from src.base.config import Streaming
 from src.base.owners import Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
-from src.telegram import messages
-from src.telegram.delivery import STOP_LABEL, Delivery
-from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream
+from src.telegram import answer_stream
+from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream
+from src.telegram.buttons import STOP_LABEL
+from src.telegram.delivery import Delivery
 from src.telegram.places import Address
 from src.texts import say
 from tests.fakes.telegram_checks import utf16_length
@@ -103,7 +104,7 @@ async def test_by_default_answers_grow_by_edits_with_a_stop_button(
 async def test_with_streaming_off_only_typing_is_shown(
     fake: FakeTelegram, bot: Bot, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
-    monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
+    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.05)
     stream = AnswerStream(Delivery(bot, never), Address(owner), DRAFT_ID, True, streaming="off")
     await stream.open(turn(), Shown(bot).note)
     stream.think()
@@ -165,7 +166,7 @@ async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown) ->
 
 
 @pytest.mark.parametrize("style", ["not_found", "bad_request"])
-async def test_a_server_without_drafts_sees_one_and_answers_are_edited_instead(
+async def test_on_a_server_without_drafts_answers_are_edited_instead(
     fake: FakeTelegram, shown: Shown, style: str
 ) -> None:
     fake.disable_method("sendMessageDraft", style)
@@ -182,7 +183,7 @@ async def test_a_server_without_drafts_sees_one_and_answers_are_edited_instead(
     await fake.wait_for(lambda: fake.sent_to(USER)[1].edits)
     await second.close()
     assert fake.sent_to(USER)[1].text == "второй ответ"
-    assert len(fake.calls_of("sendMessageDraft")) == 1
+    assert len(fake.calls_of("sendMessageDraft")) == 2, "each answer tries once"
     assert shown.messages == [first.message_id, second.message_id]
 
 
@@ -279,7 +280,7 @@ async def test_a_blocked_chat_harms_nobody(fake: FakeTelegram, shown: Shown) -> 
 async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_place(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
-    monkeypatch.setattr(messages, "SLOW_AFTER", 0.1)
+    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.1)
     stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID, True, streaming="drafts")
     await stream.open(turn(), shown.note)
 
@@ -300,7 +301,7 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
 async def test_a_model_that_answers_soon_says_nothing_of_it(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
+    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.05)
     stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID, True, streaming="drafts")
     await stream.open(turn(), shown.note)
     stream.feed("ответ")

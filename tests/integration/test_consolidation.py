@@ -146,17 +146,17 @@ def test_names_are_one_by_case_and_alphabet_alone(one: str, other: str, same: bo
 
 async def test_names_of_one_person_lead_to_all_that_is_known_of_him(teller: Person) -> None:
     await teller.tell("Мою сестру зовут Аня", subject="сестра", relation="name", object="Аня")
-    await teller.tell("Я подарил Ане велосипед", relation="gave_to", object="Ане")
+    await teller.tell("I gave Anya a bike", relation="gave_to", object="Anya")
     links = "SELECT count(*) FROM memory_entities"
     [(before,)] = teller.rows(links)
     await night(teller)
     [change] = done(teller)
-    assert change["kind"] == "entity" and {change["gone"], change["kept"]} == {"Аня", "Ане"}
+    assert change["kind"] == "entity" and {change["gone"], change["kept"]} == {"Аня", "Anya"}
     by_name = (
         "SELECT e.name, count(*) FROM entities e JOIN memory_entities l ON l.entity_id = e.id"
-        " WHERE e.name IN ('Аня', 'Ане') GROUP BY 1 ORDER BY 1"
+        " WHERE e.name IN ('Аня', 'Anya') GROUP BY 1 ORDER BY 1"
     )
-    assert teller.rows(by_name) == [("Ане", 2), ("Аня", 2)]
+    assert teller.rows(by_name) == [("Anya", 2), ("Аня", 2)]
     await night(teller)
     assert len(done(teller)) == 1
     assert take_apart(teller) is True and teller.rows(links) == [(before,)]

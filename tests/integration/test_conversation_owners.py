@@ -19,7 +19,7 @@ from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memories import KEY_FACTS
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
+from src.memory.memory_repo import MemoryRepository, NewEntity, NewMemory, Source, StoredFacts
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
@@ -94,7 +94,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
         content_hash=text,
         source=Source(message, text, NOON),
         terms=["cats"],
-        entities=[("Cat", "cat")],
+        entities=[NewEntity("Cat", [frozenset({"cat"})], "pet")],
     )
 
     def store(transaction: Transaction) -> int:

@@ -15,8 +15,9 @@ from src.base.errors import (
     DeliveryUnknownError,
     PlaceLostError,
 )
-from src.telegram.delivery import QUICK_RETRIES, AnswerLayout, Delivery, addresses_in
+from src.telegram.delivery import AnswerLayout, Delivery, addresses_in
 from src.telegram.places import Address
+from src.telegram.requests import QUICK_RETRIES
 from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import open_bot

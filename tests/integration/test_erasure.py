@@ -14,7 +14,7 @@ from src.base.errors import ConversationGoneError, MessageMovedError
 from src.base.owners import Owner, Preferences
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import NewMemory, Source, StoredFacts
+from src.memory.memory_repo import NewEntity, NewMemory, Source, StoredFacts
 from src.pg.locks import lock_facts
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import NewUpdate, UpdateKind
@@ -671,7 +671,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
         content_hash="qzanna",
         source=Source(asked, "Аня любит qzanna", NOON),
         terms=["qzanna"],
-        entities=[("qzanna", "qzanna")],
+        entities=[NewEntity("qzanna", [frozenset({"qzanna"})], "person")],
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)

@@ -71,7 +71,10 @@ def peak_of(phone: Phone) -> int:
 
 async def fill(phone: Phone) -> None:
     await phone.write("/remember Я живу в Одессе")
-    await phone.write("/remember Я живу во Львове")
+    [(known,)] = phone.rig.rows("SELECT id FROM memories WHERE text LIKE '%Одессе'")
+    await phone.press(f"correct:{known}")
+    await phone.fake.send_text(USER, "Я живу во Львове", reply_to=phone.last.message_id)
+    await phone.work()
     await phone.write("Сегодня видел радугу\nнад морем")
     await phone.fake.send_text(STRANGER, "чужое слово")
     await phone.work()

@@ -251,19 +251,6 @@ async def test_a_fact_is_stored_in_the_user_s_language_with_its_source(
     ]
 
 
-@pytest.mark.parametrize(("said", "translated"), [
-    ("У меня аллергия на арахис", "I am allergic to peanuts"),
-    ("I am allergic to peanuts", "У меня аллергия на арахис"),
-    ("Я мешкаю у Львові вже багато років", "Я живу во Львове уже много лет, это мой город"),
-])  # fmt: skip
-async def test_a_fact_in_another_language_than_the_user_s_is_refused(
-    talk: Talk, said: str, translated: str
-) -> None:
-    message = talk.add(said)
-    assert await extract_from(talk, fact(translated, message, quote=said)) == []
-    assert talk.refused() == [("other_script", translated)]
-
-
 async def test_what_the_assistant_said_is_context_and_never_a_fact(talk: Talk) -> None:
     talk.add("Что ты обо мне знаешь?")
     answer = talk.add("Вы любите кофе и живёте в Праге", "assistant")
@@ -318,7 +305,7 @@ async def test_tomorrow_is_the_day_after_the_message_in_the_user_s_own_zone(talk
     stored = await extract_from(
         talk, fact("Завтра у меня собеседование", message, memory_type="event")
     )
-    assert [text[:14] for text in stored] == ["22 ноября 2026"]
+    assert ["(22 ноября 2026)" in text for text in stored] == [True]
     talk.client.execute(
         "INSERT INTO user_settings (owner_id, time_zone)"
         " VALUES (add_owner(%(user)s, 0), 'America/New_York')",
@@ -326,7 +313,7 @@ async def test_tomorrow_is_the_day_after_the_message_in_the_user_s_own_zone(talk
     )
     message = talk.add("Завтра иду к врачу")
     stored = await extract_from(talk, fact("Завтра иду к врачу", message, memory_type="event"))
-    assert [text[:14] for text in stored[1:]] == ["21 ноября 2026"]
+    assert ["(21 ноября 2026)" in text for text in stored[1:]] == [True]
     assert read_by_model(talk.requests[1])[0]["said_at"] == "2026-11-20 17:30"
 
 

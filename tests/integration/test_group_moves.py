@@ -20,7 +20,7 @@ from src.llm.reply import ModelUsage
 from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
+from src.memory.memory_repo import MemoryRepository, NewEntity, NewMemory, Source, StoredFacts
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
@@ -82,7 +82,10 @@ class Group:
             Fact(text=text, subject="cat", relation="name", object=text),
             language="en", origin="teach", content_hash=text,
             source=Source(message, text, NOON), terms=["cats", text],
-            entities=[("Cat", "cat"), (text, text)],
+            entities=[
+                NewEntity("Cat", [frozenset({"cat"})], "pet"),
+                NewEntity(text, [frozenset({text})], "thing"),
+            ],
         )  # fmt: skip
 
         def store(transaction: Transaction) -> int:

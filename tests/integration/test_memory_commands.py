@@ -60,7 +60,10 @@ async def test_an_empty_memory_says_how_to_fill_it(phone: Phone, language: str) 
 async def test_facts_are_listed_by_kind_with_date_and_what_they_replaced(phone: Phone) -> None:
     await phone.write("/remember Я живу в Одессе")
     await phone.write("/remember Я люблю зелёный чай")
-    await phone.write("/remember Я живу во Львове")
+    [(known,)] = phone.rig.rows("SELECT id FROM memories WHERE text LIKE '%Одессе'")
+    await phone.press(f"correct:{known}")
+    await phone.fake.send_text(USER, "Я живу во Львове", reply_to=phone.last.message_id)
+    await phone.work()
     await phone.write("/memory")
     lines = phone.last.text.splitlines()
     assert lines[0] == say("memory_title", "ru", count=2)
@@ -69,6 +72,16 @@ async def test_facts_are_listed_by_kind_with_date_and_what_they_replaced(phone: 
     assert lines[about + 2].strip() == say("memory_before", "ru", text="Я живу в Одессе")
     assert lines[about + 3].startswith("2. Я люблю зелёный чай · ")
     assert labels(phone.last) == ["1", "2"]
+
+
+async def test_a_fact_that_is_over_says_so(phone: Phone, client: PgClient) -> None:
+    await phone.write("/remember Я в Риге до пятницы")
+    await phone.write("/memory")
+    assert "было до" not in phone.last.text
+    client.execute("UPDATE memories SET valid_until = valid_until - interval '30 days'")
+    client.execute("UPDATE memory_sources SET said_at = said_at - interval '30 days'")
+    await phone.write("/memory")
+    assert "уже прошло: было до" in phone.last.text
 
 
 async def test_pages_are_turned_in_place_and_never_past_the_end(phone: Phone) -> None:

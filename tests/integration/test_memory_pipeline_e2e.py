@@ -20,7 +20,7 @@ from src.core import build_caller
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retriever import Retriever
-from src.memory.turn_context import Finding, TurnContext
+from src.memory.turn_context import Finding, TurnContext, Window
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
 from src.talk.assistant import update_state_after_tool
@@ -93,7 +93,7 @@ def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
         text=turn.incoming.text if turn else "",
         moment=person.moment,
         preferences=Preferences(person.language, person.time_zone),
-        window_start=turn.window_start if turn else 1,
+        window=turn.window if turn else Window(),
         on_text=lambda _text: None,
     )
 
@@ -269,6 +269,7 @@ def known(text: str, uid: str = "msg-1") -> Memory:
         "other",
         text,
         8,
+        1.0,
         False,
         None,
         None,

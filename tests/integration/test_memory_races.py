@@ -15,15 +15,18 @@ from uuid import UUID
 
 import pytest
 
+from src.history.conversation_repo import TelegramOrigin
 from src.history.new_messages import window_start
 from src.memory.compaction import NEXT_TURN
 from src.memory.extraction import MAX_WINDOW
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient
+from src.pg.locks import lock_facts
 from tests.conftest import open_client
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, edit, incoming, open_teller
 from tests.integration.polling import eventually
+from tests.integration.turns import begin_turn
 from tests.tables import dump
 
 COUNTS = pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.proof)])
@@ -102,6 +105,23 @@ async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
     assert await first.texts() == ["Живу в городе 19"]
     retired = "SELECT count(*) FROM memories WHERE retired_at IS NOT NULL AND superseded_by > 0"
     assert first.rows(retired) == [(19,)]
+
+
+async def test_an_edit_waits_for_the_facts_and_holds_no_conversation_meanwhile(
+    workers: tuple[Person, Person],
+) -> None:
+    first, second = workers
+    origin = TelegramOrigin(1, ME.telegram_user_id, 5, ME.telegram_user_id)
+    await begin_turn(first.core.agent, incoming("Люблю чай", ME.telegram_user_id, origin=origin))
+    with first.client.transaction() as held:
+        lock_facts(held, ME)
+        waiting = asyncio.create_task(
+            asyncio.to_thread(edit, second.client, ME.telegram_user_id, origin, "Люблю кофе")
+        )
+        locked = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        await eventually(lambda: first.rows(locked), "the edit to wait")
+        held.execute("SELECT id FROM conversations FOR NO KEY UPDATE NOWAIT")
+    assert await waiting == "last"
 
 
 async def test_two_owners_do_not_wait_for_each_other(workers: tuple[Person, Person]) -> None:

@@ -29,6 +29,7 @@ from src.pg.migrations import (
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
+from src.texts.morphology import terms
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.tables import ROWS_OF_OWNER, tables
@@ -306,6 +307,31 @@ def test_a_question_of_before_ends_with_a_sentence(empty_dsn: str) -> None:
     )
     assert asks == "conflict_over"
     assert content.startswith("Что верно?\n\nЭтот вопрос закрыт") and "{" not in content
+
+
+POSTINGS = """
+INSERT INTO owners (telegram_user_id) VALUES (5);
+INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
+                      importance, origin, content_hash)
+SELECT id, 'user_fact', 'x', 'uk', 'user', 'other', 'x', 5, 'tool', 'x' FROM owners;
+INSERT INTO search_documents (owner_id, position, kind, memory_id, speaker, said_at, length)
+SELECT o.id, 1, 'memory', f.id, 'user', now(), 9 FROM owners o, memories f;
+INSERT INTO search_postings (owner_id, term, is_answer, position, frequency, length, in_talk,
+                             document_id)
+SELECT d.owner_id, term, false, 1, 1, 9, false, d.id
+FROM search_documents d, unnest(ARRAY[
+    'кiт', 'пapо', 'cаfe', 'м²', 'кіт', 'wifiш', '=likes', 'plain', 'слов']) AS term
+"""
+
+
+def test_terms_of_mixed_scripts_become_those_that_are_searched_for(empty_dsn: str) -> None:
+    migrate(empty_dsn, "0121")
+    execute(empty_dsn, POSTINGS)
+    migrate(empty_dsn, "0125")
+    found = {term for (term,) in query(empty_dsn, "SELECT term FROM search_postings")}
+    assert found == {"кіт", "паро", "cafe", "м2", "wifiш", "=likes", "plain", "слов"}
+    folded = {term for word in ("кiт", "пapоль", "cаfe", "м²") for term in terms(word)}
+    assert folded <= found, "as the words of a question are"
 
 
 def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: str) -> None:

@@ -358,7 +358,7 @@ def similar(s: Stage) -> Any:
         s.them.word, "has", s.me.asked[0], model_id=s.do.model,
         contradicts=[*s.them.facts, *s.me.facts],
     )  # fmt: skip
-    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs, ended=["lives_in"]))
+    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs))
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -369,15 +369,17 @@ def edited_by(s: Stage, name: str) -> Any:
     def work(transaction: Transaction) -> list[Any]:
         edits = EditRepository(transaction, owner)
         if name == "find":
+            return [edits.find(origin_of(s, who)) for who in (s.them, s.me)]
+        if name == "find_topic":
             return [
-                edits.find(origin_of(s, who))
+                edits.find_topic(origin_of(s, who))
                 for who in (s.them, s.me)
                 if who.owner.telegram_user_id == owner.telegram_user_id or who is s.me
             ]
         step = getattr(edits, name)
         found: list[Any] = []
         for who in (s.them, s.me):
-            edited = EditedMessage(who.asked[0], owner.thread_id, "x", True, True, True, ())
+            edited = EditedMessage(who.asked[0], "x", True, True, True, ())
             found.append(step(edited, *more.get(name, ())))
         return [[one.text for one in pair] for pair in found] if name == "find_nearby" else found
 
@@ -429,6 +431,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.memories.list_facts(s.me.owner, FactQuery(order, is_living=None))
         for order in SELECT_FACTS
     ],
+    "MemoryRepository.list_replaced_behind": lambda s: s.both(
+        lambda who: s.do.memories.list_replaced_behind(
+            s.me.owner, who.conversation, who.asked[-1] + 10**6
+        )
+    ),
     "MemoryRepository.find_fact": lambda s: s.both(
         lambda who: [s.do.memories.find_fact(s.me.owner, number) for number in who.facts]
     ),
@@ -706,7 +713,12 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "find_nearby", "set_text", "requeue_for_extraction", "delete_answer",
+            "find",
+            "find_topic",
+            "find_nearby",
+            "set_text",
+            "requeue_for_extraction",
+            "delete_answer",
         )
     },
     "ConversationRepository.find_text": lambda s: [
@@ -779,10 +791,11 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
+        "EditRepository.find_topic",
         "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
-        "MemoryRepository.get_message_uid_by_episode",
+        "MemoryRepository.get_message_uid_by_episode", "MemoryRepository.list_replaced_behind",
         "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position",

@@ -31,12 +31,15 @@ MUTED = [
     "Bad Request: not enough rights to send text messages to the chat",
     "Bad Request: have no rights to send a message", "Bad Request: CHAT_WRITE_FORBIDDEN",
     "Bad Request: CHAT_RESTRICTED", "Bad Request: CHAT_SEND_PLAIN_FORBIDDEN",
-    "Bad Request: USER_BANNED_IN_CHANNEL",
+    "Bad Request: USER_BANNED_IN_CHANNEL", "Bad Request: CHAT_ADMIN_REQUIRED",
+    "Bad Request: CHAT_GUEST_SEND_FORBIDDEN", "Bad Request: NEW_REASON_OF_2027",
+    "Bad Request: group chat was upgraded to a supergroup chat",
 ]  # fmt: skip
 GONE = [
     "Forbidden: bot was kicked from the supergroup chat", "Bad Request: chat not found",
     "Forbidden: the group chat was deleted", "Bad Request: group chat was deactivated",
     "Forbidden: bot is not a member of the supergroup chat", "Bad Request: CHANNEL_PRIVATE",
+    "Forbidden: bot was kicked from the group chat", "Bad Request: PEER_ID_INVALID",
 ]  # fmt: skip
 
 

@@ -49,12 +49,11 @@ class Group:
     rig: Rig
     id: int
 
-    async def begin(self, member: int, text: str, *, is_answered: bool = True) -> Turn:
+    async def begin(self, member: int, text: str) -> Turn:
         """A member writes."""
         origin = TelegramOrigin(1, self.id, next(_ids), member)
         message = incoming(text, self.id, origin=origin)
-        newer = None if is_answered else "message"
-        message = replace(message, voice=Voice(speaker=NAMES[member]), newer=newer)
+        message = replace(message, voice=Voice(speaker=NAMES[member]))
         return await begin_turn(self.rig.core.agent, message)
 
     async def say(self, member: int, text: str, *replies: Reply | str) -> StoredAnswer:
@@ -197,8 +196,8 @@ async def test_a_forwarded_home_answers_no_question_without_a_model(alone: Perso
 
 
 async def test_in_a_group_nobody_s_facts_answer_for_another(quiet_group: Group) -> None:
-    await quiet_group.say(BORIS, "У меня аллергия на орехи")
-    await quiet_group.say(ANNA, "Я живу в Киеве")
+    await quiet_group.say(BORIS, "Запомни: У меня аллергия на орехи")
+    await quiet_group.say(ANNA, "Запомни: Я живу в Киеве")
     assert quiet_group.facts() == [
         ("У меня аллергия на орехи", "Борис"),
         ("Я живу в Киеве", "Анна"),
@@ -212,8 +211,8 @@ async def test_in_a_group_nobody_s_facts_answer_for_another(quiet_group: Group) 
 
 
 async def test_in_a_group_nobody_forgets_for_another(quiet_group: Group) -> None:
-    await quiet_group.say(BORIS, "У меня аллергия на орехи")
-    await quiet_group.say(ANNA, "Я живу в Киеве")
+    await quiet_group.say(BORIS, "Запомни: У меня аллергия на орехи")
+    await quiet_group.say(ANNA, "Запомни: Я живу в Киеве")
     known = quiet_group.facts()
     for words in ("Забудь, что у меня аллергия на орехи", "Удали всё про орехи", "Забудь всё"):
         await quiet_group.say(ANNA, words)
@@ -300,14 +299,14 @@ async def test_a_burst_is_learnt_without_a_model_and_in_strict_mode(alone: Perso
     assert sorted(alone.facts()) == burst, "more than may run at once"
     alone.mode = "strict"
     await _left(alone, "Меня зовут Анна")
-    await alone.say("Я живу в Киеве")
-    assert "Меня зовут Анна" in alone.facts() and "Я живу в Киеве" in alone.facts()
+    await alone.say("Мой день рождения 5 мая")
+    assert "Меня зовут Анна" in alone.facts() and "Мой день рождения 5 мая" in alone.facts()
 
 
 async def test_a_private_message_of_a_burst_stays_private(alone: Person) -> None:
     await _left(alone, "Не запоминай это: я боюсь пауков")
-    await alone.say("Я живу в Киеве")
-    assert alone.facts() == ["Я живу в Киеве"]
+    await alone.say("Мой день рождения 5 мая")
+    assert alone.facts() == ["Мой день рождения 5 мая"]
     private = alone.rows(
         "SELECT bool_and(m.is_private) FROM messages m JOIN conversations c"
         " ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
@@ -317,22 +316,22 @@ async def test_a_private_message_of_a_burst_stays_private(alone: Person) -> None
 
 
 async def test_each_member_s_words_of_a_burst_are_his(quiet_group: Group) -> None:
-    await quiet_group.begin(ANNA, "Я живу в Киеве", is_answered=False)
-    await quiet_group.say(BORIS, "Я живу в Киеве")
+    await quiet_group.begin(ANNA, "Мой день рождения 5 мая", is_answered=False)
+    await quiet_group.say(BORIS, "Мой день рождения 5 мая")
     told = sorted(quiet_group.facts())
-    assert told == [("Я живу в Киеве", "Анна"), ("Я живу в Киеве", "Борис")]
+    assert told == [("Мой день рождения 5 мая", "Анна"), ("Мой день рождения 5 мая", "Борис")]
 
 
 async def test_forwarded_words_in_a_burst_stay_those_of_others(alone: Person) -> None:
     await _left(alone, MARS, voice=FORWARDED)
-    await alone.say("Я живу в Киеве")
-    assert alone.facts() == ["Я живу в Киеве"]
+    await alone.say("Мой день рождения 5 мая")
+    assert alone.facts() == ["Мой день рождения 5 мая"]
 
 
 @pytest.mark.parametrize("model", ["offline", "openai:fake-model"])
 async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, model: str) -> None:
     async with open_person(shared, llm_model=model) as person:
-        burst = ["Меня зовут Анна", "У меня аллергия на мёд", "Я живу в Киеве"]
+        burst = ["Меня зовут Анна", "Мой день рождения 5 мая"]
         for text in burst:
             await _left(person, text)
         await _left(person, "Не запоминай это: я боюсь пауков")
@@ -380,7 +379,7 @@ async def test_an_erasure_of_a_member_reaches_quotes_names_and_what_new_left(gro
     quoting = Voice(speaker="Анна", quoted=secret, quoted_author_id=BORIS)
     origin = TelegramOrigin(1, group.id, next(_ids), ANNA)
     message = incoming("Ого", group.id, origin=origin)
-    message = replace(message, voice=quoting, newer="message")
+    message = replace(message, voice=quoting)
     turn = await begin_turn(group.rig.core.agent, message)
     await group.rig.core.agent.erase(BORIS)
     told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
@@ -414,4 +413,4 @@ async def test_a_reply_that_quotes_what_is_forgotten_quotes_nothing(person: Pers
 async def _left(person: Person, text: str, **changes: Any) -> None:
     """A message whose answer is left to a later one."""
     message = incoming(text, person.user, moment=person.moment, mode=person.mode)
-    await begin_turn(person.core.agent, replace(message, newer="message", **changes))
+    await begin_turn(person.core.agent, replace(message, **changes))

@@ -18,9 +18,7 @@ from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import NewMemory
 from src.memory.purge_repo import PurgeRepository
 from src.memory.writer import Outcome
-from src.memory.writer import SourceText as Source
 from src.pg.client import PgClient, Transaction
-from src.reading.facts import Fact
 from src.talk.edits import take_edit
 from src.talk.question_screens import choice_rows
 from src.talk.turn_state import RESOLUTIONS, Resolution
@@ -188,40 +186,30 @@ async def test_the_rest_of_the_message_is_stored_at_once(person: Person) -> None
     assert person.facts() == [OMSK["text"], CAT["text"]] and is_over(person)
 
 
-async def test_in_assistant_mode_nothing_is_asked(person: Person) -> None:
+async def test_assistant_mode_asks_below_the_answer(person: Person) -> None:
     await person.remember(OMSK)
     pin(person)
     person.mode = "assistant"
     save = Reply(tool_calls=[("save_user_fact", TOMSK)])
-    answer = await person.say(TOMSK["text"], save, "Запомнил")
-    assert answer.asks is None and person.facts() == [TOMSK["text"]] and is_over(person)
+    answer = await person.say(TOMSK["text"], save, "Понял")
+    told = say("conflict_pinned", "ru", old=OMSK["text"], new=TOMSK["text"])
+    assert answer.asks == "conflict" and answer.text.startswith(f"Понял\n\n{told}")
+    assert person.facts() == [OMSK["text"]]
+    await press(person, answer, "replace")
+    assert person.facts() == [TOMSK["text"]] and is_over(person)
 
 
 async def test_the_rules_without_a_model_ask_as_well(shared: PgClient) -> None:
     async with open_person(shared, llm_model="offline") as offline:
         offline.mode, offline.language = "strict", "en"
-        await offline.say("My wife's name is Olga")
-        await offline.say("I live in Paris")
+        await offline.say("My name is Olga")
         pin(offline)
-        question = await offline.say("I live in Rome")
-        told = say("conflict_pinned", "en", old="I live in Paris", new="I live in Rome")
+        question = await offline.say("My name is Helga")
+        told = say("conflict_pinned", "en", old="My name is Olga", new="My name is Helga")
         assert question.text.startswith(told)
         answer = await offline.say("Replace it")
-        assert answer.text.startswith("I will remember: I live in Rome")
-        assert offline.facts() == ["My wife's name is Olga", "I live in Rome"]
-
-
-async def test_to_weigh_a_fact_costs_two_statements(
-    person: Person,
-) -> None:
-    """The other modes and intents cost what they did: ``test_agent_service`` counts them."""
-    await person.remember(OMSK)
-    memories = person.core.memory.memories
-    turn = await person.begin(TOMSK["text"])
-    said = Source(turn.message_id, TOMSK["text"], turn.incoming.moment)
-    statements = person.client.statements
-    rivals = await memories.writer.find_important_rivals(person.owner, Fact(**TOMSK), said)
-    assert (rivals, person.client.statements - statements) == ([], 2)
+        assert answer.text.startswith("I will remember: My name is Helga")
+        assert offline.facts() == ["My name is Helga"]
 
 
 # --- what the answer does

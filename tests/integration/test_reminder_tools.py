@@ -48,6 +48,30 @@ async def test_a_model_sets_a_reminder_and_learns_the_exact_time(person: Person)
     assert again is not None and again.changes.reminders == (number,), "after a crash too"
 
 
+@pytest.mark.parametrize(("said", "arguments", "recurrence"), [
+    ("напоминай каждый день в 9 пить антибиотик 7 дней", {"repeats": "daily"},
+     "FREQ=DAILY;UNTIL=20261127T235959;BYHOUR=9;BYMINUTE=0"),
+    ("напоминай каждый день кроме воскресенья в 9 пить чай", {"repeats": "daily"},
+     "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA;BYHOUR=9;BYMINUTE=0"),
+    ("напоминай в первый понедельник месяца в 9 пить чай", {"repeats": "monthly"},
+     "FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9;BYMINUTE=0"),
+    ("напоминай каждый день в 9 пить чай 7 дней", {"repeats": "daily", "until": "2026-11-30"},
+     "FREQ=DAILY;UNTIL=20261130T235959;BYHOUR=9;BYMINUTE=0"),
+])  # fmt: skip
+async def test_an_end_that_a_model_leaves_out_is_read_from_the_words(
+    person: Person, said: str, arguments: dict[str, Any], recurrence: str
+) -> None:
+    await person.say(said, order(**arguments), "Напомню!")
+    [row] = stored(person)
+    assert row[3] == recurrence
+
+
+async def test_nothing_is_set_for_ever_whose_end_no_calendar_knows(person: Person) -> None:
+    await person.say("напоминай каждый день в 9 пить чай, пока не поправлюсь",
+                     order(repeats="daily"), "Когда прекратить?")  # fmt: skip
+    assert stored(person) == [] and told(person) == {"set": False, "reason": "unclear"}
+
+
 def message_of(person: Person) -> int:
     [(number,)] = person.rows(
         "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"

@@ -106,6 +106,13 @@ def desk(client: PgClient) -> Desk:
      "⏰ I’ll remind you tomorrow, 24 November, at 09:00: call mum"),
     ("to call mum tomorrow at 9", "en",
      "⏰ I’ll remind you tomorrow, 24 November, at 09:00: call mum"),
+    ("каждый день кроме воскресенья в 9 пить чай", "ru",
+     "⏰ Напомню по понедельникам, вторникам, средам, четвергам, пятницам и субботам в 09:00"
+     " (ближайшее: 24 ноября): пить чай"),
+    ("щодня о 9 до п'ятниці пити чай", "uk",
+     "⏰ Нагадаю щодня о 09:00, до 27 листопада включно (найближче: 24 листопада): пити чай"),
+    ("every day at 9 take pills for 3 days", "en",
+     "⏰ I’ll remind you every day at 09:00, until 26 November (next: 24 November): take pills"),
     ("every Monday at 8 water the plants", "en",
      "⏰ I’ll remind you every Monday at 08:00 (next: 30 November): water the plants"),
 ])  # fmt: skip
@@ -119,6 +126,7 @@ async def test_a_phrase_is_confirmed_with_the_exact_time(
 @pytest.mark.parametrize(("words", "refusal"), [
     ("позвонить маме", "no_time"), ("напомни позвонить маме", "no_time"), ("?", "no_text"),
     ("вчера в 9 чай", "past"), ("напомни завтра в 9", "no_text"), ("x" * 5000, "no_time"),
+    ("каждый день в 9 до отпуска пить чай", "unclear"),
     ("каждые 10 минут пить воду", "too_often"), ("через 30 лет чай", "too_far"),
 ])  # fmt: skip
 async def test_what_cannot_be_set_is_said_with_what_to_do(
@@ -240,6 +248,14 @@ async def test_what_comes_once_is_over_and_what_recurs_has_its_next_time(desk: D
     assert not desk.again(once).is_waiting and desk.again(daily).is_waiting
     assert desk.repository.find_due(once.id, epoch(TOMORROW)) is None
     assert desk.repository.find_due(daily.id, epoch(TOMORROW)) is None, "that time is over"
+
+
+async def test_what_recurs_until_a_day_is_over_after_it(desk: Desk) -> None:
+    until = datetime.fromisoformat("2026-11-25T23:59:59")
+    reminder = await desk.set(repeats=Recurrence("daily", (9,), until=until))
+    assert desk.deliver(reminder, TOMORROW) == TOMORROW + timedelta(days=1)
+    assert desk.deliver(desk.again(reminder), TOMORROW + timedelta(days=1)) is None
+    assert not desk.again(reminder).is_waiting and desk.repository.count(desk.owner) == 0
 
 
 async def test_after_an_outage_only_the_next_regular_time_follows(desk: Desk) -> None:

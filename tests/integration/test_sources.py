@@ -14,20 +14,15 @@ from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
 from src.talk.forget_screens import MAX_UNDO
-from src.telegram.delivery import (
-    QUICK_RETRIES,
-    Address,
-    AnswerLayout,
-    Delivery,
-    answer_rows,
-    build_keyboard,
-)
+from src.telegram.buttons import answer_rows, build_keyboard
+from src.telegram.delivery import Address, AnswerLayout, Delivery
+from src.telegram.requests import QUICK_RETRIES
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Agents
+from tests.integration.person import Agents, called, fact, saved
 from tests.integration.phone import (
     LATE,
     NOW,
@@ -457,6 +452,39 @@ async def test_a_fact_that_a_tool_replaced_is_brought_back_with_one_tap(
     assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
 
 
+async def test_every_replaced_fact_is_named(phone: Phone) -> None:
+    for text in ("Люблю чай", "Люблю кофе"):
+        await phone.write(f"/remember {text}")
+    ids = [f"fact-{id_}" for (id_,) in phone.rig.rows("SELECT id FROM memories ORDER BY id")]
+    new = fact("Больше не пью чай и кофе", relation="likes", replaces=ids)
+    phone.rig.client.execute("UPDATE memories SET relation = 'likes', importance = 5")
+    phone.rig.model.queue(saved(new), f"{new['text']}. Понял.")
+    await phone.write(f"@pomni_test_bot {new['text']}")
+    old = "Люблю кофе; Люблю чай"
+    assert say("note_replaced", "ru", text=new["text"], old=old) in phone.last.text
+    assert phone.facts() == [new["text"]]
+
+
+async def test_what_the_background_replaced_is_named_below_the_next_answer(phone: Phone) -> None:
+    where: dict[str, Any] = {"relation": "lives_in", "importance": 7}
+    phone.rig.model.queue(saved(fact("Живу в Туле", object="Тула", **where)), "Ясно")
+    await phone.write("@pomni_test_bot Живу в Туле")
+    await phone.write("@pomni_test_bot Переехала в Омск")
+    moved = fact("Переехала в Омск", object="Омск", **where)
+    phone.rig.model.queue(called("ExtractedFacts", facts=[moved]))
+    phone.rig.set(memory_extraction_window=4)
+    conversation = phone.rig.conversation(phone.owner.telegram_user_id)
+    await phone.rig.core.memory.digest.digest(conversation)
+    assert phone.facts() == ["Переехала в Омск"]
+    note = say("note_replaced_behind", "ru", text="Переехала в Омск", old="Живу в Туле")
+    await phone.write("@pomni_test_bot Как дела?")
+    assert note in phone.last.text
+    await phone.write("@pomni_test_bot А теперь?")
+    assert note not in phone.last.text, "once"
+    await phone.write("/undo")
+    assert phone.facts() == ["Живу в Туле"]
+
+
 async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
     answer = await move_twice(phone)
     data = undo_data(answer)
@@ -519,15 +547,16 @@ async def test_what_a_person_wrote_is_no_formatting(
 
 
 async def test_facts_that_the_answer_names_are_named_once_in_the_order_of_their_buttons(
-    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
+    phone: Phone,
 ) -> None:
-    phone = await open_phone(agents, fake, bot, llm_model="offline")
-    await phone.write("Меня зовут Анна, я живу в Праге")
-    named = [line.removeprefix("Запомнил: ") for line in phone.last.text.splitlines()]
-    assert len(named) > 1 and sorted(named) == sorted(phone.facts())
-    label = f"{say('undo_saved_button', 'ru')} ({len(named)})"
-    await phone.press(button(phone.last, "undo", label))
-    assert sorted(phone.facts()) == sorted(named[:-1])
+    told = ["Мою кошку зовут Муся", "Мою собаку зовут Рекс"]
+    saves = [("save_user_fact", {"text": text, "quote": text, "importance": 7}) for text in told]
+    answer = f"Запомнил: {told[1]}. И ещё: {told[0]}."
+    phone.rig.model.queue(Reply(tool_calls=saves), answer)
+    await phone.write(". ".join(told))
+    assert sorted(phone.facts()) == told and phone.last.text == answer
+    await phone.press(button(phone.last, "undo", f"{say('undo_saved_button', 'ru')} (1)"))
+    assert phone.facts() == [told[0]], "the first that the answer names is taken back"
 
 
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
@@ -535,24 +564,17 @@ async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
 ) -> None:
     phone = await open_phone(agents, fake, bot, llm_model="offline")
     await phone.write("/mode strict")
-    await phone.write("Я живу в Кракове")
-    assert phone.last.text == say("taught_new", "ru", text="Я живу в Кракове")
-    [(label, data)], _zone = buttons(phone.last)
+    await phone.write("Меня зовут Анна")
+    assert phone.last.text == say("taught_new", "ru", text="Меня зовут Анна")
+    [[(label, data)]] = buttons(phone.last)
     assert label == say("undo_saved_button", "ru")
     await phone.press(data)
     assert phone.facts() == []
-    await phone.write("Я живу во Львове")
-    await phone.write("Я живу в Кракове")
-    await phone.write("Я живу в Киеве")
-    answer = phone.last
-    assert phone.facts() == ["Я живу в Киеве"]
-    assert await phone.press(undo_data(answer)) == ["done"]
-    assert phone.facts() == ["Я живу в Кракове"]
-    assert all(data.startswith("zone:") for [(_, data)] in buttons(answer))
-    await phone.write("Где я живу?")
+    await phone.write("Меня зовут Ольга")
+    await phone.write("Как меня зовут?")
     [[(label, data)]] = buttons(phone.last)
     assert data.startswith("source:") and label.startswith("[1] ")
-    assert phone.last.text == "Я живу в Кракове [1]"
+    assert phone.last.text == "Меня зовут Ольга [1]"
 
 
 # What was forgotten, and the question before everything is.

@@ -681,12 +681,13 @@ async def test_the_offline_model_teaches_and_solves(offline: Person) -> None:
 
 
 async def test_the_offline_model_replaces_what_is_denied_undo_restores_it(offline: Person) -> None:
-    before, after = "Я живу в Харкові", "Я живу у Львові"
+    before, after = "Мене звати Оля", "Мене звати Оксана"
     await offline.say(before)
-    reply = await offline.say(after)
+    assert (await offline.say(after)).asks == "conflict"
+    reply = await offline.say("заміни")
     assert reply.text == say("taught_update", "uk", text=after, old=before)
     assert lives(offline)[before] == (False, "replaced", after)
-    question = "Де я живу?"
+    question = "Як мене звати?"
     assert (await offline.say(question)).text == f"{after} [1]"
     await offline.rig.command("undo", offline.user, language="uk")
     assert (await offline.say(question)).text == f"{before} [1]"

@@ -65,9 +65,9 @@ async def forgotten(phone: Phone) -> SentMessage:
 
 
 async def doubt(phone: Phone) -> SentMessage:
-    await after("/mode strict", "Я живу в Париже")(phone)
+    await after("/mode strict", "Меня зовут Анна")(phone)
     phone.rig.client.execute("UPDATE memories SET pinned = true")
-    return await after("Я живу в Риме")(phone)
+    return await after("Меня зовут Ольга")(phone)
 
 
 async def sure(phone: Phone) -> SentMessage:
@@ -211,9 +211,9 @@ async def test_what_was_decided_can_still_be_taken_back_after_a_second_tap(phone
     data = data_of(question, "settle", "Заменить")
     for _ in range(2):
         await phone.press(data, under=question)
-    assert phone.facts() == ["Я живу в Риме"]
+    assert phone.facts() == ["Меня зовут Ольга"]
     await phone.tap(say("undo_button", "ru"), under=question)
-    assert phone.facts() == ["Я живу в Париже"] and buttons(question) == []
+    assert phone.facts() == ["Меня зовут Анна"] and buttons(question) == []
     await phone.press(data, under=question)
     assert buttons(question) == [], "nothing is left to take back"
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from src.history.turn_repo import StoredAnswer
 from src.talk.turn import AgentService
-from src.talk.turn_state import AnswerView, IncomingMessage, Turn, TurnControl
+from src.talk.turn_control import TurnControl
+from src.talk.turn_state import AnswerView, IncomingMessage, Turn
 
 
 class WatchedView(AnswerView):
@@ -46,4 +47,4 @@ async def answer_turn(
 
 async def mark_turn(agent: AgentService, turn: Turn, answer: StoredAnswer) -> None:
     """Run the last step: mark the answer as delivered."""
-    await agent.steps[-1](replace(turn, answer=answer))
+    await agent.steps[-1](replace(turn, answer=replace(answer, delivered_parts=1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from src.history.conversation_repo import HistoryMessage
-from src.talk.turn import question_before, reads_as_choice
+from src.talk.orders import question_before, reads_as_choice
 from src.texts import LANGUAGES, say
 from tests.cases import for_each
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from src.memory.citations import number_references
+from datetime import UTC, datetime
+
+from src.memory.citations import memory_record, number_references
+from src.memory.retrieval_repo import Hit
 from tests.cases import for_each
 
+SAID = datetime(2026, 3, 1, tzinfo=UTC)
 NUMBERS = {"1": 1, "2": 2, "3": 3}
 KNOWN = {"msg-1": 1, "msg-12": 12, "fact-3": 3, "summary-4": 4}
 
@@ -36,7 +40,8 @@ def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, sources: l
     "Смотрите [7](https://example.org/7) и [1, 2](https://example.org).",
     "В [2026] году, [01.03], [a], [x7], [-1], [1-2], [ 7 ], [], [1000]",
     "Список: [x] куплено, [ ] нет", "Сноска[^7]", "[msg-1](https://example.org)",
-    "msg-1 (msg-12) [msg-]",
+    "msg-1 (msg-12) [msg-]", "Отсортируйте [7, 4, 9]: [4, 7, 9]", "x = [1, 2], f([1, 2])",
+    '{"a": [1, 2]}', "Потом a[7] = 5",
 ])  # fmt: skip
 def test_other_brackets_are_no_references(answer: str) -> None:
     assert number_references(answer, NUMBERS | KNOWN) == (answer, [])
@@ -127,3 +132,11 @@ def test_a_reference_after_a_short_word_of_the_user_still_counts() -> None:
 def test_hostile_answers_are_read(text: str) -> None:
     assert number_references(text, {})[1] == []
     assert number_references(text, {}, said=[text])[1] == []
+
+
+def test_a_fact_that_is_over_is_told_as_past() -> None:
+    hit = Hit("memory", 1, 1, "msg-1", "user", SAID, "Конференция 3 мая",
+              valid_until=datetime(2026, 5, 4, tzinfo=UTC))  # fmt: skip
+    assert memory_record(1, hit, "UTC")["note"] == "past: over since 2026-05-03, say that it was"
+    ahead = Hit(**{**vars(hit), "valid_until": datetime(9000, 1, 1, tzinfo=UTC)})
+    assert "note" not in memory_record(1, ahead, "UTC")

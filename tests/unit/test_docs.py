@@ -56,7 +56,7 @@ RUN = {
     "python bot.py console [--user-id N] [--json]":
         "tests/e2e/test_console.py"
         "::test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes",
-    "echo 'I live in Leeds' | .venv/bin/python bot.py console --json":
+    "echo 'My name is Ann' | .venv/bin/python bot.py console --json":
         f"{E2E}::test_the_console_answers_in_json_as_shown",
     "python bot.py worker":
         "tests/e2e/test_workers.py::test_three_processes_answer_each_message_once_and_in_order",

@@ -1,11 +1,8 @@
-"""What a request to forget means; what shall not be remembered; what ends what."""
+"""What a request to forget means, and what shall not be remembered."""
 
 from __future__ import annotations
 
-from src.memory.cutting import cut, spans
 from src.memory.forget_matching import Candidate, is_meant, read_request
-from src.reading.contradictions import replaces
-from src.reading.facts import Fact
 from src.reading.requests import (
     asks_to_forget_all,
     asks_to_keep_private,
@@ -170,76 +167,3 @@ def test_a_message_may_say_itself_that_it_is_private(text: str) -> None:
 )  # fmt: skip
 def test_what_only_sounds_private_is_remembered(text: str) -> None:
     assert not asks_to_keep_private(text)
-
-
-def known(text: str, relation: str = "other", subject: str = "user", value: str = "") -> Fact:
-    return Fact(text=text, relation=relation, subject=subject, object=value)
-
-
-@for_each(("new", "old"), [
-    (known("Разлюбила чай"), known("Я люблю чай")), (known("Люблю чай"), known("Не люблю чай")),
-    (known("I can't stand coffee anymore"), known("I love coffee")),
-    (known("Бросил курить"), known("Я курю")),
-    (known("Більше не п'ю каву"), known("П'ю каву щоранку")),
-    (known("I don't have a dog anymore"), known("I have a dog named Rex")),
-    (known("Мы с Игорем развелись"), known("Я замужем за Игорем", "married_to")),
-    (known("Уволилась"), known("Работаю поваром", "works_as")),
-    (known("I quit my job"), known("I work at Google", "works_at", value="Google")),
-    (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
-    (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
-    (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
-    *((known(new, "wish"), known(old, "wish")) for new, old in (
-        ("Пиши подробнее, пожалуйста", "Отвечай коротко"), ("Call me Captain", "Call me Max"),
-        ("Будь краток", "Всегда пиши развёрнуто"), ("Use imperial units", "Use metric units"),
-        ("Please reply in English", "Always answer in Russian"),
-        ("In code reviews be brief", "In code reviews answer in detail"),
-        ("Відповідай стисло", "Відповідай докладно"),
-    )),
-    (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
-    (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
-])  # fmt: skip
-def test_a_statement_ends_or_denies_what_was_said_before(new: Fact, old: Fact) -> None:
-    assert replaces(new, old)
-
-
-@for_each(("new", "old"), [
-    (known("У меня нет собаки"), known("У меня аллергия на собак")),
-    (known("Не люблю зелёный чай"), known("Люблю чай")),
-    (known("Не люблю чай"), known("Моя сестра любит чай")),
-    (known("Я продал квартиру"), known("Езжу на Тойоте", "car", value="Тойота")),
-    (known("Уволился из Яндекса"), known("Я работаю в Гугле", "works_at", value="Гугл")),
-    (known("Сестра развелась", subject="сестра"), known("Я замужем", "married_to")),
-    (known("I quit smoking"), known("I work at Google", "works_at")),
-    (known("I lost my keys"), known("I have a cat Tom", "has_pet", value="Tom")),
-    (known("Отвечай коротко", "wish"), known("Use metric units", "wish")),
-    (known("Я не ем рыбу"), known("Я ем мясо")),
-    *((known(new, "wish"), known(old, "wish")) for new, old in (
-        ("Always include short examples", "Keep your answers brief"),
-        ("Always include a summary table", "Always include code in bullet lists"),
-        ("In code reviews be brief", "Answer in detail"),
-        ("Always include the language of the book", "Answer in English"),
-    )),
-])  # fmt: skip
-def test_what_speaks_of_something_else_ends_nothing(new: Fact, old: Fact) -> None:
-    assert not replaces(new, old)
-
-
-def test_a_quote_is_cut_wherever_it_stands_in_whatever_dress() -> None:
-    text = 'Привет! Я  ЛЮБЛЮ «джаз», и живу в Омске. я люблю "джаз"'
-    assert cut(text, spans(text, 'Я люблю "джаз"')) == 'Привет! […]», и живу в Омске. […]"'
-    assert cut("Я люблю джаз.", spans("Я люблю джаз.", "люблю джаз")) == ""
-    assert spans("джазмен", "джаз") == [] and spans("что-то", "…") == []
-
-
-@for_each(("text", "told", "other"), [
-    ("forget that i hate football", "i hate football honestly", "i love football"),
-    ("forget that i quit smoking", "i quit smoking in may", "i smoke"),
-    ("забудь, что я ненавижу футбол", "ненавижу футбол", "люблю футбол"),
-    ("забудь, що я кинув курити", "я кинув курити", "я почав курити"),
-])  # fmt: skip
-def test_what_one_hates_or_gave_up_is_meant_and_not_its_opposite(
-    text: str, told: str, other: str
-) -> None:
-    request = read_request(text)
-    assert is_meant(request, Candidate(told, is_fact=False))
-    assert not is_meant(request, Candidate(other, is_fact=False))

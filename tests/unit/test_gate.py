@@ -61,8 +61,7 @@ def test_what_only_the_program_writes_is_no_fact(text: str) -> None:
 @for_each("text", [text for _, text in INJECTIONS])
 def test_how_an_order_is_worded_is_no_matter_of_the_gate(text: str) -> None:
     """Whose words they are decides; see the tests of provenance."""
-    encoded = text.endswith("=")  # looks like a key; what it says is not decoded
-    assert verdict(text) == ("secret" if encoded else "imitation" if imitates(text) else None)
+    assert verdict(text) == ("imitation" if imitates(text) else None)
 
 
 @for_each("text", [text for _, text in BENIGN])
@@ -94,6 +93,69 @@ def test_a_quote_may_differ_in_what_nobody_sees(said: str, quote: str) -> None:
 
 
 @for_each(("said", "quote"), [
+    ("Ещё пью чёрный чай", "Еще пью черный чай"), ("еще пью черный чай", "Ещё пью чёрный чай"),
+    ("Квартира 54 м²", "Квартира 54 м2"), ("flat of 54 m2", "flat of 54 m²"),
+    ("Ну... живу в порту", "Ну… живу в порту"), ("школа №25", "школа No 25"),
+    ("школа № 25", "школа №25"), ("school No. 25", "school № 25"),
+    ("Ｌｉｖｅ ｉｎ Ｏｓｌｏ", "live in oslo"),
+    ("У мене кiт Мурчик", "У мене кіт Мурчик"), ("У мене кіт Мурчик", "У мене кiт Мурчик"),
+    ("Люблю сafе у моря", "люблю cafe у моря"), ("МОЯ МAМА ВРАЧ", "моя мама врач"),
+])  # fmt: skip
+def test_quote_and_message_are_folded_alike(said: str, quote: str) -> None:
+    assert verdict("Так было сказано", quote, said) is None
+
+
+@for_each(("text", "quote"), [
+    ("Телефон +380671234567", "мой номер +380 67 123 45 67"), ("Зарплата 120 000", "получаю 120к"),
+    ("Родилась 1961-03-05", "мама родилась 5 марта 1961"), ("Купил 12 яиц", "купил дюжину яиц"),
+    ("Gets up at 7:30", "I get up at half past seven"), ("Ужин в 20:00", "ужин в 8"),
+    ("Lives in Kyiv", "Живу в Киеве"), ("Встреча 2026-03-01", "встреча завтра"),
+    ("Платить 1500 грн", "плачу півтори тисячі"), ("Earns $2,500", "I make two and a half grand"),
+    ("Розмір 42", "ношу сорок другий"), ("Turns 30 in 2027", "I'll be thirty next year"),
+])  # fmt: skip
+def test_what_a_fact_says_is_not_compared_with_its_quote(text: str, quote: str) -> None:
+    assert verdict(text, quote) is None
+
+
+@for_each(
+    "quote",
+    """ок, спасибо
+Ok thanks
+да
+Понял, спасибо большое!
+хорошо, учту
+Ну ладно, спасибо за совет
+okay, thank you so much
+thanks for the advice
+Yes.
+got it
+that makes sense
+👍 ок
+дякую, зрозуміла
+так, щиро дякую за пораду
+Гаразд
+ага, понятно""".splitlines(),
+)
+def test_an_acknowledgement_says_nothing(quote: str) -> None:
+    assert verdict("Принимает метформин", quote, f"{quote} {quote}") == "acknowledgement"
+
+
+@for_each(
+    "quote",
+    """ок, буду пить метформин
+да, я вегетарианка
+yes, I am vegan
+thanks, I live in Leeds
+так, я з Полтави
+Спасибо, мне 30
+no sugar please
+хорошо вижу вдаль""".splitlines(),
+)
+def test_an_answer_that_says_more_is_kept(quote: str) -> None:
+    assert verdict("Так и есть", quote) is None
+
+
+@for_each(("said", "quote"), [
     ("Я люблю кофе", "Я люблю чай"), ("Я люблю кофе", "люблю я кофе"),
     ("У меня есть который", "кот"), ("Киевлянин", "Киев"), ("", "люблю"),
 ])  # fmt: skip
@@ -107,8 +169,6 @@ def test_a_quote_that_was_not_said_is_refused(said: str, quote: str) -> None:
     (fact("Люблю кофе", " «…» "), "empty"), (fact("я" * (MAX_TEXT + 1), "я"), "too_long"),
     (fact("Люблю кофе", "я" * (MAX_QUOTE + 1)), "too_long"),
     (changed(fact("Люблю кофе"), object="о" * (MAX_PART + 1)), "too_long"),
-    (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(day=1)), "bad_dates"),
-    (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(tzinfo=None)), "bad_dates"),
 ])  # fmt: skip
 def test_a_malformed_candidate_is_refused(candidate: Fact, reason: Reason) -> None:
     assert refusal_reason(candidate, candidate.quote) == reason
@@ -122,58 +182,6 @@ def test_the_bounds_themselves_are_allowed() -> None:
     assert verdict("я" * MAX_TEXT) is None
     same_day = changed(fact("Люблю кофе"), valid_from=DAY, valid_until=DAY, importance=10)
     assert refusal_reason(same_day, same_day.quote) is None
-
-
-@for_each(("text", "quote", "passes"), [
-    ("Lives in Kyiv", "Живу в Киеве", False), ("Живёт в Лондоне", "I live in London", False),
-    ("Пользуется iPhone 15 Pro Max", "У меня iPhone 15 Pro Max", True),
-    ("Телефон пользователя — iPhone 15 Pro Max", "iPhone 15 Pro Max", True),
-    ("Працює в Google Ukraine Engineering", "Працюю в Google Ukraine Engineering", True),
-    ("I like Чебурашка", "I like Чебурашка", True), ("Пользователь женат 🎉", "женат", True),
-    ("Живёт в Киеве, обожает рыбалку", "Живу в Києві, люблю рибалку", False),
-    ("Мешкає у Львові, їсть рибу", "Живу во Львове, ем только рыбу", False),
-    ("Собаку зовут Ївга", "Собаку зовут Ївга, ей было пять", True),
-])  # fmt: skip
-def test_a_fact_is_written_in_the_user_s_alphabet(text: str, quote: str, passes: bool) -> None:
-    assert verdict(text, quote) == (None if passes else "other_script")
-
-
-@for_each(("text", "quote"), [
-    ("Сыну 7 лет", "Сыну семь лет"), ("Бабушке 85", "бабушке восемьдесят пять"),
-    ("Зарплата 25 000", "зарплата двадцать пять тысяч"), ("Зарплата 25000", "зарплата 25 000"),
-    ("Родился 5 мая", "родился пятого мая"),
-    ("Приїжджаю 21 березня", "приїжджаю двадцять першого березня"),
-    ("Meeting at 19:00", "meeting at 7 pm"), ("Ужин в 20:00", "ужин в 8 вечера"),
-    ("Встреча в 15:00", "встреча в 15"), ("Родилась 5.06.1990", "родилась 05.06.1990"),
-    ("I have 21 cats", "I have twenty-one cats"), ("Вес 70,5", "вес 70.5"),
-    ("У меня двое детей", "У меня есть дети"),
-])  # fmt: skip
-def test_numbers_that_were_said_may_be_written_otherwise(text: str, quote: str) -> None:
-    assert verdict(text, quote) is None
-
-
-@for_each(("text", "quote"), [
-    ("Встреча в 16:30", "встреча в 15:30"), ("Сыну 8 лет", "сыну семь лет"),
-    ("Дом 12, квартира 5", "дом 12"), ("Родился в 1990 году", "родился весной"),
-    ("Встреча 2026-03-01", "встреча завтра"), ("Ужин в 20:00", "ужин в 8"),
-    ("Ужин в 25:00", "ужин в 13 дня"),
-])  # fmt: skip
-def test_a_number_that_nobody_said_is_refused(text: str, quote: str) -> None:
-    assert verdict(text, quote) == "number_not_said"
-
-
-def test_the_numbers_of_a_resolved_date_are_allowed() -> None:
-    candidate = fact("Встреча 2026-03-01", "встреча завтра")
-    for allowed in ({"2026-03-01"}, {"2026", "03", "01"}, {"2026", "3", "1"}):
-        assert (
-            refusal_reason(candidate, "встреча завтра", allowed_numbers=frozenset(allowed)) is None
-        )
-    wrong = frozenset({"2026-03-02"})
-    assert refusal_reason(candidate, "встреча завтра", allowed_numbers=wrong) == "number_not_said"
-
-
-def test_a_number_from_elsewhere_in_the_message_counts_as_said() -> None:
-    assert verdict("Брату 30 лет", "брат старше", "Мне 25, брат старше, ему 30") is None
 
 
 @for_each(("text", "quote"), [
@@ -250,18 +258,23 @@ eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc
 -----BEGIN RSA PRIVATE KEY-----
 postgres://user:pass123@host/db
 api key: abc123def
-d41d8cd98f00b204e9800998ecf8427e
-VK7JG-NPHTM-C97JM-9MPGT-3V66T
 My seed phrase is abandon ability able
 seed phrase legal winner thank year wave sausage worth useful legal winner thank yellow
 мнемоника абрикос берег ветер город дом ежик жизнь зима игра
 Паспорт 4506 123456
+загранпаспорт 75 1234567
 паспорт серии 4506, номер 123456
 passport number AB1234567
 мой снилс 112-233-445 95
 ИНН 500100732259
 ІПН 1234567890
-SSN 078-05-1120""".splitlines()
+SSN 078-05-1120
+пiн-код картки 4455
+пapоль солнышко2020
+мiй пapoль ceкpeт77
+my pаsswоrd is hunter2
+ПAPОЛЬ: ромашка
+ｐａｓｓｗｏｒｄ： hunter2""".splitlines()
 # Codes of daily life, with what asks to keep them.
 HOUSEHOLD = """remember the locker code at the pool is 2087
 remember the gate code at number 52 is 6617
@@ -306,7 +319,14 @@ ASKED = [
     ("код от сейфа", "код от гаража у бати ••••", False),
     ("де бабуся живе", "код від під'їзду в бабусі ••••", False),
 ]
-NO_SECRETS = """домофон поменяли в 2023
+NO_SECRETS = """Номер паспортного стола 8 495 123-45-67
+телефон паспортного стола 84951234567
+номер паспортного столу 044 123 45 67
+the passport office number is on 020 7946 0000
+password for the macbook14 is lost
+I forgot the password for the iphone15
+пароль для ноутбука14 я забыл
+домофон поменяли в 2023
 гараж открывается в 9
 gate opens with a squeak
 заказ 4276160012345671 приедет завтра
@@ -467,11 +487,6 @@ def test_what_only_looks_like_a_secret_passes(text: str) -> None:
     assert not holds_secret(text)
 
 
-def test_a_message_of_one_brand_tells_by_its_other_words_in_which_alphabet_it_is() -> None:
-    assert verdict("Купил iPhone", "iPhone", "I bought an iPhone") == "other_script"
-    assert verdict("Купил iPhone", "iPhone", "Вчера взял iPhone") is None
-
-
 def test_a_secret_is_found_in_the_object_too() -> None:
     candidate = changed(fact("Мой пароль"), object="пароль: hunter2")
     assert refusal_reason(candidate, candidate.quote) == "secret"
@@ -503,19 +518,18 @@ TEXTS = st.text(max_size=80) | st.sampled_from([text for _, text in INJECTIONS +
     TEXTS,
     TEXTS,
     st.integers(),
-    st.frozensets(st.text(max_size=8), max_size=3),
     few=30,
     many=100,
 )
 def test_nothing_that_a_model_writes_raises(
-    text: str, quote: str, said: str, importance: int, allowed: frozenset[str]
+    text: str, quote: str, said: str, importance: int
 ) -> None:
     candidate = Fact(
         text=text, memory_type="event", importance=importance, quote=quote, subject=said,
         relation=quote, object=text,
     )  # fmt: skip
     for heard in (said, quote, f"{said} {quote}"):
-        refusal_reason(candidate, heard, allowed_numbers=allowed)
+        refusal_reason(candidate, heard)
     holds_secret(said)
     assert disarm(disarm(said)) == disarm(said)
 

@@ -29,7 +29,6 @@ FAMILIES = (
     "dates.",
     "endings.",
     "relations.",
-    "evidence.",
     "sameness.",
     "time.",
     "marks.message.",

@@ -22,19 +22,11 @@ PLAIN = [
     ("Меня зовут Анна", "name", "Анна"), ("МЕНЯ ЗОВУТ АННА!!!", "name", "АННА"),
     ("Мене звати Олена", "name", "Олена"), ("моє ім’я — Оксана", "name", "Оксана"),
     ("my name's Tom", "name", "Tom"), ("hi my name is Tom", "name", "Tom"),
-    ("мне 34", "age", "34"), ("I'm 34", "age", "34"), ("мені 30 років", "age", "30"),
+    ("my name is tom", "name", "tom"), ("меня зовут аня", "name", "аня"),
+    ("Мене звати Оленка", "name", "Оленка"), ("Меня зовут Рустем", "name", "Рустем"),
     ("мой день рождения 5 мая", "birthday", "5 мая"),
     ("Мій день народження 3 червня", "birthday", "3 червня"),
     ("my birthday is on the 3rd of June", "birthday", "the 3rd of June"),
-    ("теперь живу в Киеве", "lives_in", "Киеве"), ("живу в омске", "lives_in", "омске"),
-    ("переехал в Петербург", "lives_in", "Петербург"),
-    ("перебралися в Ужгород", "lives_in", "Ужгород"),
-    ("Переїхав до Львова", "lives_in", "Львова"),
-    ("I live in New York City", "lives_in", "New York City"),
-    ("I've moved to Lviv", "lives_in", "Lviv"),
-    ("We moved to Bergen last week", "lives_in", "Bergen"),
-    ("У меня аллергия на арахис и мёд", "allergic_to", "арахис и мёд"),
-    ("I'm allergic to nuts", "allergic_to", "nuts"),
 ]  # fmt: skip
 # What tells as much, or more, in words that may mean something else: it is a note.
 DOUBTFUL = [
@@ -42,6 +34,11 @@ DOUBTFUL = [
     "If I had a dog, I live in Rome", "we moved to a new flat", "переехали в новую квартиру",
     "перебрались в центр", "my landlord lives in Malta", "мой друг живёт в Риме", "I'm Tom",
     "I live in Leeds with my two cats", "my birthday was great", "у мамы день рождения 3 июня",
+    "I moved to Linux", "We moved to Friday", "moved to Friday", "Переехал на Windows",
+    "перейшов на Linux", "Переїхали на понеділок", "меня зовут домой", "Меня зовут Домой",
+    "МЕНЯ ЗОВУТ ДОМОЙ", "мене звати додому", "меня зовут гулять", "Мене звуть вечеряти",
+    "My name is not John", "My Name Is Not John", "my name is important",
+    "Меня зовут не Иван", "Мене звати не Іван", "я живу в Киеве", "мне 34", "I live in Leeds",
     "не живу в Омске", "раньше жил в Омске", "Где я живу?", "спасибо", "", "   ", "...", "?",
     "https://example.com", "/start", "я люблю чай " * 50,
 ]  # fmt: skip
@@ -83,12 +80,12 @@ def test_what_may_mean_something_else_is_no_fact(text: str) -> None:
 
 
 def test_a_sentence_of_several_facts_tells_each_and_one_with_more_tells_none() -> None:
-    told = plain_facts("My name is Emily, I live in Leeds. And I love tea!")
+    told = plain_facts("My name is Emily, my birthday is on 5 May. And I love tea!")
     assert [(fact.relation, fact.text) for fact in told] == [
-        ("name", "My name is Emily"), ("lives_in", "I live in Leeds"),
+        ("name", "My name is Emily"), ("birthday", "my birthday is on 5 May"),
     ]  # fmt: skip
     assert plain_facts("My name is Emily, I live in Leeds and I love tea") == []
-    assert len(plain_facts("Мне 34. " * 50)) == MAX_FACTS
+    assert len(plain_facts("Меня зовут Анна. " * 50)) == MAX_FACTS
 
 
 @for_each(("message", "text"), FRAMED)

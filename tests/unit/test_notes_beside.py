@@ -250,12 +250,6 @@ def test_what_is_told_behind_a_question_is_quoted(kind: str) -> None:
     assert "«ага очки" in str(quote_found(found, "де очки", "uk", lambda _: kind))
 
 
-def test_most_of_several_words_bring_a_note_over_the_threshold() -> None:
-    note = "grandma rose is staying till the tenth, she snores like a tractor"
-    assert quoted("who is staying over till the tenth", record(1, note, 0.69)) == [note]
-    assert quoted("who is staying over", record(1, note, 0.69)) == []
-
-
 def test_what_was_said_twice_is_quoted_once() -> None:
     told = ("I live in Leeds", "Oliver lives in Vienna", *["I moved to Bristol"] * 2)
     memories = [record(number, text, 0.9 - number / 100) for number, text in enumerate(told)]

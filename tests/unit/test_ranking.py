@@ -12,6 +12,7 @@ from src.memory.retrieval_repo import Hit
 from src.reading.time_expressions import read_time
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(days=9)
 LONG = "We went there together and saw the old harbour with all of its many little boats"
 ASKED = ("Where were we?", read_time("Where were we?", NOON))
 
@@ -26,6 +27,17 @@ def order(speaker: str, *texts: str, question: str = "Where were we?") -> list[s
     documents = [said(number, text, speaker) for number, text in enumerate(texts)]
     ranked = rank(documents, question, read_time(question, NOON))
     return [entry.text for entry in ranked]
+
+
+def test_a_fact_that_is_over_comes_after_one_that_holds() -> None:
+    over = replace(said(1, "In Riga until Friday", "user"), kind="memory", valid_until=LATER)
+    holds = replace(said(1, "In Riga for good", "user"), kind="memory", source_id=2, uid="msg-2")
+    asked = read_time("Where were we?", LATER + timedelta(days=1))
+    for facts in ([over, holds], [holds, over]):
+        assert [hit.text for hit in rank(facts, "Where?", asked)] == [holds.text, over.text]
+    assert over.is_over(LATER) and not over.is_over(LATER - timedelta(seconds=1))
+    told_later = replace(over, said_at=LATER + timedelta(days=1))
+    assert not told_later.is_over(LATER + timedelta(days=2)), "it had ended when it was told"
 
 
 def test_among_people_long_turns_come_first_and_questions_last() -> None:

@@ -25,6 +25,7 @@ EPOCH = datetime(2010, 1, 1, tzinfo=UTC)
 MONDAY = date(2026, 11, 23)
 NOW = datetime(2026, 11, 23, 7, tzinfo=UTC)  # ten in the morning in Moscow
 MOSCOW = "Europe/Moscow"
+END = datetime.fromisoformat("2026-11-30T23:59:59")
 
 MOMENTS = st.integers(0, 25 * 365 * 86_400).map(lambda n: EPOCH + timedelta(seconds=n))
 HOURS = st.sets(st.integers(0, 23), min_size=1, max_size=4).map(lambda s: tuple(sorted(s)))
@@ -150,6 +151,14 @@ def test_the_text_is_read_back(recurrence: Recurrence) -> None:
         Recurrence("daily", (8,), interval=2, start=MONDAY),
         "DTSTART:20261123T080000\nRRULE:FREQ=DAILY;INTERVAL=2;BYHOUR=8;BYMINUTE=0",
     ),
+    (
+        Recurrence("monthly", (9,), weekdays=(0,), nth=(1, 3)),
+        "FREQ=MONTHLY;BYDAY=1MO,3MO;BYHOUR=9;BYMINUTE=0",
+    ),
+    (
+        Recurrence("weekly", (9,), weekdays=(0,), until=END.replace(month=12, day=5)),
+        "FREQ=WEEKLY;UNTIL=20261205T235959;BYDAY=MO;BYHOUR=9;BYMINUTE=0",
+    ),
 ])  # fmt: skip
 def test_the_text_is_a_rule_of_the_standard(recurrence: Recurrence, text: str) -> None:
     assert recurrence.to_text() == text
@@ -163,6 +172,8 @@ def test_the_text_is_a_rule_of_the_standard(recurrence: Recurrence, text: str) -
     "FREQ=DAILY;INTERVAL=2;BYHOUR=9;BYMINUTE=0", "FREQ=WEEKLY;BYHOUR=9;BYMINUTE=0",
     "FREQ=WEEKLY;BYDAY=XX;BYHOUR=9;BYMINUTE=0", "FREQ=MONTHLY;BYMONTHDAY=31;BYHOUR=9;BYMINUTE=0",
     "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=28,29,30;BYHOUR=9;BYMINUTE=0;BYSETPOS=-1",
+    "FREQ=MONTHLY;BYDAY=5MO;BYHOUR=9;BYMINUTE=0", "FREQ=WEEKLY;BYDAY=1MO;BYHOUR=9;BYMINUTE=0",
+    "FREQ=DAILY;UNTIL=20261205;BYHOUR=9;BYMINUTE=0",
     "FREQ=DAILY;BYHOUR=9;BYMINUTE=0\n", "FREQ=DAILY;BYHOUR=٩;BYMINUTE=0", "x" * 100_000,
     "FREQ=DAILY;BYHOUR=" + "1," * 50_000 + "1;BYMINUTE=0",
     "DTSTART:99999999T080000\nRRULE:FREQ=DAILY;INTERVAL=2;BYHOUR=8;BYMINUTE=0",
@@ -199,6 +210,22 @@ def test_nine_stays_nine_when_the_clocks_change() -> None:
             offsets.add(local.utcoffset())
             assert (local.hour, local.minute) == (9, 0)
         assert len(offsets) == 2
+
+
+def test_a_recurrence_ends_when_it_should() -> None:
+    three_days = Recurrence("daily", (9,), until=END.replace(month=11, day=25))
+    last = next_after(three_days, datetime(2026, 11, 24, 12, tzinfo=UTC), MOSCOW)
+    assert last == datetime(2026, 11, 25, 6, tzinfo=UTC)
+    with pytest.raises(OverflowError):
+        next_after(three_days, last, MOSCOW)
+
+
+def test_a_moved_recurrence_takes_its_end_along() -> None:
+    until = END.replace(month=11, day=25)
+    moved = Recurrence("daily", (9,), until=until).shifted_by(
+        datetime(2026, 11, 24, 9, tzinfo=UTC), datetime(2026, 11, 26, 9, tzinfo=UTC)
+    )
+    assert moved.until == END.replace(month=11, day=27)
 
 
 def test_a_recurrence_ends_with_the_calendar() -> None:
@@ -269,6 +296,19 @@ DESCRIBED = [
      "каждый месяц, в последний день в 09:00 (ближайшее: 30 ноября)",
      "щомісяця, останнього дня о 09:00 (найближче: 30 листопада)",
      "every month on the last day at 09:00 (next: 30 November)"),
+    (Recurrence("daily", (9,), until=END.replace(month=11, day=30)), "2026-11-24 09:00",
+     "каждый день в 09:00, по 30 ноября включительно (ближайшее: 24 ноября)",
+     "щодня о 09:00, до 30 листопада включно (найближче: 24 листопада)",
+     "every day at 09:00, until 30 November (next: 24 November)"),
+    (Recurrence("daily", tuple(range(24)), until=datetime.fromisoformat("2026-11-23T18:00")),
+     "2026-11-23 11:00",
+     "каждый час, по 23 ноября в 18:00 включительно (ближайшее: 23 ноября в 11:00)",
+     "щогодини, до 23 листопада о 18:00 включно (найближче: 23 листопада об 11:00)",
+     "every hour, until 23 November at 18:00 (next: 23 November at 11:00)"),
+    (Recurrence("monthly", (9,), weekdays=(2,), nth=(1, -1)), "2026-11-25 09:00",
+     "каждый месяц, в среду, первую и последнюю в месяце, в 09:00 (ближайшее: 25 ноября)",
+     "щомісяця, у середу, першу і останню в місяці, о 09:00 (найближче: 25 листопада)",
+     "every month on Wednesday, the first and last in the month, at 09:00 (next: 25 November)"),
     (Recurrence("yearly", (9,), day=5, month=3), "2027-03-05 09:00",
      "каждый год, 5 марта в 09:00 (ближайшее: 5 марта 2027 года)",
      "щороку, 5 березня о 09:00 (найближче: 5 березня 2027 року)",

@@ -51,6 +51,11 @@ def read(**arguments: Any) -> tuple[str, str | None]:
      "FREQ=MONTHLY;BYMONTHDAY=28,29,30,31;BYHOUR=8;BYMINUTE=0;BYSETPOS=-1"),
     ({"when": "2026-12-31T08:00", "repeats": "yearly"}, "2026-12-31 06:00:00",
      "FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=28,29,30,31;BYHOUR=8;BYMINUTE=0;BYSETPOS=-1"),
+    ({"when": "2026-11-24T09:00", "repeats": "daily", "until": "2026-11-30"},
+     "2026-11-24 07:00:00", "FREQ=DAILY;UNTIL=20261130T235959;BYHOUR=9;BYMINUTE=0"),
+    ({"when": "2026-11-23T16:00", "repeats": "hourly", "every": 2, "until": "2026-11-23T18:00"},
+     "2026-11-23 14:00:00",
+     "FREQ=DAILY;UNTIL=20261123T180000;BYHOUR=0,2,4,6,8,10,12,14,16,18,20,22;BYMINUTE=0"),
     ({"when": "2026-11-23T15:05", "repeats": "hourly", "every": 6},
      "2026-11-23 13:05:00", "FREQ=DAILY;BYHOUR=3,9,15,21;BYMINUTE=5"),
     # As small models write it, which know no calendar.

@@ -135,7 +135,8 @@ REQUESTS_RU = """
 напомни на следующей неделе в среду про налог | про налог | 2026-12-02 09:00 |  |
 напомни в выходные помыть машину | помыть машину | 2026-11-28 09:00 |  |
 напомни завтра в 9 и в 18 выпить лекарство | выпить лекарство | 2026-11-24 09:00 |  |
-напоминай каждую вторую пятницу месяца про отчёт | про отчёт |  |  | no_time
+напоминай каждую вторую пятницу месяца про отчёт |\
+    про отчёт | 2026-12-11 09:00 | FREQ=MONTHLY;BYDAY=2FR;BYHOUR=9;BYMINUTE=0 |
 напоминай каждые полгода проходить осмотр |\
     проходить осмотр | 2027-05-23 09:00 |\
     DTSTART:20261124T090000 RRULE:FREQ=MONTHLY;INTERVAL=6;BYMONTHDAY=23;BYHOUR=9;BYMINUTE=0 |
@@ -158,7 +159,7 @@ REQUESTS_RU = """
 напомни сегодня вечером |  | 2026-11-23 19:00 |  | no_text
 напомни в воскресенье в 2 ночи перевести часы | перевести часы | 2026-11-29 02:00 |  |
 напомни сегодня в 2 ночи проверить | проверить | 2026-11-24 02:00 |  |
-напомни в понедельник в 18:00 про созвон | про созвон | 2026-11-30 18:00 |  |
+напомни в понедельник в 18:00 про созвон | про созвон | 2026-11-23 18:00 |  |
 напомни сегодня в 9 утра позвонить | позвонить |  |  | past
 напомни 23 ноября в 9 утра позвонить | позвонить |  |  | past
 напомни мне в мае про дачу | про дачу | 2027-05-01 09:00 |  |
@@ -344,7 +345,8 @@ remind me every second Monday to pay |\
 remind me every minute to breathe | breathe |  |  | too_often
 remind me the day after tomorrow at 9 to call | call | 2026-11-25 09:00 |  |
 remind me in 20 years to smile | smile |  |  | too_far
-remind me on the first Monday of every month to report | on the first to report |  |  | no_time
+remind me on the first Monday of every month to report |\
+    report | 2026-12-07 09:00 | FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9;BYMINUTE=0 |
 remind me every 90 minutes to stand up | stand up |  |  | no_time
 remind me by Friday to submit the report | submit the report | 2026-11-27 09:00 |  |
 remind me at 9:00 am and 9:00 pm to take pills | take pills | 2026-11-24 09:00 |  |
@@ -367,7 +369,8 @@ remind me to do laundry on 5/12/2026 | do laundry | 2026-12-05 09:00 |  |
 remind me 5 minutes before 9 to leave | leave | 2026-11-24 08:55 |  |
 remind me ten minutes before the train at 18:40 |\
     ten minutes before the train | 2026-11-23 18:30 |  |
-remind me on Mon and Wed at 7 to run | Wed to run | 2026-11-30 07:00 |  |
+remind me on Mon and Wed at 7 to run |\
+    run | 2026-11-25 07:00 | FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=7;BYMINUTE=0 |
 remind me every month to pay |\
     pay | 2026-12-23 09:00 | FREQ=MONTHLY;BYMONTHDAY=23;BYHOUR=9;BYMINUTE=0 |
 """
@@ -379,7 +382,7 @@ REQUESTS_MIXED = """
 напоминай с понедельника по пятницу в 9 про зал |\
     про зал | 2026-11-24 09:00 | FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9;BYMINUTE=0 |
 напоминай каждый день до 5 декабря в 9 пить |\
-    до 5 декабря пить | 2026-11-24 09:00 | FREQ=DAILY;BYHOUR=9;BYMINUTE=0 |
+    пить | 2026-11-24 09:00 | FREQ=DAILY;UNTIL=20261205T235959;BYHOUR=9;BYMINUTE=0 |
 Could you remind me about the rent on the first of every month? |\
     about the rent | 2026-12-01 09:00 | FREQ=MONTHLY;BYMONTHDAY=1;BYHOUR=9;BYMINUTE=0 |
 remind me every 1st of the month to pay |\
@@ -412,7 +415,6 @@ You should remind me tomorrow at 9
 Ты забыл напомнить мне вчера в 9
 Завтра он мне напомнит в 9 позвонить
 Напомни ей завтра в 9 позвонить
-напомни в первый понедельник каждого месяца про отчёт
 напомни мне про завтрашнюю встречу
 напомни
 напомни!!! завтра!!! в 9!!! позвонить!!!

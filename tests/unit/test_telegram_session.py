@@ -22,7 +22,8 @@ from aiogram.methods import GetFile, GetMe, SendMessage
 
 from src.base.errors import DeliveryError, DeliveryNonsenseError, DeliveryRefusedError
 from src.queue.workers import MAX_REQUESTED_PAUSE, retry_delay
-from src.telegram.delivery import UNKNOWN_ID, delivery_error
+from src.telegram.delivery import UNKNOWN_ID
+from src.telegram.requests import delivery_error
 from src.telegram.setup import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
 from tests.cases import for_each

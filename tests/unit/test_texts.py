@@ -100,10 +100,11 @@ KEYS_OF_FILE = {
     },
     "forget_screens.py": {"undo_button", "undo_saved_button"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
-    "turn.py": {"limit_user", "limit_bot", "limit_minute"},
+    "answering.py": {"limit_user", "limit_bot", "limit_minute"},
+    "orders.py": {"zone_which", "zone_unknown"},
     "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
-    "delivery.py": {"erase_yes", "erase_no"},
+    "buttons.py": {"erase_yes", "erase_no"},
     "attachments.py": {
         "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
     },

@@ -21,6 +21,7 @@ TOKEN = re.compile(
 )
 SIGNS = {"*": r"\w*", "+": r"\w+", "{": "(?:", "|": "|", "}": ")", "[": "(?:", "]": ")?",
          "…": r"\b.{0,30}\b"}  # fmt: skip
+CHOICE = re.compile(r"[\[{](?P<endings>[^\[\]{}]*)[\]}]")
 RAW = re.compile("/[^/]+/")
 # Apostrophes that are often omitted in typing: "п'ять", "don't".
 LEFT_OUT = re.compile(r"(?<=[а-яіїєґ])'(?=[а-яіїєґ{])|(?<=n)'(?=t\b)")
@@ -147,6 +148,23 @@ def _translate(token: re.Match[str]) -> str:
 def words(group: str) -> frozenset[str]:
     """Return the words or phrases of a group as written."""
     return frozenset(form for entry in _entries(group) for form in _spellings(entry))
+
+
+@cache
+def forms(group: str) -> frozenset[str]:
+    """Return the single words of a group with their endings spelt out: ``сред{а|у}`` is two."""
+    entries = (entry for entry in _entries(group) if not re.search(r"[ /*+<…]", entry))
+    return frozenset(form for entry in entries for form in _spelt_out(entry))
+
+
+def _spelt_out(entry: str) -> Iterator[str]:
+    choice = CHOICE.search(entry)
+    if choice is None:
+        yield entry
+        return
+    left_out = [""] if choice[0].startswith("[") else []
+    for ending in [*choice["endings"].split("|"), *left_out]:
+        yield from _spelt_out(entry[: choice.start()] + ending + entry[choice.end() :])
 
 
 @cache

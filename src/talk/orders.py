@@ -1,0 +1,146 @@
+"""Orders and replies in a user's words that need no model: zone, memory, yes or no, which fact."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from src.base.zone_names import NAME_WORDS
+from src.history.conversation_repo import HistoryMessage
+from src.history.new_messages import last_question
+from src.history.turn_repo import Asks, Changes, TurnRepository
+from src.pg.client import PgClient
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.privacy.erasure_repo import ErasureRepository
+from src.reading import lexicon, zone_phrases
+from src.talk.questions import QuestionService
+from src.talk.turn_state import Resolution, Turn, TurnResult
+from src.talk.zones import ZoneService
+from src.texts import say
+from src.texts.plain_text import plain
+
+MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
+
+
+@dataclass(eq=False, repr=False)
+class Orders:
+    """Steps of a turn; each answers the messages that it knows, and returns None for others."""
+
+    _client: PgClient
+    _zones: ZoneService
+    _questions: QuestionService
+
+    def __post_init__(self) -> None:
+        """Build the repositories on the client."""
+        self._turns = TurnRepository(self._client)
+        self._erasure = ErasureRepository(self._client)
+
+    async def set_zone(self, turn: Turn) -> TurnResult | None:
+        """Set the zone that the user tells; the rest of the message is answered by its clock."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        own_zone = incoming.time_zone if incoming.preferences.has_zone else ""
+        told = zone_phrases.told_zone(incoming.text, own_zone)
+        is_short = len(incoming.text.split()) <= NAME_WORDS
+        if told is None and is_short and last_question(turn.history) == "zone":
+            sentence = f"my time zone is {incoming.text.replace(',', '')}"
+            reply = zone_phrases.told_zone(sentence)
+            told = reply if reply and reply.zones else None
+        if told is None:
+            return None
+        if len(told.zones) == 1:
+            is_told = incoming.preferences.has_zone and not await self._named_zone_before(turn)
+            caller = incoming.caller.with_preferences(has_zone=is_told)
+            lead = TurnResult(await self._zones.set(caller, told.zones[0]))
+            zone = replace(incoming.preferences, time_zone=told.zones[0], has_zone=True)
+            turn.incoming = replace(incoming, preferences=zone)
+        else:
+            key = "zone_which" if told.zones else "zone_unknown"
+            offers = Changes(zones=told.zones)
+            lead = TurnResult(say(key, incoming.language), changes=offers, asks="zone")
+        if not told.rest:
+            return lead
+        turn.lead = lead
+        return None
+
+    async def _named_zone_before(self, turn: Turn) -> bool:
+        """Return True if the previous answer named a time zone that was only a guess."""
+        ids = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
+        if not ids:
+            return False
+        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, ids[-1])
+        return answer is not None and answer.changes.names_zone
+
+    async def switch_memory(self, turn: Turn) -> TurnResult | None:
+        """Switch the memory on or off."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        switch = lexicon.key_of("settings.memory", plain(incoming.text[:MAX_SWITCH]).strip(" .!"))
+        if switch is None:
+            return None
+        change, is_on = UserSettingsRepository(self._client).change, switch == "on"
+        await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
+        text = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
+        return TurnResult(text)
+
+    async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
+        """Erase, or not, on a yes or no to that question; None for other messages."""
+        incoming = turn.incoming
+        agreed = reads_as_yes(incoming.text) if incoming.voice.is_own else None
+        if agreed is None or not question_before(turn.history, "erase_all"):
+            return None
+        if not agreed:
+            return TurnResult(say("erase_kept", incoming.language))
+        await self._client.run(self._erasure.erase, incoming.owner.telegram_user_id)
+        return TurnResult(say("erase_done", incoming.language), ended="erased")
+
+    async def choose_fact(self, turn: Turn) -> TurnResult | None:
+        """Settle a question about facts by words, right after it; None for other messages.
+
+        A retried message finds the question that its first attempt has settled.
+        """
+        incoming = turn.incoming
+        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        question = question_before(turn.history, "conflict", "conflict_over")
+        if resolution is None or question is None:
+            return None
+        settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
+        if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
+            return None
+        return TurnResult(settlement.said, changes=settlement.changes)
+
+
+YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
+NO = lexicon.Expression(r"<answers.no>\b.*")
+BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
+# Decisions between two facts, by the words of a whole message.
+_DECISION = "(?:<answers.keep> )?{}(?: <answers.right>)?"
+CHOICES: tuple[tuple[Resolution, lexicon.Expression], ...] = (
+    ("both", lexicon.Expression(_DECISION.format("<answers.both>"))),
+    ("old", lexicon.Expression(f"{_DECISION.format('<answers.old>')}|<answers.keep_it>")),
+    ("replace", lexicon.Expression(f"{_DECISION.format('<answers.new>')}|<answers.replace>")),
+)
+
+
+def reads_as_yes(text: str) -> bool | None:
+    """Return True for yes, False for no, None for anything else."""
+    flat = plain(text).strip(" .!…")
+    if NO.fullmatch(flat):
+        return False
+    return True if BEGINS_YES.match(flat) and YES.fullmatch(flat) else None
+
+
+def reads_as_choice(text: str) -> Resolution | None:
+    """Return the decision between two facts that a whole message is; None for anything else."""
+    flat = plain(text).strip(' .!…«»"')
+    return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
+
+
+def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMessage | None:
+    """Return the bot's answer right before the newest message, if it asks one of these."""
+    for entry in reversed(history[:-1]):
+        if entry["role"] == "user":
+            return None
+        if entry["role"] == "assistant":
+            return entry if entry.get("asks") in asks else None
+    return None

@@ -1,0 +1,232 @@
+"""Growing answers: edits of one message, or drafts in private chats.
+
+Showing them is best effort: its failures are ignored, because the final message is stored and sent
+independently.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from aiogram import enums, exceptions
+
+from src.base.config import Streaming
+from src.base.errors import AppError
+from src.pg.client import storable
+from src.talk.turn_state import AnswerView, Turn
+from src.telegram import delivery
+from src.telegram.buttons import stop_keyboard
+from src.telegram.delivery import Delivery
+from src.telegram.places import Address, find_refusal
+from src.telegram.rendering import MAX_UTF16, Part
+from src.telegram.requests import best_effort, is_not_modified, is_unknown_method
+from src.texts import say
+
+logger = logging.getLogger(__name__)
+
+MAX_DRAFT_ID = 2**31 - 1
+DRAFT_SECONDS = 0.5  # between two drafts
+EDIT_SECONDS = 1.5  # between two edits of a message
+DRAFT_REFRESH = 25.0  # seconds until an unchanged draft is sent again; Telegram shows it for 30
+TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
+TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
+SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
+REQUEST_TIMEOUT = 10  # seconds
+# UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
+# formatting adds; of its beginning in a message, where a surplus is harmless.
+DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
+
+
+class AnswerStream(AnswerView):
+    """Display of one growing answer: ``feed`` it, and ``close`` it before the final message."""
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        address: Address,
+        number: int,
+        is_slow: bool = False,
+        *,
+        streaming: Streaming = "edits",
+    ) -> None:
+        """Stream to ``address``.
+
+        Args:
+            delivery: Sends and formats.
+            address: Destination; a group's id is negative.
+            number: Id of the message that is answered; updates about the Stop button contain it.
+            is_slow: True to show a line in place of the answer after a minute without output.
+            streaming: How the answer grows; groups have no drafts.
+        """
+        super().__init__()
+        self._delivery = delivery
+        self._address = address
+        self._number = number
+        self._is_slow = is_slow
+        self._on_message: Callable[[int], Awaitable[None]] | None = None
+        self.message_id: int | None = None
+        self._grows = streaming != "off"
+        self._uses_drafts = streaming == "drafts" and address.chat_id > 0
+        self._pieces: list[str] = []
+        self._changed = asyncio.Event()
+        self._shown: Part | None = None
+        self._quiet_until = 0.0
+        self._line = ""  # shown in place of the answer
+        self._thinking = ""
+        self._closed = False
+        self._send_lock = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+        """Start; "typing…" appears when the model takes its time.
+
+        Args:
+            turn: The turn that is answered; a message of an earlier attempt is edited.
+            on_message: Awaited with the id of the edited message as soon as it is known.
+        """
+        self._on_message, self.message_id = on_message, turn.shown_in
+        self._thinking = say("model_thinking", turn.incoming.language)
+        works = [self._show_typing()]
+        if self._grows:
+            works.append(self._show_frames())
+        if self._is_slow and self._grows:
+            works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
+        self._tasks = [asyncio.create_task(work) for work in works]
+
+    def feed(self, text: str) -> None:
+        """Append the next piece of the answer."""
+        if not self._closed:
+            self._pieces.append(text)
+            self._changed.set()
+
+    def think(self) -> None:
+        """Show a line in place of the answer until its first piece."""
+        if not self._line:
+            self._line = self._thinking
+            self._changed.set()
+
+    @property
+    def is_shown(self) -> bool:
+        """See ``AnswerView``."""
+        return self._shown is not None or self.message_id is not None
+
+    async def close(self) -> None:
+        """Stop; when this returns, no draft or edit is in progress any more."""
+        self._closed = True
+        async with self._send_lock:
+            pass
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
+        """Remove the Stop button of an answer that has not come to its end.
+
+        Args:
+            turn: The turn; an earlier attempt may have shown the beginning.
+            is_unwanted: True to remove the beginning, too: no answer follows it.
+        """
+        message_id, chat_id = self.message_id or turn.shown_in, self._address.chat_id
+        if not message_id:
+            return
+        bot = self._delivery.bot
+        if is_unwanted:
+            await best_effort(bot.delete_message(chat_id, message_id))
+        else:
+            edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
+            await best_effort(edit)
+
+    async def _show_frames(self) -> None:
+        """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAFT_REFRESH):
+                    await self._changed.wait()
+            interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
+            await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
+            is_refresh = not self._changed.is_set()
+            self._changed.clear()
+            part = await self._delivery.renderer.render_start(self._frame_text())
+            if part is not None and (part != self._shown or (is_refresh and self._uses_drafts)):
+                await self._show_part(part)
+
+    async def _show_slow_line(self, line: str) -> None:
+        await asyncio.sleep(SLOW_AFTER)
+        self._line = line
+        self._changed.set()
+
+    def _frame_text(self) -> str:
+        text = storable("".join(self._pieces))
+        units = (text if text.strip() else self._line).encode("utf-16-le")
+        piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
+        return piece.decode("utf-16-le", "ignore")
+
+    async def _show_part(self, part: Part) -> None:
+        async with self._send_lock:
+            if self._closed or not self._grows:
+                return
+            try:
+                await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
+                self._shown = part
+            except exceptions.TelegramRetryAfter as error:
+                self._quiet_until = time.monotonic() + error.retry_after
+                self._changed.set()
+            except exceptions.AiogramError as error:
+                self._handle_error(error)
+            except AppError as error:
+                logger.warning("the growing answer is not shown", exc_info=error)
+
+    def _handle_error(self, error: exceptions.AiogramError) -> None:
+        if is_not_modified(error):
+            return
+        refusal = find_refusal(error)
+        if refusal is not None and refusal.scope != "reply":
+            self._grows = False  # the final answer looks for another place
+            return
+        if self._uses_drafts and is_unknown_method(error):
+            self._uses_drafts = False
+            logger.info("this Bot API server knows no drafts; the answer is edited instead")
+        self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
+        self._changed.set()
+
+    async def _send_draft(self, part: Part) -> None:
+        await self._delivery.bot.send_message_draft(
+            **self._address.chat_fields,
+            draft_id=self._number % MAX_DRAFT_ID or 1,
+            text=part.text,
+            entities=part.entities or None,
+            can_stop=True,
+            request_timeout=REQUEST_TIMEOUT,
+        )
+
+    async def _send_or_edit(self, part: Part) -> None:
+        part = replace(part, keyboard=stop_keyboard(self._number))
+        if self.message_id is not None:
+            await self._delivery.edit_once(
+                self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
+            )
+            return
+        self.message_id = await self._delivery.send_once(
+            self._address, part, timeout=REQUEST_TIMEOUT
+        )
+        if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
+            await self._on_message(self.message_id)
+
+    async def _show_typing(self) -> None:
+        await asyncio.sleep(TYPING_AFTER)
+        while True:
+            pause = TYPING_EVERY
+            try:
+                await self._delivery.bot.send_chat_action(
+                    **self._address.chat_fields,
+                    action=enums.ChatAction.TYPING,
+                    request_timeout=REQUEST_TIMEOUT,
+                )
+            except exceptions.TelegramRetryAfter as error:
+                pause = max(pause, error.retry_after)
+            except exceptions.AiogramError as error:
+                logger.debug("typing is not shown", exc_info=error)
+            await asyncio.sleep(pause)

@@ -1,0 +1,128 @@
+"""Buttons under messages: of answers and replies, shown, pressed, disabled."""
+
+from aiogram import exceptions, types
+
+from src.base.owners import Caller
+from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.memory.memory_repo import message_number
+from src.talk.forget_screens import undo_buttons
+from src.talk.question_screens import choice_rows
+from src.talk.turn_state import IncomingMessage
+from src.talk.zones import zone_rows
+from src.telegram.requests import best_effort, is_not_modified
+from src.texts import say
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Rows, in_rows
+
+Inline = types.InlineKeyboardMarkup
+
+STOP_LABEL = "⏹"
+MAX_SOURCES = 8  # buttons; further sources of an answer get none
+SOURCES_PER_ROW = 4  # source buttons in a row, still readable on a phone
+MAX_POPUP = 195  # characters; Telegram takes 200
+
+
+def stop_keyboard(number: int) -> types.InlineKeyboardMarkup:
+    """Return the button that stops the answer to the user's message ``number``."""
+    return Inline(inline_keyboard=[[_build_button(Button(STOP_LABEL, Action("halt", (number,))))]])
+
+
+def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
+    """Return the buttons as Telegram's markup, or None without buttons."""
+    if not rows:
+        return None
+    return types.InlineKeyboardMarkup(
+        inline_keyboard=[[_build_button(button) for button in row] for row in rows]
+    )
+
+
+def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
+    """Return the buttons under an answer: sources, undo and zone buttons, a choice."""
+    language, sources = caller.language, []
+    for numbers, source in _group_by_message(answer)[:MAX_SOURCES]:
+        action = Action("source", (message_number(source.uid) or 0,))
+        sources.append(Button(f"{numbers} {caller.day(source.said_at)}", action))
+    rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
+    rows += zone_rows(answer.changes, caller)
+    if answer.asks == "erase_all":
+        choices = (("erase_yes", 1), ("erase_no", 0))
+        rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
+    if answer.asks == "conflict":
+        rows += choice_rows(answer.id, language)
+    return rows
+
+
+def turn_rows(incoming: IncomingMessage) -> Rows:
+    """Return the buttons that depend on the user's message: delete it, switch the memory on."""
+    rows: Rows = ()
+    if incoming.teaching is not None and not incoming.preferences.memory_on:
+        label = say("memory_switch_on", incoming.language)
+        rows += ((Button(label, Action("remembering", (0,))),),)
+    if incoming.is_masked and incoming.origin is not None:
+        number, secret = incoming.origin.message_id, incoming.revealed_secret
+        if secret is not None and secret.telegram_message_id is not None:
+            number = secret.telegram_message_id
+        action = Action("unsend", (abs(number),))
+        rows += ((Button(say("unsend_button", incoming.language), action),),)
+    return rows
+
+
+async def show_popup(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
+    """Show the result of a button press; ``stays`` keeps it open until the user closes it."""
+    await best_effort(query.answer(shortened(text, MAX_POPUP), show_alert=stays))
+
+
+async def disable_button(query: types.CallbackQuery) -> None:
+    """Disable the pressed button, or remove it where the Bot API server knows no disabled ones."""
+    message = query.message
+    if not isinstance(message, types.Message) or message.reply_markup is None:
+        return
+    disabled = [
+        [_disabled(one) if one.callback_data == query.data else one for one in row]
+        for row in message.reply_markup.inline_keyboard
+    ]
+    edit, keyboard = message.edit_reply_markup, Inline(inline_keyboard=disabled)
+    failure = await best_effort(edit(reply_markup=keyboard))
+    if isinstance(failure, exceptions.TelegramBadRequest) and not is_not_modified(failure):
+        await best_effort(edit(reply_markup=build_keyboard(remaining_rows(query))))
+
+
+def _disabled(button: types.InlineKeyboardButton) -> types.InlineKeyboardButton:
+    return types.InlineKeyboardButton(text=button.text, disabled=types.DisabledButton())
+
+
+def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
+    """Return the buttons beside the pressed one, except those in ``excluded``."""
+    markup = query.message.reply_markup if isinstance(query.message, types.Message) else None
+    done = {query.data, *(button.action.pack() for row in excluded for button in row)}
+    rows = [
+        tuple(
+            Button(one.text, action, one.web_app.url if one.web_app else None)
+            for one in row
+            if one.callback_data not in done
+            and one.disabled is None
+            and (action := Action.unpack(one.callback_data or "app")) is not None
+        )
+        for row in (markup.inline_keyboard if markup else ())
+    ]
+    return tuple(filter(None, rows))
+
+
+def _build_button(button: Button) -> types.InlineKeyboardButton:
+    if button.url is not None:
+        return types.InlineKeyboardButton(
+            text=button.label, web_app=types.WebAppInfo(url=button.url)
+        )
+    return types.InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
+
+
+def _group_by_message(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
+    """Group the sources that are messages by message, with all numbers of each: ``[1][3]``.
+
+    Summaries are omitted, as there is no message to show for them.
+    """
+    by_uid: dict[str, list[AnswerSource]] = {}
+    for source in answer.sources:
+        if message_number(source.uid) is not None:
+            by_uid.setdefault(source.uid, []).append(source)
+    return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]

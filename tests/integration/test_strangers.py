@@ -1,0 +1,559 @@
+"""Messages of strangers, of the kinds that other bots were reported to fail on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiogram import Bot
+
+from src.base.config import OFFLINE_MODEL
+from src.base.errors import DeliveryError, PlaceLostError
+from src.pg.client import PgClient
+from src.telegram.setup import configure_until_done
+from src.texts import Language, say
+from tests.fakes.openai_server import Reply
+from tests.fakes.telegram_people import Sender, command_entities, user
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
+from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
+from tests.integration.test_menu_button import settings
+from tests.integration.test_places import Keeper, is_inactive
+from tests.integration.test_reminder_dialogues import DAILY, NINE, arrive, set_reminder, waiting
+
+NAME, KEY = "@pomni_test_bot", "Ключ под ковриком"
+GROUP, TOPIC, OTHER = -1_001_234_567_811, 15, 16
+URL, SPEECH, CAT, LEASE = "https://shop.example/sale?id=7", "Дочь — Вера", "Кот.", "Аренда до мая"
+IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
+IN_TOPIC, PRIVATE = Sender(IN_GROUP, thread_id=TOPIC), Sender(chat_id=USER)
+CHANNEL = {"type": "channel", "date": 0, "message_id": 3,
+           "chat": {"id": -100600, "type": "channel", "title": "News"}}  # fmt: skip
+PERSON = {"type": "hidden_user", "date": 0, "sender_user_name": "Оля"}
+ANONYMOUS = {"from": {"id": 1087968824, "is_bot": True, "first_name": "Group"},
+             "sender_chat": {"id": GROUP, "type": "supergroup", "title": "Дом"}}  # fmt: skip
+AS_CHANNEL = {"from": {"id": 136817688, "is_bot": True, "first_name": "Channel"},
+              "sender_chat": {"id": -100888, "type": "channel", "title": "Новости"}}  # fmt: skip
+POST = {"from": {"id": 777000, "is_bot": False, "first_name": "Telegram"},
+        "sender_chat": AS_CHANNEL["sender_chat"], "is_automatic_forward": True,
+        "forward_origin": CHANNEL}  # fmt: skip
+PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
+RECORDINGS = {
+    "ogg": b"OggS\0\2", "m4a": b"\0\0\0\x20ftypM4A ", "mp4": b"\0\0\0\x18ftypmp42",
+    "webm": b"\x1aE\xdf\xa3", "mp3": b"\xff\xf3\x40\xc0\0", "aac": b"\xff\xf1\x50\x80\0",
+    "amr": b"#!AMR\n", "flac": b"fLaC\0", "wav": b"RIFF\0\0\0\0WAVEfmt ",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    opened = await open_phone(agents, fake, bot, transcription_model="whisper-1")
+    fake.state.files |= {name: start + SPEECH.encode() for name, start in RECORDINGS.items()}
+    fake.state.files |= {"photo": b"\xff\xd8\xff\xe0 x", "text": LEASE.encode()}
+    return opened
+
+
+@pytest.fixture
+async def notebook(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+
+
+@pytest.fixture
+def keeper(phone: Phone) -> Keeper:
+    return Keeper(phone)
+
+
+async def send(phone: Phone, **content: Any) -> list[str]:
+    await phone.fake.send_message(USER, **content)
+    return await phone.work()
+
+
+async def edit(phone: Phone, message: int, **changes: Any) -> list[str]:
+    """Edit a message in the group."""
+    edited = phone.fake.state.messages[GROUP, message] | changes | {"edit_date": 5}
+    phone.fake.queue.add("edited_message", edited)
+    return await phone.work()
+
+
+def asked(phone: Phone) -> str:
+    """The last prompt."""
+    return str(phone.rig.model.requests[-1].messages)
+
+
+def in_group(phone: Phone) -> list[str]:
+    return [message.text for message in phone.fake.sent_to(GROUP)]
+
+
+def file(name: str, **more: Any) -> dict[str, Any]:
+    return {"file_id": name, "file_unique_id": name, "duration": 3, **more}
+
+
+def link(words: str, text: str) -> list[dict[str, Any]]:
+    return [{"type": "text_link", "offset": text.index(words), "length": len(words), "url": URL}]
+
+
+def command(words: str, **content: Any) -> dict[str, Any]:
+    return {**content, "caption": words, "caption_entities": command_entities(words)}
+
+
+def reply(**content: Any) -> dict[str, Any]:
+    """A question in the group about a message of another member."""
+    chat = {"id": GROUP, "type": "supergroup", "title": "Дом"}
+    answered = {"message_id": 999, "date": 0, "chat": chat, "from": user(STRANGER), **content}
+    return {"text": f"{NAME} что это?", "reply_to_message": answered, **IN_GROUP}
+
+
+def poll(question: str, *options: str, **more: Any) -> dict[str, Any]:
+    votes = [{"persistent_id": one, "text": one, "voter_count": 1} for one in options]
+    flags = ("is_closed", "is_anonymous", "allows_multiple_answers", "allows_revoting",
+             "members_only")  # fmt: skip
+    return {"id": "1", "question": question, "options": votes, "total_voter_count": 2,
+            "type": "quiz", **dict.fromkeys(flags, False), **more}  # fmt: skip
+
+
+def para(text: Any) -> dict[str, Any]:
+    return {"type": "paragraph", "text": text}
+
+
+def cell(text: str) -> dict[str, Any]:
+    return {"text": text, "align": "left", "valign": "top"}
+
+
+STICKER = file("s", type="regular", width=1, height=1, is_animated=False, is_video=False,
+               emoji="🦊")  # fmt: skip
+CONTACT = {"phone_number": "+380501112233", "first_name": "Петро"}
+CHECKLIST = {"title": "Покупки", "tasks": [{"id": 1, "text": "молоко"}]}
+VENUE = {"location": {"latitude": 50.45, "longitude": 30.52}, "title": "Рух", "address": "Подол"}
+
+
+# Places
+
+
+@pytest.mark.parametrize("description", ["TOPIC_CLOSED", "TOPIC_DELETED", "TOPIC_ID_INVALID"])
+async def test_a_daily_reminder_of_a_lost_topic_goes_on(
+    phone: Phone, keeper: Keeper, description: str
+) -> None:
+    daily, other = await keeper.set("полить", TOPIC, DAILY), await keeper.set("чай", OTHER)
+    group = daily.owner.telegram_user_id
+    phone.fake.fail_next("sendMessage", status=400, description=f"Bad Request: {description}")
+    assert await keeper.ring(daily) == "on time" == await keeper.ring(other)
+    first, second = phone.fake.sent_to(group)
+    assert first.text.endswith("\n\n⏰ полить") and not first.thread_id
+    assert (second.text, second.thread_id) == ("⏰ чай", OTHER)
+    assert waiting(phone) == [("полить", NINE + timedelta(days=1))]
+
+
+async def test_a_429_in_a_topic_is_waited_out_by_its_reminder_alone(
+    phone: Phone, keeper: Keeper
+) -> None:
+    daily, other = await keeper.set("полить", TOPIC, DAILY), await keeper.set("чай", OTHER)
+    phone.fake.fail_next("sendMessage", status=429, parameters={"retry_after": 31})
+    with pytest.raises(DeliveryError) as caught:
+        await keeper.ring(daily)
+    assert caught.value.retry_after == 31
+    assert await keeper.ring(other) == "on time" == await keeper.ring(daily)
+    sent = phone.fake.sent_to(daily.owner.telegram_user_id)
+    assert [(one.text, one.thread_id) for one in sent] == [("⏰ чай", OTHER), ("⏰ полить", TOPIC)]
+
+
+async def test_a_topic_that_closes_loses_no_part_of_an_answer(phone: Phone) -> None:
+    phone.rig.model.queue("слово " * 1500)
+    phone.fake.fail_next("sendMessage", status=400, description="Bad Request: TOPIC_CLOSED")
+    await send(phone, text=f"{NAME} расскажи", **IN_TOPIC)
+    first, *others = phone.fake.sent_to(GROUP)
+    assert first.text.startswith(say("place_closed", "ru"))
+    assert sum(one.text.count("слово") for one in (first, *others)) == 1500
+    assert not any(one.thread_id for one in (first, *others))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_answer_that_a_group_refuses_comes_in_private(
+    phone: Phone, is_known: bool
+) -> None:
+    reason = "CHAT_WRITE_FORBIDDEN" if is_known else "NEW_REASON_OF_2027"
+    phone.fake.refuse_sends(GROUP, 403, f"Forbidden: {reason}")
+    await send(phone, text=f"{NAME} как дела?", **IN_GROUP)
+    [told] = phone.fake.sent_to(USER)
+    assert told.text == f"{say('place_mute_group', 'ru')}\n\nэхо: как дела?"
+    phone.fake.allow_sends(GROUP)
+    await send(phone, text=f"{NAME} а теперь?", **IN_GROUP)
+    assert in_group(phone) == ["эхо: а теперь?"] and not is_inactive(phone)
+
+
+@pytest.mark.parametrize("sender", [ANONYMOUS, AS_CHANNEL])
+async def test_who_writes_as_a_chat_is_told_nothing_in_another_one(
+    phone: Phone, sender: dict[str, Any]
+) -> None:
+    phone.fake.refuse_sends(GROUP, 400, "Bad Request: CHAT_WRITE_FORBIDDEN")
+    with pytest.raises(PlaceLostError):
+        await send(phone, text=f"{NAME} тайна?", **sender, **IN_GROUP)
+    assert {call.params["chat_id"] for call in phone.fake.calls_of("sendMessage")} == {GROUP}
+
+
+async def test_an_export_of_a_closed_topic_comes_in_the_general_one(phone: Phone) -> None:
+    phone.fake.state.admins[GROUP] = {USER}
+    phone.fake.close_topic(GROUP, TOPIC)
+    await send(phone, text=f"/export{NAME}", **IN_TOPIC)
+    files = [one for one in phone.fake.sent_to(GROUP) if one.method == "sendDocument"]
+    assert files and not any(one.thread_id for one in files)
+
+
+async def test_a_thread_of_replies_is_no_topic(phone: Phone) -> None:
+    await send(phone, text=f"{NAME} привет", message_thread_id=77, **IN_GROUP)
+    [answer] = phone.fake.sent_to(GROUP)
+    assert answer.thread_id is None and answer.reply_to is not None
+
+
+# Old buttons
+
+
+async def test_an_old_undo_button_of_a_topic_undoes(phone: Phone) -> None:
+    fact = {"text": "Я живу в Риге", "quote": "Я живу в Риге", "subject": "user",
+            "relation": "lives_in", "object": "Рига", "importance": 7}  # fmt: skip
+    phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
+    phone.place = IN_TOPIC
+    await phone.write(f"{NAME} Я живу в Риге")
+    label = say("undo_saved_button", "ru")
+    [data] = [data for row in buttons(phone.last) for text, data in row if text == label]
+    await phone.press(data, under=phone.last, is_old=True)
+    assert phone.facts() == [] and phone.last.thread_id == TOPIC
+
+
+async def test_an_old_page_of_a_private_topic_turns_there(phone: Phone) -> None:
+    phone.place = Sender(PRIVATE, thread_id=TOPIC)
+    for number in range(25):
+        await phone.write(f"/remember Дом {number} стоит на улице {number * 37}")
+    await phone.write("/memory")
+    [data, *_] = [
+        data for row in buttons(phone.last) for label, data in row if set(label) & set("▶→›»")
+    ]
+    assert await phone.press(data, under=phone.last, is_old=True) == ["done"]
+    assert phone.last.thread_id == TOPIC
+
+
+# Words
+
+
+@pytest.mark.parametrize("content", [
+    {"photo": PHOTO, "caption": "Всё тут", "caption_entities": link("тут", "Всё тут")},
+    {"text": "😀", "reply_markup": {"inline_keyboard": [[{"text": "Купить", "url": URL}]]}},
+    {"poll": poll("Берём?", description="Тут", description_entities=link("Тут", "Тут"))},
+    {"checklist": {"title": "Тут", "title_entities": link("Тут", "Тут"), "tasks": []}},
+])  # fmt: skip
+async def test_addresses_in_what_is_replied_to_are_read(
+    phone: Phone, content: dict[str, Any]
+) -> None:
+    await send(phone, **reply(**content))
+    assert URL in asked(phone)
+
+
+async def test_addresses_of_quotes_edits_and_facts_are_read(phone: Phone) -> None:
+    quote = {"text": "вот тут", "position": 0, "entities": link("тут", "вот тут")}
+    await send(phone, text="что это?", external_reply={"origin": CHANNEL}, quote=quote)
+    assert URL in asked(phone)
+    message = await phone.fake.send_text(USER, f"{NAME} смотри", **IN_GROUP)
+    await phone.work()
+    text = f"{NAME} смотри тут"
+    await edit(phone, message, text=text, entities=link("тут", text))
+    assert URL in asked(phone)
+    text = "/remember Магазин тут"
+    await send(phone, text=text, entities=[*command_entities(text), *link("тут", text)])
+    assert phone.facts() == [f"Магазин тут ({URL})"]
+
+
+RICH = {"blocks": [
+    {"type": "heading", "size": 2, "text": "Смета"},
+    {"type": "table", "cells": [[cell("Окна"), cell("450 €")], [cell("Двери"), cell("120 €")]]},
+    {"type": "list", "items": [{"label": "7.", "value": 7, "blocks": [
+        para("снять обои"),
+        {"type": "list", "items": [{"label": "•", "blocks": [para("в спальне")]}]}]}]},
+    {"type": "blockquote", "blocks": [para("Мера — всё")], "credit": "Клеобул"},
+    {"type": "details", "summary": "Ещё", "blocks": [
+        para(["аванс ", {"type": "bold", "text": "30%"}])]},
+    {"type": "pre", "text": "x = 1", "language": "python"},
+    {"type": "mathematical_expression", "expression": "E=mc^2"},
+    {"type": "footer", "text": {"type": "url", "text": "сайт", "url": URL}},
+]}  # fmt: skip
+RICH_WORDS = ("Смета", "Окна | 450 €", "Двери", "7.", "снять обои", "в спальне", "Мера — всё",
+              "Клеобул", "Ещё", "аванс 30%", "x = 1", "E=mc^2", f"сайт ({URL})")  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [
+    {"rich_message": RICH}, {"rich_message": RICH, "forward_origin": PERSON},
+    reply(rich_message=RICH),
+])  # fmt: skip
+async def test_all_blocks_of_a_rich_message_are_read(
+    phone: Phone, content: dict[str, Any]
+) -> None:
+    assert await send(phone, **content) == ["done"]
+    assert [words for words in RICH_WORDS if words not in asked(phone)] == []
+
+
+async def test_a_rich_message_names_the_bot_teaches_and_shows_pictures(phone: Phone) -> None:
+    mention = {"type": "mention", "text": NAME, "username": NAME[1:]}
+    await send(phone, rich_message={"blocks": [para([mention, " где обед?"])]}, **IN_GROUP)
+    message = await phone.fake.send_message(
+        USER, rich_message={"blocks": [para("где ужин?")]}, **IN_GROUP
+    )
+    await phone.work()
+    await edit(phone, message, rich_message={"blocks": [para(f"{NAME} где ужин?")]})
+    assert in_group(phone) == ["эхо: где обед?", "эхо: где ужин?"]
+    order = {"type": "bot_command", "text": "/remember", "bot_command": "/remember"}
+    await send(phone, rich_message={"blocks": [para([order, f" {KEY}"])]})
+    assert phone.facts() == [KEY]
+    phone.rig.model.queue(CAT)
+    picture = {"type": "photo", "photo": PHOTO, "caption": {"text": "утро"}}
+    await send(phone, **reply(rich_message={"blocks": [para("Вид"), picture]}))
+    assert all(words in asked(phone) for words in ("Вид", "утро", CAT))
+
+
+@pytest.mark.parametrize("length", [3900, 6000])
+@pytest.mark.parametrize("is_rich", [True, False])
+async def test_a_long_target_is_whole_or_cut_with_a_sign(
+    phone: Phone, length: int, is_rich: bool
+) -> None:
+    post = ("слово " * 1000)[: length - 6] + " конец"
+    content = {"rich_message": {"blocks": [para(post)]}} if is_rich else {"text": post}
+    await send(phone, **reply(**content))
+    assert ("конец" in asked(phone)) == (length == 3900) == ("…" not in asked(phone))
+    assert asked(phone).count("слово") > 600
+
+
+# What is replied to, in the group or elsewhere
+
+
+@pytest.mark.parametrize("place", ["group", "elsewhere"])
+@pytest.mark.parametrize(("content", "words"), [
+    ({"photo": PHOTO}, CAT), ({"document": file("photo", file_name="a.jpg")}, CAT),
+    ({"document": file("text", file_name="договор.md")}, LEASE),
+    ({"audio": file("ogg", file_name="x.mp3")}, SPEECH), ({"voice": file("ogg")}, SPEECH),
+    ({"video_note": file("m4a", length=240)}, SPEECH), ({"sticker": STICKER}, "🦊"),
+    ({"poll": poll("Куда?", "Во Львов")}, "Во Львов"), ({"contact": CONTACT}, "+380501112233"),
+    ({"checklist": CHECKLIST}, "молоко"), ({"venue": VENUE}, "Рух"),
+])  # fmt: skip
+async def test_what_is_replied_to_is_read(
+    phone: Phone, content: dict[str, Any], words: str, place: str
+) -> None:
+    if words == CAT:
+        phone.rig.model.queue(CAT)
+    question = {"text": "что это?", "external_reply": {"origin": PERSON, **content}}
+    await send(phone, **(reply(**content) if place == "group" else question))
+    assert words in asked(phone) and phone.facts() == []
+
+
+@pytest.mark.parametrize("words", [NAME, f"{NAME}?", f"{NAME} 👆"])
+async def test_the_name_alone_asks_about_what_it_replies_to(phone: Phone, words: str) -> None:
+    for content, expected in (({"photo": PHOTO}, CAT), ({"text": LEASE}, LEASE)):
+        if expected == CAT:
+            phone.rig.model.queue(CAT)
+        await send(phone, **{**reply(**content), "text": words})
+        assert expected in asked(phone)
+
+
+# Albums and commands in captions
+
+
+@pytest.mark.parametrize("named", [1, 2])
+async def test_an_album_of_files_is_one_message_whichever_names_the_bot(
+    phone: Phone, named: int
+) -> None:
+    for number in range(3):
+        caption = {"caption": f"сравни, {NAME}"} if number == named else {}
+        document = file("text", file_name=f"{number}.txt")
+        album = {"document": document, "media_group_id": "d", **caption, **IN_TOPIC}
+        await phone.fake.send_message(USER, **album)
+    await phone.work()
+    [answer] = phone.fake.sent_to(GROUP)
+    assert asked(phone).count(LEASE) == 3 and "сравни" in asked(phone)
+    assert answer.thread_id == TOPIC
+
+
+async def test_an_album_or_voice_that_replies_to_the_bot_is_heard(phone: Phone) -> None:
+    await send(phone, text=f"{NAME} покажи", **IN_GROUP)
+    [mine] = phone.fake.sent_to(GROUP)
+    phone.rig.model.queue("Кухня.", "Спальня.", "Хорошо.")
+    for _ in range(2):
+        album = {"photo": PHOTO, "media_group_id": "r", "reply_to": mine.message_id}
+        await phone.fake.send_message(USER, **album, **IN_GROUP)
+    await phone.work()
+    assert in_group(phone)[1:] == ["Хорошо."]
+    assert "Кухня." in asked(phone) and "Спальня." in asked(phone)
+    await send(phone, voice=file("ogg"), reply_to=mine.message_id, **IN_GROUP)
+    assert SPEECH in asked(phone)
+
+
+@pytest.mark.parametrize(("content", "place", "order"), [
+    ({"photo": PHOTO}, IN_GROUP, f"/remember{NAME}"),
+    ({"document": file("text", file_name="x.txt")}, IN_TOPIC, f"/remember{NAME}"),
+    ({"document": file("text", file_name="x.txt")}, PRIVATE, "/remember"),
+    ({"video": file("mp4", width=1, height=1)}, PRIVATE, "/remember"),
+    ({"voice": file("ogg")}, PRIVATE, "/remember"),
+    ({"animation": file("mp4", width=1, height=1)}, IN_GROUP, f"/remember{NAME.upper()}"),
+    ({"photo": PHOTO, "media_group_id": "k"}, IN_GROUP, f"/remember{NAME}"),
+])  # fmt: skip
+async def test_a_command_in_a_caption_runs(
+    phone: Phone, content: dict[str, Any], place: Sender, order: str
+) -> None:
+    phone.rig.model.queue(CAT)
+    await send(phone, **command(f"{order} {KEY}", **content), **place)
+    [(fact,)] = phone.rig.rows("SELECT text FROM facts")
+    assert fact.startswith(KEY)
+
+
+async def test_commands_in_captions_set_reminders_and_belong_to_their_bot(phone: Phone) -> None:
+    await send(phone, **command("/remind каждый понедельник в 9 вынести бумагу", photo=PHOTO))
+    assert [text for text, _ in waiting(phone)] == ["вынести бумагу"]
+    before = len(phone.fake.sent)
+    await send(phone, **command(f"/remember@other_bot {KEY}", photo=PHOTO), **IN_GROUP)
+    assert len(phone.fake.sent) == before and phone.rig.rows("SELECT 1 FROM facts") == []
+
+
+async def test_a_voice_captioned_remember_teaches_what_is_said(phone: Phone) -> None:
+    await send(phone, **command("/remember", voice=file("ogg")))
+    [(fact,)] = phone.rig.rows("SELECT text FROM facts")
+    assert fact.endswith(SPEECH)
+
+
+# Recordings
+
+
+@pytest.mark.parametrize("ending", RECORDINGS)
+@pytest.mark.parametrize("kind", ["document", "audio"])
+async def test_a_recording_without_a_name_is_heard(phone: Phone, ending: str, kind: str) -> None:
+    await send(phone, **{kind: file(ending, file_name="без имени", mime_type="x/y")})
+    assert SPEECH in asked(phone)
+    assert phone.rig.model.transcribed[-1][0] == f"recording.{ending}"
+
+
+@pytest.mark.parametrize("content", [
+    {"voice": file("ogg")}, {"voice": file("m4a", mime_type="")}, {"document": file("m4a")},
+    {"document": file("ogg", file_name="договор.docx")}, {"video_note": file("m4a", length=240)},
+])  # fmt: skip
+async def test_a_recording_is_known_by_what_it_holds(
+    phone: Phone, content: dict[str, Any]
+) -> None:
+    await send(phone, **content)
+    assert SPEECH in asked(phone)
+
+
+# Edits, and members in disguise
+
+
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ("где обед?", f"{NAME} где обед? {NAME}", "эхо: где обед?"),
+    ("где обед?", "Помни, где обед?", "эхо: где обед?"), ("где?", f"{NAME}2 где?", None),
+    ("где?", "Помни о маме", None), ("help", f"/help{NAME}", ""),
+    ("help", "/help@other_bot", None), ("ключ", f"/remember{NAME} {KEY}", KEY),
+])  # fmt: skip
+async def test_an_edit_that_names_the_bot_is_heard(
+    phone: Phone, before: str, after: str, told: str | None
+) -> None:
+    message = await phone.fake.send_text(USER, before, **IN_TOPIC)
+    await phone.work()
+    for _ in range(2):  # the second one says nothing new
+        await edit(phone, message, text=after)
+        assert len(in_group(phone)) == (told is not None)
+    assert told is None or told in in_group(phone)[0]
+
+
+async def test_an_edited_caption_is_heard_with_its_picture(phone: Phone) -> None:
+    message = await phone.fake.send_message(USER, photo=PHOTO, caption="наш кот", **IN_GROUP)
+    await phone.work()
+    phone.rig.model.queue(CAT, "Это кот.")
+    await edit(phone, message, caption=f"{NAME} кто это?")
+    assert in_group(phone) == ["Это кот."] and CAT in asked(phone)
+
+
+@pytest.mark.parametrize("sender", [
+    ANONYMOUS, {**ANONYMOUS, "author_signature": "староста"}, AS_CHANNEL, POST,
+])  # fmt: skip
+async def test_who_writes_as_a_chat_is_heard(phone: Phone, sender: dict[str, Any]) -> None:
+    await send(phone, text=f"{NAME} где обед?", **sender, **IN_GROUP)
+    message = await phone.fake.send_message(USER, text="где ужин?", **sender, **IN_GROUP)
+    await phone.work()
+    assert len(in_group(phone)) == 1 and in_group(phone)[0].endswith("где обед?")
+    await edit(phone, message, text=f"{NAME} где ужин?")
+    assert len(in_group(phone)) == 2 and in_group(phone)[1].endswith("где ужин?")
+
+
+async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone) -> None:
+    order = f"/settings{NAME}"
+    await send(phone, text=order, entities=command_entities(order), **ANONYMOUS, **IN_GROUP)
+    [shown] = phone.fake.sent_to(GROUP)
+    assert shown.text != say("only_admins", "ru")
+    await send(phone, text="а ещё?", reply_to=shown.message_id, **ANONYMOUS, **IN_GROUP)
+    assert in_group(phone)[1:] == ["эхо: а ещё?"]
+
+
+# Contents without a text
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    ({"poll": poll("Куда?", "В Одессу", "Во Львов", correct_option_ids=[0], explanation="Море")},
+     ("Куда?", "В Одессу ✅", "Во Львов", "Море")),
+    ({"checklist": CHECKLIST}, ("Покупки", "⬜ молоко")),
+    ({"contact": CONTACT}, ("+380501112233", "Петро")),
+    ({"venue": VENUE}, ("Рух", "Подол", "50.45")),
+    ({"dice": {"emoji": "🎯", "value": 6}}, ("🎯 6",)), ({"sticker": STICKER}, ("🦊",)),
+    ({"game": {"title": "Змейка", "description": "Игра", "photo": PHOTO}}, ("Змейка", "Игра")),
+    ({"gift": {"gift": {"id": "g", "sticker": STICKER, "star_count": 5}, "text": "С праздником"}},
+     ("С праздником",)),
+])  # fmt: skip
+async def test_contents_without_a_text_are_read(
+    phone: Phone, content: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    assert await send(phone, forward_origin=PERSON, **content) == ["done"]
+    assert [word for word in words if word not in asked(phone)] == []
+
+
+# Previews, menus, languages
+
+
+async def test_no_preview_but_that_of_the_user_s_own_address(phone: Phone) -> None:
+    evil = "https://evil.example/?q=secret"
+    for text, place in ((f"что тут: {URL}", PRIVATE), (f"{NAME} а там?", IN_GROUP)):
+        phone.rig.model.queue(f"[Сюда]({evil}), {evil} и {URL}")
+        await send(phone, text=text, **place)
+    await arrive(phone, await set_reminder(phone, f"открыть {evil}"))
+    for order in (f"/remember Магазин {evil}", "/memory", "/search магазин", "/help"):
+        await phone.write(order)
+    calls = [*phone.fake.calls_of("sendMessage"), *phone.fake.calls_of("editMessageText")]
+    shown = [call.params["link_preview_options"].get("url") for call in calls]
+    assert {one for one in shown if one} <= {URL, evil} and shown[:2] == [URL, None]
+    assert len(shown) >= 7
+
+
+@pytest.mark.parametrize("method", ["setMyCommands", "setChatMenuButton"])
+async def test_every_429_of_the_menus_is_waited_out(
+    fake: FakeTelegram, bot: Bot, method: str
+) -> None:
+    fake.fail_next(method, times=2, status=429, parameters={"retry_after": 1})
+    await configure_until_done(bot, settings(fake, public_url="https://b.example"))
+    first, second, third, *_ = fake.calls_of(method)
+    assert second.at - first.at >= 1 <= third.at - second.at and third.ok
+
+
+@pytest.mark.parametrize(("code", "text", "language"), [
+    ("ru", "Коли в мене наступний прийом у лікаря?", "uk"), ("uk", "Где ключи от гаража?", "ru"),
+    ("ru", "Привіт, як справи в тебе?", "uk"), ("ru", "What did I say about my passport?", "en"),
+])  # fmt: skip
+async def test_a_message_is_answered_in_its_language(
+    notebook: Phone, code: str, text: str, language: Language
+) -> None:
+    for words in ("/mode strict", text):
+        await notebook.fake.send_text(USER, words, language_code=code)
+        await notebook.work()
+    assert notebook.last.text == say("strict_unknown", language)
+
+
+@pytest.mark.parametrize(("text", "language"), [
+    ("нагадай завтра о 9 🎂🎂 торт", "uk"), ("remind me tomorrow at 9 to bake 🎂🎂", "en"),
+])  # fmt: skip
+async def test_a_reminder_keeps_the_language_in_which_it_was_set(
+    notebook: Phone, text: str, language: Language
+) -> None:
+    await notebook.write(text)
+    assert say("reminder_cancel_button", language) in str(buttons(notebook.last))
+    assert "date_time" in [one["type"] for one in notebook.last.entities]
+    [reminder] = notebook.rig.core.reminders.rows.list_waiting(notebook.owner, limit=9)
+    assert say("later_hour", language) in str(buttons(await arrive(notebook, reminder)))
