@@ -129,6 +129,7 @@ class Console:
         self._streams = streams or _standard_streams()
         self._code = self._language = language
         self._conversation_id: UUID | None = None  # of the last turn
+        self._told_where_reminders_arrive = False
 
     async def run(self) -> None:
         """Answer line after line until the input ends."""
@@ -202,10 +203,12 @@ class Console:
             paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
             where = say("console_files", self._language, paths="\n".join(map(str, paths)))
             text = f"{text}\n{where}"
+        if command.name == "settings":
+            text = f"{text}\n\n{say('console_settings', self._language)}"
         if command.name == "delete_me":
             text = say("console_delete", self._language)
         if command.name == "remind" and reply.rows:
-            text = f"{text}\n{say('console_reminder', self._language)}"
+            text += self.reminder_note(self._language)
             if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
@@ -226,7 +229,7 @@ class Console:
             caller.preferences,
             teaching=teaching,
         )
-        turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
+        turn = turn_state.Turn(incoming, _ConsoleView(self))
         try:
             await self._core.agent.run_turn(turn)
         finally:
@@ -246,6 +249,18 @@ class Console:
             await work
         except AppError as error:
             logger.warning("not everything is in the memory yet", exc_info=error)
+
+    def reminder_note(self, language: Language) -> str:
+        """Return a line that tells once where reminders arrive, "" from then on."""
+        if self._told_where_reminders_arrive:
+            return ""
+        self._told_where_reminders_arrive = True
+        return f"\n{say('console_reminder', language)}"
+
+    def show_answer(self, turn: turn_state.Turn, answer: StoredAnswer, text: str) -> None:
+        """Print the answer of a turn, given with its notes as ``text``, in the turn's language."""
+        self._language = turn.incoming.language
+        self._reply(text, answer, mode=turn.incoming.preferences.mode)
 
     def _reply(
         self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"
@@ -269,9 +284,10 @@ class Console:
             self._write(json.dumps(record, ensure_ascii=False) + "\n")
             return
         lines = [reply]
-        if answer.sources:
-            lines += ["", say("sources_title", self._language)]
-            lines += [self._format_source(source) for source in answer.sources]
+        listed = [self._format_source(source) for source in answer.sources]
+        listed = [line for line in listed if line.partition(" ")[2] not in reply]  # not quoted yet
+        if listed:
+            lines += ["", say("sources_title", self._language), *listed]
         if self._streams.is_terminal:
             lines.append("")
         self._write("\n".join(lines) + "\n")
@@ -297,9 +313,9 @@ class Console:
 
 
 class _ConsoleView(turn_state.AnswerView):
-    def __init__(self, reply: Callable[..., None]) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__()
-        self._reply = reply
+        self._console = console
 
     async def deliver(
         self,
@@ -307,20 +323,23 @@ class _ConsoleView(turn_state.AnswerView):
         answer: StoredAnswer,
         on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
     ) -> int:
-        """Print the answer in one part."""
-        text = answer.text
+        """Print the answer in one part, with words for what are buttons in Telegram."""
+        text, language = answer.text, turn.incoming.language
         if answer.changes.reminders:
-            text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+            text += self._console.reminder_note(language)
+        if answer.changes.replaced_by:
+            text = f"{text}\n{say('console_undo_replaced', language)}"
+        if answer.changes.forgetting is not None:
+            text = f"{text}\n{say('console_undo_forgot', language)}"
         if answer.changes.zones:
-            language = turn.incoming.language
             places = ", ".join(place_of_zone(zone, language) for zone in answer.changes.zones)
             text = f"{text}\n\n🕒 {say('console_zones', language, places=places)}"
         if answer.changes.names_zone:
-            hint = say("console_zone", turn.incoming.language)
+            hint = say("console_zone", language)
             text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
-        self._reply(text, answer, mode=turn.incoming.preferences.mode)
+        self._console.show_answer(turn, answer, text)
         return 1
 
 

@@ -24,7 +24,8 @@ Vector = NDArray[np.float32]
 Classifier = Callable[[str], str]  # from a line to its kind
 
 WEIGHTS = Path(__file__).with_name("line_weights.json")
-NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"
+NOTE, QUESTION, REQUEST = "note", "question", "request"
+AGREEMENT, GREETING = "agreement", "greeting"
 UNSURE = "unsure"  # a note or a question
 MAX_LINE = 500  # characters that are classified
 BUCKETS = 512  # hash buckets of n-grams

@@ -171,8 +171,12 @@ def _card_lines(fact: Memory, caller: Caller) -> list[str]:
     lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
     if fact.speaker:
         lines.append(say("memory_speaker", language, name=shortened(fact.speaker, MAX_LINE)))
-    quote = shortened(fact.quote or fact.text, MAX_TEXT)
-    lines.append(say("memory_said", language, day=caller.day(fact.said_at), quote=quote))
+    day, quote = caller.day(fact.said_at), fact.quote or fact.text
+    if quote == fact.text:
+        lines.append(say("memory_said_so", language, day=day))
+    else:
+        quote = shortened(quote, MAX_TEXT)
+        lines.append(say("memory_said", language, day=day, quote=quote))
     lines += _over_lines(fact, caller)
     for replaced in fact.past[:MAX_PAST]:
         text = shortened(replaced.text, MAX_LINE)

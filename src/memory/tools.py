@@ -286,8 +286,8 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
     if "confirm" in found:
         return say("forget_everything_ask" if found["confirm"] else "forget_group", language)
     if found.get("forgotten"):
-        lines = [say("forgot", language, text=text) for text in dict.fromkeys(found["forgotten"])]
-        return "\n".join([*lines, say("forgot_undo", language)])
+        texts = dict.fromkeys(found["forgotten"])
+        return "\n".join(say("forgot", language, text=text) for text in texts)
     if found.get("ask"):
         head, listed = say("forget_which", language), found["ask"]
     else:

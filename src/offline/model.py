@@ -22,7 +22,16 @@ from pydantic import Field
 
 from src.history import new_messages as history
 from src.llm.quoting import RECORDS
-from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Classifier, Vector, kind_of
+from src.memory.line_kinds import (
+    GREETING,
+    NOTE,
+    QUESTION,
+    REQUEST,
+    UNSURE,
+    Classifier,
+    Vector,
+    kind_of,
+)
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
 from src.reading import lexicon, requests
@@ -331,6 +340,8 @@ class OfflineTurn:
             return self._note_reply()
         if self._tells_something():
             return self._note_reply()
+        if self._kind == GREETING:  # it says what the hint says
+            return say("offline_greeting", self.language)
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
         is_sure = is_asking or requests.overview_of(self.text) is not None

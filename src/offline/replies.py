@@ -120,7 +120,8 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     sure, close = near(records, question), nearest(records, question)
     # What one does may change in words that are far from the question.
     later = _quotable(records, question) if asks_of_self(question) else close
-    changes = [record for record in later if _tells_of_change(record, sure)]
+    quoted = {record["text"] for record in sure}
+    changes = [r for r in later if r["text"] not in quoted and _tells_of_change(r, sure)]
     parts = (
         _format_quotes(say("offline_quote_one", language), sure, question, language),
         _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),

@@ -8,6 +8,7 @@ from src.offline.replies import Record, covers, is_note, near, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import asks_to_keep_private, forget_request
+from src.reading.sentences import is_question
 from src.reading.words import shared
 from src.reminders.rules import asks_for_reminder
 from src.texts import detect_language, say
@@ -51,14 +52,19 @@ def fill_form(form: str, records: Records, kind: Classifier) -> dict[str, Any]:
 def summary_of(records: Records) -> str:
     """Return the beginnings of the user's notes, or of their questions if there are no notes.
 
-    Summaries are joined in full.
+    Summaries are joined in full, equal ones once.
     """
     if summaries := records.get("history_summary"):
-        return "; ".join(str(one["summary"]) for one in summaries)
+        return "; ".join(dict.fromkeys(str(one["summary"]) for one in summaries))
     typed = [one for one in records["messages"] if one["role"] == "user" and one["text"].strip()]
-    notes = [one for one in typed if is_note(one["text"])] or typed
-    quotes = (f"{_author(one)}«{shortened(one['text'].strip(), SUMMARY_QUOTE)}»" for one in notes)
-    return "; ".join(dict.fromkeys(quotes)) or "—"
+    notes = [one for one in typed if is_note(one["text"]) and not is_question(one["text"])]
+    return "; ".join(dict.fromkeys(map(_quoted, notes or typed))) or "—"
+
+
+def _quoted(record: Record) -> str:
+    """Return the beginning of a record in quotation marks, with its author."""
+    text = shortened(record["text"].strip(), SUMMARY_QUOTE)
+    return f"{_author(record)}{say('quoted', detect_language(text), text=text)}"
 
 
 def _author(record: Record) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from babel.dates import format_datetime
 
 from src.base.zone_names import find_time_zone
-from src.base.zones import locale_of
+from src.base.zones import locale_of, place_of_zone
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.slips import mend_orders
@@ -273,7 +273,7 @@ def asked_place(text: str) -> str | None:
 
 
 def describe_time(answer: str, language: Language) -> str:
-    """Return the answer of ``current_time`` in words: ``01:38, понедельник, 23 ноября (…)``.
+    """Return the answer of ``current_time`` in words: ``01:38, понедельник, 23 ноября (Киев, …)``.
 
     Empty if the answer contains no time.
     """
@@ -282,4 +282,5 @@ def describe_time(answer: str, language: Language) -> str:
     moment, zone, hours, minutes = match.groups()
     now = datetime.fromisoformat(moment)
     day = format_datetime(now, "EEEE, d MMMM", locale=locale_of(language))
-    return f"{now:%H:%M}, {day} ({zone}, UTC{hours}:{minutes})"
+    place = place_of_zone(zone, language)
+    return f"{now:%H:%M}, {day} ({place}, UTC{hours}:{minutes})"

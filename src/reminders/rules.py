@@ -487,10 +487,11 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
     """Return the answer for a tool's result, without a model."""
     listed = found.get("reminders")
     if listed:
+        lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
+        if "reason" in found:
+            return "\n".join([say("reminder_which", language), *lines])
         title = say("reminders_title", language, count=len(listed))
-        lines = [say("reminder_which", language) if "reason" in found else title]
-        lines += [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
-        return "\n".join([*lines, say("reminders_where", language)])
+        return "\n".join([title, *lines, say("reminders_where", language)])
     if listed is not None:
         return say("reminders_empty", language)
     done = next((one for one in ("moved", "set", "cancelled") if found.get(one)), None)

@@ -1,6 +1,8 @@
 """Notes about what an answer changed."""
 
-from src.history.turn_repo import StoredAnswer
+from dataclasses import replace
+
+from src.history.turn_repo import Changes, StoredAnswer
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.pg.client import PgClient
 from src.talk.turn_state import Turn
@@ -11,11 +13,17 @@ MAX_NOTED = 4  # facts, or as many as replaced others; the rest is only counted
 MAX_TEXT = 120  # characters of each fact
 
 
-async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -> str:
+async def describe_changes(
+    client: PgClient, turn: Turn, answer: StoredAnswer
+) -> tuple[str, Changes]:
     """Return notes about what changed with an answer, and in the background since the one before.
 
-    All replaced facts are named. Facts that are retired meanwhile are left out. A confirmation
-    (strict mode, /remember) reports the changes of its own turn itself.
+    All replaced facts are named. Facts that are retired meanwhile are left out, and all that the
+    answer itself tells in the order of its buttons. A confirmation (strict mode, /remember)
+    reports the changes of its own turn itself.
+
+    Returns:
+        The notes, and the changes in the order of their buttons.
     """
     incoming, changes = turn.incoming, answer.changes
     facts = MemoryRepository(client)
@@ -25,8 +33,17 @@ async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -
     lines = [_note(turn, fact, "note_replaced_behind") for fact in behind]
     ids = [*changes.replaced_by, *changes.saved]
     if not ids or incoming.preferences.mode == "strict" or incoming.teaching is not None:
-        return "\n".join(lines)
+        return "\n".join(lines), changes
     found = await client.run(facts.list_facts, incoming.owner, FactQuery(ids=ids))
+    places = dict.fromkeys(ids, -1) | {fact.id: answer.text.find(fact.text) for fact in found}
+    saved, replacing = (
+        tuple(sorted(some, key=lambda id_: places[id_]))
+        for some in (changes.saved, changes.replaced_by)
+    )
+    changes, ids = replace(changes, saved=saved, replaced_by=replacing), [*replacing, *saved]
+    told = [places[id_] for id_ in ids]
+    if not replacing and -1 not in told and told == sorted(told):
+        return "\n".join(lines), changes
     found.sort(key=lambda fact: ids.index(fact.id))
     if len(ids) > 1:  # their buttons have these numbers
         notes = [f"{ids.index(fact.id) + 1}. {_note(turn, fact)}" for fact in found]
@@ -36,7 +53,7 @@ async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -
     lines += notes[:shown]
     if len(notes) > shown:
         lines.append(say("note_more", incoming.language, count=len(notes) - shown))
-    return "\n".join(lines)
+    return "\n".join(lines), changes
 
 
 def _note(turn: Turn, fact: Memory, replaced: str = "note_replaced") -> str:

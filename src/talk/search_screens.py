@@ -113,7 +113,7 @@ class SearchScreens:
         ]  # fmt: skip
         if not notes:
             return page
-        facts = [page.text] if page.rows else []
+        facts = [page.text, ""] if page.rows else []
         return replace(
             page,
             text="\n".join(

@@ -59,8 +59,9 @@ def not_mine_button(language: Language) -> Button:
 
 def zone_note(caller: Caller) -> str:
     """Return the note about the bot's time zone, shown once to users who named none."""
-    zone = zone_label(caller.time_zone, caller)
-    return f"{CLOCK} {say('zone_named', caller.language, zone=zone)}"
+    zone = caller.time_zone
+    place, time = place_of_zone(zone, caller.language), f"{local_time(caller.moment, zone):%H:%M}"
+    return f"{CLOCK} {say('zone_named', caller.language, place=place, time=time)}"
 
 
 def city_row(language: Language) -> tuple[Button, ...]:

@@ -195,14 +195,15 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
-        rows = (*buttons.answer_rows(answer, incoming.caller), *buttons.turn_rows(incoming))
-        changes = await change_notes.describe_changes(core.client, turn, answer)
+        notes, changes = await change_notes.describe_changes(core.client, turn, answer)
+        rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
+        rows = (*rows, *buttons.turn_rows(incoming))
         zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
         layout = delivery.AnswerLayout(
             buttons.build_keyboard(rows),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
-            note="\n".join(filter(None, (incoming.problem, changes, zone_hint))),
+            note="\n".join(filter(None, (incoming.problem, notes, zone_hint))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
             previews=delivery.addresses_in(incoming.text if incoming.voice.is_own else ""),
             times=await self._read_times(incoming, answer),

@@ -4,6 +4,8 @@ from typing import Any
 
 import pyromark
 
+from src.texts.signs import Signs
+
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_DEPTH = 12  # nested elements; deeper ones become plain text
 # A heading becomes a strong line, a picture its description.
@@ -20,9 +22,10 @@ MARKS: dict[str, Node] = {"SoftBreak": "\n", "HardBreak": "\n", "Rule": ["hr"]}
 
 
 def parse_markdown(text: str) -> list[Node]:
-    """Parse a text into nodes; HTML in it becomes text."""
+    """Parse a text into nodes; HTML and what is no markup become text, as written."""
+    signs = Signs()
     path: list[list[Any]] = [[]]  # open elements, the innermost last
-    for event in pyromark.events(text, options=OPTIONS):
+    for event in pyromark.events(signs.hide(text), options=OPTIONS):
         if isinstance(event, str):
             _add_node(path[-1], MARKS.get(event, ""))
             continue
@@ -30,24 +33,24 @@ def parse_markdown(text: str) -> list[Node]:
         if kind == "Start" and len(path) > MAX_DEPTH:
             path.append(path[-1])
         elif kind == "Start":
-            path.append(_open_element(path[-1], value))
+            path.append(_open_element(path[-1], value, signs))
         elif kind == "End":
             path.pop()
         elif kind == "Code":
-            _add_node(path[-1], ["code", value])
+            _add_node(path[-1], ["code", signs.restored(str(value))])
         else:
-            _add_node(path[-1], str(value))
+            _add_node(path[-1], signs.restored(str(value)))
     return path[0]
 
 
-def _open_element(parent: list[Any], tag: Any) -> list[Any]:
+def _open_element(parent: list[Any], tag: Any, signs: Signs) -> list[Any]:
     """Return the node to which the content of a tag is added."""
     if isinstance(tag, str):
         tag = {tag: None}
     [(kind, details)] = tag.items()
     match kind, details:
         case "Link", {"dest_url": address}:
-            node = [LINK, address]
+            node = [LINK, signs.restored(address)]
         case "List", None:
             node = ["ul"]
         case "List", _:

@@ -20,7 +20,7 @@ TALK = {
     "/memory": say("memory_empty", "en"),
     "My name is Emily": say("taught_new", "en", text="My name is Emily"),
     "What is my name?": say("offline_quote_one", "en"),
-    "What time is it in Tokyo?": "Asia/Tokyo",
+    "What time is it in Tokyo?": "(Tokyo, UTC+09:00)",
     "/remind every Monday and Friday at 9:00 water the plants": "water the plants",
     "/reminders": "water the plants",
     "My time zone is London": say("zone_set", "en", zone="London").removesuffix("."),

@@ -155,8 +155,14 @@ class Chat:
         if is_edit:
             lines[0] = lines[0].replace("> ", "> ✎ ", 1)
         for row in (message.reply_markup or {}).get("inline_keyboard", []):
-            lines += [">", "> " + " ".join(f"`[{button['text']}]`" for button in row)]
+            lines += [">", "> " + " ".join(map(shown_button, row))]
         self.page += ["\n".join(lines), ""]
+
+
+def shown_button(button: Mapping[str, object]) -> str:
+    """Return a button in Markdown; a disabled one is struck through."""
+    label = f"`[{button['text']}]`"
+    return f"~~{label}~~" if "disabled" in button else label
 
 
 async def transcribe(world: World, name: str, user: int, browser: Browser) -> str:
@@ -169,7 +175,8 @@ async def transcribe(world: World, name: str, user: int, browser: Browser) -> st
     head = (
         f"# A chat in `{chat.language}`: {turns} turns, without a language model\n\n"
         "Written by `python -m tests.e2e.transcribe`. Bold is what the person does (👆 taps, "
-        "✎ edits, ↪ replies), quoted is what the bot shows; ✎ there: it edited its message.\n"
+        "✎ edits, ↪ replies), quoted is what the bot shows; ✎ there: it edited its message; "
+        "a button that is struck through is disabled.\n"
     )
     return head + "\n".join(chat.page) + "\n"
 

@@ -101,7 +101,7 @@ async def test_pages_are_turned_in_place_and_never_past_the_end(phone: Phone) ->
 async def test_a_fact_is_pinned_and_let_go(phone: Phone) -> None:
     await phone.write("/remember У меня аллергия на орехи")
     card = await open_card(phone, "орехи")
-    assert "вы сказали: «У меня аллергия на орехи»" in card.text
+    assert card.text.endswith("вы так и сказали.") and card.text.count("орехи") == 1
     await phone.tap(say("pin_button", "ru"), under=card)
     assert card.text.startswith("📌") and pinned(phone) == [True]
     [(fact,)] = phone.rig.rows("SELECT id FROM memories")

@@ -546,6 +546,19 @@ async def test_what_a_person_wrote_is_no_formatting(
     assert {entity["type"] for entity in phone.last.entities} == {"date_time"}
 
 
+async def test_facts_that_the_answer_names_are_named_once_in_the_order_of_their_buttons(
+    phone: Phone,
+) -> None:
+    told = ["Мою кошку зовут Муся", "Мою собаку зовут Рекс"]
+    saves = [("save_user_fact", {"text": text, "quote": text, "importance": 7}) for text in told]
+    answer = f"Запомнил: {told[1]}. И ещё: {told[0]}."
+    phone.rig.model.queue(Reply(tool_calls=saves), answer)
+    await phone.write(". ".join(told))
+    assert sorted(phone.facts()) == told and phone.last.text == answer
+    await phone.press(button(phone.last, "undo", f"{say('undo_saved_button', 'ru')} (1)"))
+    assert phone.facts() == [told[0]], "the first that the answer names is taken back"
+
+
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
 ) -> None:

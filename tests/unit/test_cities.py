@@ -151,9 +151,9 @@ def test_other_questions_about_time_are_not_taken_for_it(text: str) -> None:
 
 
 @for_each(("language", "expected"), [
-    ("ru", "01:38, понедельник, 23 ноября (Asia/Tokyo, UTC+09:00)"),
-    ("uk", "01:38, понеділок, 23 листопада (Asia/Tokyo, UTC+09:00)"),
-    ("en", "01:38, Monday, 23 November (Asia/Tokyo, UTC+09:00)"),
+    ("ru", "01:38, понедельник, 23 ноября (Токио, UTC+09:00)"),
+    ("uk", "01:38, понеділок, 23 листопада (Токіо, UTC+09:00)"),
+    ("en", "01:38, Monday, 23 November (Tokyo, UTC+09:00)"),
 ])  # fmt: skip
 def test_the_time_is_told_in_the_user_s_language(language: Language, expected: str) -> None:
     assert describe_time("2026-11-23 01:38, Monday (Asia/Tokyo, UTC+0900)", language) == expected

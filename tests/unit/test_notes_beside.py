@@ -248,3 +248,10 @@ def test_what_is_told_behind_a_question_is_quoted(kind: str) -> None:
     told = record(3, "та куди ж я очки поклала... ага очки лежать у хлібниці", 0.8)
     found = [{"memories": [told]}]
     assert "«ага очки" in str(quote_found(found, "де очки", "uk", lambda _: kind))
+
+
+def test_what_was_said_twice_is_quoted_once() -> None:
+    told = ("I live in Leeds", "Oliver lives in Vienna", *["I moved to Bristol"] * 2)
+    memories = [record(number, text, 0.9 - number / 100) for number, text in enumerate(told)]
+    text = str(quote_found([{"memories": memories}], "Where do I live?", "en", kind_of))
+    assert (text.count("Leeds"), text.count("Bristol")) == (1, 1)
