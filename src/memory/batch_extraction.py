@@ -74,9 +74,11 @@ class BatchExtractionService:
         if chosen is None or not settings.memory_extraction_enabled:
             return 0
         if not await self._client.run(
-            self._batches.is_due, pause=RETRY_SECONDS, tries=MAX_BATCH_TRIES,
+            self._batches.is_due,
+            pause=RETRY_SECONDS,
+            tries=MAX_BATCH_TRIES,
             interval=3600.0 * settings.memory_extraction_interval_hours,
-        ):  # fmt: skip
+        ):
             return 0
         provider = self._provider(settings.memory_extraction_provider)
         model = self._model(settings, chosen)
@@ -108,9 +110,12 @@ class BatchExtractionService:
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         found = [UUID(int=0)]
         while found := await self._client.run(
-            self._unread.list_unread, window=settings.memory_extraction_window,
-            minutes=settings.memory_extraction_silence_minutes, after=found[-1], limit=PAGE,
-        ):  # fmt: skip
+            self._unread.list_unread,
+            window=settings.memory_extraction_window,
+            minutes=settings.memory_extraction_silence_minutes,
+            after=found[-1],
+            limit=PAGE,
+        ):
             for conversation_id in found:
                 window = await self._extraction.find_window(conversation_id)
                 if window is not None and await self._is_sendable(window):

@@ -110,9 +110,12 @@ FROM today, written, used
 
 
 Ceiling = Literal[
-    "daily_messages", "daily_tokens", "daily_messages_per_user", "daily_tokens_per_user",
+    "daily_messages",
+    "daily_tokens",
+    "daily_messages_per_user",
+    "daily_tokens_per_user",
     "messages_per_minute_per_user",
-]  # fmt: skip
+]
 CEILINGS = get_args(Ceiling)
 MIN_PAUSE = 60.0  # seconds; calls of the hour expire one by one, each of which is not worth a job
 TOTAL_SECONDS = 2.0  # for which the total of tokens is cached: it is slow to sum up

@@ -172,9 +172,11 @@ class ConsolidationRepository(Repository):
     def list_due(self, *, limit: int) -> list[DueOwner]:
         """List owners whose facts changed since they were compared, never compared ones first."""
         return self._all(
-            lambda user, thread, *times: DueOwner(Owner(user, thread), *times), SELECT_DUE,
-            limit=limit, limits=PATIENT,
-        )  # fmt: skip
+            lambda user, thread, *times: DueOwner(Owner(user, thread), *times),
+            SELECT_DUE,
+            limit=limit,
+            limits=PATIENT,
+        )
 
     def list_overfull(self, limit: int) -> list[Owner]:
         """List owners with more than ``limit`` current facts."""
@@ -218,9 +220,13 @@ class ConsolidationRepository(Repository):
                 transaction.execute(UNLINK, number=number)
             else:
                 if not transaction.execute(
-                    memory_repo.RESTORE, owner, id=memory_id, successor=kept,
-                    until=details.get("until"), reasons=["duplicate", "contradicted"],
-                ):  # fmt: skip
+                    memory_repo.RESTORE,
+                    owner,
+                    id=memory_id,
+                    successor=kept,
+                    until=details.get("until"),
+                    reasons=["duplicate", "contradicted"],
+                ):
                     return False
                 if kind == "duplicate":
                     transaction.execute(DELETE_SOURCES, details, kept=kept)
@@ -243,10 +249,17 @@ class ComparedFacts(StoredFacts):
         memory = Memory(*columns)
         source = memory_repo.Source(memory.message_id or 0, memory.quote or "", memory.said_at)
         new = NewMemory(
-            memory.fact, language, origin, content_hash, source,
-            terms=memory_repo.fact_terms(memory.text, memory.relation), vector=vector,
-            model_id=model_id, speaker_id=memory.speaker_id, speaker=memory.speaker,
-        )  # fmt: skip
+            memory.fact,
+            language,
+            origin,
+            content_hash,
+            source,
+            terms=memory_repo.fact_terms(memory.text, memory.relation),
+            vector=vector,
+            model_id=model_id,
+            speaker_id=memory.speaker_id,
+            speaker=memory.speaker,
+        )
         return memory, new
 
     def list_others(self, memory_id: int, new: NewMemory) -> list[Similar]:

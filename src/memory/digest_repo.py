@@ -106,9 +106,13 @@ class SummaryRepository(Repository):
             meanwhile, or the conversation was deleted.
         """
         parameters = {
-            "conversation_id": conversation_id, "first": first, "last": last,
-            "content": storable(content), "ids": list(merged), "made_of": made_of,
-        }  # fmt: skip
+            "conversation_id": conversation_id,
+            "first": first,
+            "last": last,
+            "content": storable(content),
+            "ids": list(merged),
+            "made_of": made_of,
+        }
 
         def work(transaction: Transaction) -> bool:
             owners = lock_conversations(transaction, [conversation_id])
@@ -516,10 +520,17 @@ class BatchRepository(Repository):
         Returns:
             False if no window was waiting.
         """
-        return bool(self._first(
-            int, SETTLE, job=job_id, id=request_id, status="failed" if error else "applied",
-            error=error, dropped=dropped,
-        ))  # fmt: skip
+        return bool(
+            self._first(
+                int,
+                SETTLE,
+                job=job_id,
+                id=request_id,
+                status="failed" if error else "applied",
+                error=error,
+                dropped=dropped,
+            )
+        )
 
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
         """Set the status of a batch (None keeps it), and its error.

@@ -286,8 +286,17 @@ def _kin() -> frozenset[str]:
 
 
 OWNING = frozenset(
-    {"has_pet", "has_child", "has_sibling", "has_parent", "has_friend", "owns", "car",
-     "married_to", "partner"}
-)  # fmt: skip
+    {
+        "has_pet",
+        "has_child",
+        "has_sibling",
+        "has_parent",
+        "has_friend",
+        "owns",
+        "car",
+        "married_to",
+        "partner",
+    }
+)
 NAMING = OWNING | {"name", "nickname", "knows"}
 VERBS = ("likes", "lives_in", "works_as", "allergic_to")

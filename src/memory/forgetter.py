@@ -227,9 +227,12 @@ class Forgetter:
         if not texts:
             texts = [existing[number].text for number in self._message_ids & existing.keys()]
         number = self._repository.forget(
-            ids, texts=texts, asked_by=self._speaker_id, changes=changes,
+            ids,
+            texts=texts,
+            asked_by=self._speaker_id,
+            changes=changes,
             quotes=_find_removed_quotes(changes, others),
-        )  # fmt: skip
+        )
         if self._request_id is not None:
             self._repository.hide_request(self._request_id)
         return Forgotten(texts=tuple(texts), number=number)

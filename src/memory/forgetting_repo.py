@@ -283,9 +283,11 @@ ORDER BY id DESC LIMIT 1
 # meanwhile stays, and rows that hung on the old one are skipped; references to deleted rows become
 # NULL. Columns that a table does not have are ignored.
 UNDO_TABLES = {
-    "facts": "memories", "sources": "memory_sources", "entities": "entities",
+    "facts": "memories",
+    "sources": "memory_sources",
+    "entities": "entities",
     "links": "memory_entities",
-}  # fmt: skip
+}
 RESTORE_ROWS = SQL("""
 INSERT INTO {table} OVERRIDING SYSTEM VALUE
 SELECT (jsonb_populate_record(NULL::{table}, old || jsonb_build_object(
@@ -383,9 +385,13 @@ class ForgettingRepository(OwnerSteps):
     def hide_request(self, message_id: int) -> None:
         """Hide a request and the answers to it, since it names the thing to forget."""
         self._run(
-            SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES,
-            hidden=True, request=message_id, ids=[message_id],
-        )  # fmt: skip
+            SET_HIDDEN,
+            DELETE_DOCUMENTS,
+            DELETE_SUMMARIES,
+            hidden=True,
+            request=message_id,
+            ids=[message_id],
+        )
 
     def mask(self, message_id: int, secret: str) -> None:
         """Replace a secret in a message, and in the answers to it, with ``MASK``."""
@@ -401,9 +407,17 @@ class ForgettingRepository(OwnerSteps):
         ids = [int(row[0]) for row in self._rows(MARK_PRIVATE, request=message_id)]
         reset_vectors(self._transaction, self._owner, ids)
         self._run(
-            *CLEAR_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
-            CLEAR_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
-        )  # fmt: skip
+            *CLEAR_PRIVATE,
+            DELETE_SOURCE,
+            DELETE_REJECTED,
+            DELETE_DOCUMENTS,
+            DELETE_SUMMARIES,
+            CLEAR_QUESTIONS,
+            request=message_id,
+            ids=ids,
+            message_id=message_id,
+            memory_id=None,
+        )
 
     def undo(self, memory_id: int | None = None, asker: int | None = None) -> UndoResult | None:
         """Undo the last change, or the storing of ``memory_id``; None if there is none.
@@ -441,9 +455,12 @@ class ForgettingRepository(OwnerSteps):
             asker: In a group, the member who may undo it.
         """
         rows = self._rows(
-            SELECT_FORGETTING, asker=asker, seconds=UNDO_SECONDS,
-            fact=fact_number(uid) or 0, message=message_number(uid) or 0,
-        )  # fmt: skip
+            SELECT_FORGETTING,
+            asker=asker,
+            seconds=UNDO_SECONDS,
+            fact=fact_number(uid) or 0,
+            message=message_number(uid) or 0,
+        )
         return (int(rows[0][0]), list(rows[0][1])) if rows else None
 
     def undo_forgetting(self, number: int, asker: int | None = None) -> UndoResult | None:

@@ -563,9 +563,12 @@ class MemoryRepository(Repository):
     ) -> list[Memory]:
         """Return facts with which the background replaced others since the previous answer."""
         ids = self._all(
-            int, SELECT_REPLACED_BEHIND, owner, conversation_id=conversation_id,
+            int,
+            SELECT_REPLACED_BEHIND,
+            owner,
+            conversation_id=conversation_id,
             answer_id=answer_id,
-        )  # fmt: skip
+        )
         return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
@@ -590,9 +593,12 @@ class MemoryRepository(Repository):
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
     ) -> bool:
         """Pin or unpin a current fact; False if it does not exist or is another member's."""
-        return self._client.execute(
-            UPDATE_PINNED, owner, memory_id=memory_id, pinned=pinned, asker=asker
-        ) > 0  # fmt: skip
+        return (
+            self._client.execute(
+                UPDATE_PINNED, owner, memory_id=memory_id, pinned=pinned, asker=asker
+            )
+            > 0
+        )
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """Return the message ``msg-<id>``, else a fact's quote of it; None if both are deleted."""
@@ -611,9 +617,13 @@ class MemoryRepository(Repository):
     ) -> None:
         """Log a refused fact; ``text`` is None if it must not be stored."""
         self._client.execute(
-            INSERT_REJECTED, owner, message_id=message_id, reason=reason, origin=origin,
+            INSERT_REJECTED,
+            owner,
+            message_id=message_id,
+            reason=reason,
+            origin=origin,
             text=None if text is None else storable(text),
-        )  # fmt: skip
+        )
 
 
 class StoredFacts(OwnerSteps):
@@ -635,9 +645,11 @@ class StoredFacts(OwnerSteps):
         """
         words = list({term for term in memory.terms if not term.startswith("=")})
         rows = self._rows(
-            SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
-            model=memory.model_id, episode=memory.source.episode,
-        )  # fmt: skip
+            SELECT_SIMILAR,
+            **vars(memory.fact) | vars(memory) | {"terms": words},
+            model=memory.model_id,
+            episode=memory.source.episode,
+        )
         return [replace(Similar(*row), content_hash=h, cosine=c) for *row, h, c in rows]
 
     def add(self, memory: NewMemory) -> int:
@@ -648,15 +660,23 @@ class StoredFacts(OwnerSteps):
         self.add_source(memory_id, memory.source)
         for entity in memory.entities:
             self._run(
-                INSERT_ENTITY, memory_id=memory_id, name=storable(entity.name),
+                INSERT_ENTITY,
+                memory_id=memory_id,
+                name=storable(entity.name),
                 key=" ".join(sorted({min(forms) for forms in entity.keys})),
-                forms=sorted(frozenset[str]().union(*entity.keys)), words=len(entity.keys),
+                forms=sorted(frozenset[str]().union(*entity.keys)),
+                words=len(entity.keys),
                 entity_type=entity.entity_type,
-            )  # fmt: skip
+            )
         document = NewDocument(
-            "memory", memory_id, "user", memory.source.said_at, memory.terms,
-            vector=memory.vector, model_id=memory.model_id,
-        )  # fmt: skip
+            "memory",
+            memory_id,
+            "user",
+            memory.source.said_at,
+            memory.terms,
+            vector=memory.vector,
+            model_id=memory.model_id,
+        )
         add_documents(self._transaction, self._owner, [document])
         return int(memory_id)
 

@@ -179,9 +179,14 @@ class QuestionRepository(Repository):
         id_, text, sender_id, is_over, is_expired, changes, records = row
         disputes = self._read(owner, records, time_zone)
         return ConflictQuestion(
-            id_, text, sender_id, is_over, is_expired,
-            turn_repo.Changes.from_row(changes), disputes,
-        )  # fmt: skip
+            id_,
+            text,
+            sender_id,
+            is_over,
+            is_expired,
+            turn_repo.Changes.from_row(changes),
+            disputes,
+        )
 
     def _read(
         self, owner: Owner, records: Sequence[dict[str, Any]], time_zone: str
@@ -230,9 +235,12 @@ class QuestionRepository(Repository):
             is_shown: True if the caller shows the ending; else the job SHOW_ENDING does.
         """
         self._client.execute(
-            UPDATE_ANSWER, owner, answer_id=answer_id, ending=storable(f"\n\n{ending}"),
+            UPDATE_ANSWER,
+            owner,
+            answer_id=answer_id,
+            ending=storable(f"\n\n{ending}"),
             changes=changes.as_row(),
-        )  # fmt: skip
+        )
         self._client.execute(DELETE_DOCUMENTS, owner, ids=[answer_id])
         if not is_shown:
             self._client.execute(

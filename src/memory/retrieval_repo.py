@@ -136,10 +136,18 @@ class Hit:
 def fact_as_hit(fact: Memory) -> Hit:
     """Return a fact as a hit, for listings and prompts."""
     return Hit(
-        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
-        author=fact.speaker, author_id=fact.speaker_id, memory_type=fact.memory_type,
+        "memory",
+        fact.id,
+        fact.message_id,
+        fact.uid,
+        "user",
+        fact.said_at,
+        fact.text,
+        author=fact.speaker,
+        author_id=fact.speaker_id,
+        memory_type=fact.memory_type,
         quote=fact.quote,
-    )  # fmt: skip
+    )
 
 
 # BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2. The fields of a message are its
@@ -364,9 +372,24 @@ WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s
 
 
 FAMILY = [
-    "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
-    "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
-]  # fmt: skip
+    "mother",
+    "father",
+    "parents",
+    "brother",
+    "sister",
+    "son",
+    "daughter",
+    "child",
+    "wife",
+    "husband",
+    "partner",
+    "grandmother",
+    "grandfather",
+    "aunt",
+    "uncle",
+    "cousin",
+    "family",
+]
 # Subjects and relations of the facts in an overview; None: every subject.
 OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
     "profile": (None, []),
@@ -431,13 +454,17 @@ class RetrievalRepository(Repository):
     def search(self, request: SearchRequest) -> list[Hit]:
         """Return the candidates of all channels, unordered; a few hundred at most."""
         params = {
-            **vars(request), **Owner(*request.owner.row).columns(), "model": request.model_id,
+            **vars(request),
+            **Owner(*request.owner.row).columns(),
+            "model": request.model_id,
             "terms": list(dict.fromkeys(request.terms)),
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],
-            "shown": MAX_HIT_TEXT, "near": NEAR, "share": NEAR_SHARE,
-        }  # fmt: skip
+            "shown": MAX_HIT_TEXT,
+            "near": NEAR,
+            "share": NEAR_SHARE,
+        }
         return self._all(Hit, SEARCH, params)
 
     def has_documents_outside(self, owner: Owner, conversation_id: UUID) -> bool:
@@ -468,11 +495,17 @@ class RetrievalRepository(Repository):
         """
         subjects, relations = OVERVIEWS[about]
         return self._all(
-            lambda *row: fact_as_hit(Memory(*row)), SELECT_FACTS, owner,
-            since=period[0], until=period[1], limit=limit, speaker_id=speaker_id,
+            lambda *row: fact_as_hit(Memory(*row)),
+            SELECT_FACTS,
+            owner,
+            since=period[0],
+            until=period[1],
+            limit=limit,
+            speaker_id=speaker_id,
             types=list(types) if types is not None else None,
-            subjects=subjects, relations=relations,
-        )  # fmt: skip
+            subjects=subjects,
+            relations=relations,
+        )
 
     def find_successors(
         self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
@@ -504,6 +537,12 @@ class RetrievalRepository(Repository):
         Messages of ``conversation_id`` from ``before_position`` on are left out.
         """
         return self._all(
-            Hit, SELECT_MESSAGES, owner, since=period[0], until=period[1], limit=limit,
-            conversation_id=conversation_id, before_position=before_position,
-        )[::-1]  # fmt: skip
+            Hit,
+            SELECT_MESSAGES,
+            owner,
+            since=period[0],
+            until=period[1],
+            limit=limit,
+            conversation_id=conversation_id,
+            before_position=before_position,
+        )[::-1]

@@ -253,9 +253,13 @@ class EmbeddingRepository(Repository):
         """Store vectors; mark their documents, and those ``without`` vectors, as done."""
         documents = [id_ for id_, _ in vectors]
         self._client.execute(
-            INSERT_VECTORS, model=model_id, done=[*documents, *without], documents=documents,
-            starts=[start for _, start in vectors], vectors=[*vectors.values()],
-        )  # fmt: skip
+            INSERT_VECTORS,
+            model=model_id,
+            done=[*documents, *without],
+            documents=documents,
+            starts=[start for _, start in vectors],
+            vectors=[*vectors.values()],
+        )
 
     def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
         """Note that the model refused a document: retry it later, or never if it is hopeless."""
@@ -478,18 +482,25 @@ def add_documents(
     offsets = list(accumulate(steps))
     counted = [document for document in documents if document.speaker != "assistant"]
     [(first,)] = transaction.fetch_all(
-        RESERVE_POSITIONS, owner, positions=offsets[-1], documents=len(counted),
+        RESERVE_POSITIONS,
+        owner,
+        positions=offsets[-1],
+        documents=len(counted),
         terms=sum(len(document.terms) for document in counted),
-    )  # fmt: skip
+    )
     positions = [first + offset - 1 for offset in offsets]
     records = [
         {
-            "position": position, "kind": document.kind, f"{document.kind}_id": document.source_id,
-            "speaker": document.speaker, "said_at": document.said_at.isoformat(),
-            "length": len(document.terms), "model_id": document.model_id,
+            "position": position,
+            "kind": document.kind,
+            f"{document.kind}_id": document.source_id,
+            "speaker": document.speaker,
+            "said_at": document.said_at.isoformat(),
+            "length": len(document.terms),
+            "model_id": document.model_id,
         }
         for position, document in zip(positions, documents, strict=True)
-    ]  # fmt: skip
+    ]
     rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(records))
     terms = [document.terms for document in documents]
     _insert_postings(transaction, owner, dict(zip(positions, terms, strict=True)))

@@ -254,10 +254,13 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
     """Forget what is named or meant, or return the candidates if several fit."""
     context: TurnContext = runtime.context
     found = await memories.forget(
-        context.owner, order.ids[:MAX_IDS], about="" if order.ids else order.about,
-        everything=order.everything, request_id=context.message_id,
+        context.owner,
+        order.ids[:MAX_IDS],
+        about="" if order.ids else order.about,
+        everything=order.everything,
+        request_id=context.message_id,
         speaker_id=context.speaker_id,
-    )  # fmt: skip
+    )
     result: dict[str, Any] = {
         "forgotten": list(found.texts),
         "ask": [vars(fact) for fact in found.ask],

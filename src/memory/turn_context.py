@@ -210,10 +210,13 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
         return False
-    openly = lemmas_in("private.request") | lemmas_of("\n".join(
-        strip_time_label(entry["content"]) for entry in history
-        if entry["role"] == "user" and not voice_of(entry).is_private
-    ))  # fmt: skip
+    openly = lemmas_in("private.request") | lemmas_of(
+        "\n".join(
+            strip_time_label(entry["content"])
+            for entry in history
+            if entry["role"] == "user" and not voice_of(entry).is_private
+        )
+    )
     said = lemmas_of(answer)
     return any(_repeats(entry, said, openly) for entry in private)
 

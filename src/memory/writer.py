@@ -53,9 +53,7 @@ class SourceText:
     said_at: datetime
 
 
-OutcomeKind = Literal[
-    "new", "same", "update", "outdated", "refused", "beside", "asked", "kept"
-]  # fmt: skip
+OutcomeKind = Literal["new", "same", "update", "outdated", "refused", "beside", "asked", "kept"]
 
 
 @dataclass(frozen=True)
@@ -237,9 +235,12 @@ class MemoryWriter:
         memory = await self._build_row(fact, said, "command", contradicts)
         content_hash = facts.content_hash(private_text)
         private = replace(
-            memory, private_text=private_text, content_hash=content_hash, entities=(),
+            memory,
+            private_text=private_text,
+            content_hash=content_hash,
+            entities=(),
             is_decided=True,
-        )  # fmt: skip
+        )
         return await self._write(owner, private)
 
     async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
