@@ -55,15 +55,21 @@ def secret_to_keep(text: str) -> str:
 
 
 def _parse(sentence: str) -> list[Fact]:
-    """Return the sentence as one fact, or all its clauses if each of them states one."""
+    """Return the sentence as one fact, or those of its clauses that state one.
+
+    Of several clauses the first states one, or all do; none takes it back ("…, or so they say").
+    """
     if len(sentence) > MAX_SENTENCE:
         return []
     sentence = sentence[OPENER.behind(sentence.translate(FOLD)) :]
-    for clauses in ([sentence], JOINT.split(sentence)):
-        facts = [fact for clause in clauses if (fact := _read_clause(clause.strip())) is not None]
-        if len(facts) == len(clauses):
-            return facts
-    return []
+    if (fact := _read_clause(sentence.strip())) is not None:
+        return [fact]
+    clauses = [clause.strip() for clause in JOINT.split(sentence)]
+    facts = [_read_clause(clause) for clause in clauses]
+    doubting = lexicon.words("facts.doubting")
+    if any(clause.split()[:1] and clause.split()[0].lower() in doubting for clause in clauses):
+        return []
+    return [fact for fact in facts if fact is not None] if facts[0] is not None else []
 
 
 def _read_clause(clause: str) -> Fact | None:
