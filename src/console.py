@@ -231,9 +231,11 @@ class Console:
         )
         turn = turn_state.Turn(incoming, _ConsoleView(self))
         try:
-            await self._core.agent.run_turn(turn)
+            outcome = await self._core.agent.run_turn(turn)
         finally:
             self._language = turn.incoming.language
+        if outcome == "refused silently" and self._as_json:
+            self._reply("")  # each line has its reply
         self._conversation_id = turn.conversation_id
         await self._in_background(self._memory.digest_turn(turn.conversation_id))
 

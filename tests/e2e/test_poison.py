@@ -183,6 +183,8 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
         if is_document
         else "SELECT count(*) FROM conversations WHERE extracted_position = 0"
     )
+    for person in people:
+        await world.telegram.wait_sent(person, timeout=DEADLINE)
     await world.telegram.send_text(POISONER, "ещё")
     assert [world.answers(person)[0] for person in people] == [
         f"эхо: {t}" for t in people.values()

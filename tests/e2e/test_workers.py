@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
@@ -86,9 +87,13 @@ async def test_stop_reaches_a_turn_in_another_process(hosts: Hosts) -> None:
     await model.wait_for(lambda: model.waiting_at_gate == len(people))
     at_receiver = world.query(HELD, hosts.workers[0])
     assert len(at_receiver) <= 1, "the others' turns are in the workers"
+
+    def is_stopped(person: int) -> bool:
+        return any("останов" in answer.lower() for answer in world.answers(person))
+
     for person in people:
         await world.telegram.send_text(person, "/stop")
-        await world.telegram.wait_sent(person, 2)
+        await eventually(partial(is_stopped, person), f"the end of {person}'s answer")
     await world.settled()
     assert not any("Конец" in world.answers(person)[0] for person in people)
 

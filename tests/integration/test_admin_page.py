@@ -362,8 +362,8 @@ async def test_what_the_night_put_together_is_taken_apart(
     rig: Rig, inside: httpx.AsyncClient
 ) -> None:
     somebody = Person(rig, user=USER)
-    await somebody.tell("Мою сестру зовут Аня", subject="сестра", relation="name", object="Аня")
-    await somebody.tell("Я подарил Ане велосипед", relation="gave_to", object="Ане")
+    await somebody.tell("Моего брата зовут Олег", subject="брат", relation="name", object="Олег")
+    await somebody.tell("Я подарил Oleg велосипед", relation="gave_to", object="Oleg")
     await rig.core.memory.consolidation.run()
     base, form = f"/users/{USER}/0", {"token": await token(inside)}
     assert "Put together at night (1)" in (await inside.get(f"{base}/facts")).text

@@ -44,6 +44,7 @@ from src.memory.memory_repo import (
     SELECT_FACTS,
     FactQuery,
     MemoryRepository,
+    NewEntity,
     NewMemory,
     Source,
     StoredFacts,
@@ -190,7 +191,10 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemo
         "source": Source(message_id, f"{text} {word}", SAID),
         "terms": terms(f"{text} {word}"),
         "vector": VECTOR,
-        "entities": [(f"{word} brother", "brother"), (word, word)],
+        "entities": [
+            NewEntity(f"{word} brother", [frozenset({"brother"})], "person"),
+            NewEntity(word, [frozenset({word})], "thing"),
+        ],
         **changes,
     }
     return NewMemory(**values)

@@ -316,7 +316,7 @@ async def test_a_private_message_of_a_burst_stays_private(alone: Person) -> None
 
 
 async def test_each_member_s_words_of_a_burst_are_his(quiet_group: Group) -> None:
-    await quiet_group.begin(ANNA, "Мой день рождения 5 мая", is_answered=False)
+    await quiet_group.begin(ANNA, "Мой день рождения 5 мая")
     await quiet_group.say(BORIS, "Мой день рождения 5 мая")
     told = sorted(quiet_group.facts())
     assert told == [("Мой день рождения 5 мая", "Анна"), ("Мой день рождения 5 мая", "Борис")]
