@@ -86,7 +86,7 @@ KEYS = re.compile(
 )
 
 _PASSWORD = r"\b<secrets.password>\b"
-_FOR = r"(?:\s+<secrets.for>(?:\s+<secrets.my>)?+\s+[\w'-]+"
+_FOR = r"(?:\s+<secrets.for>(?>(?:\s+<secrets.my>)?)\s+[\w'-]+"
 # After "пароль": words about the password, not the password itself.
 _TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
 # A plain word is the password if nothing follows: "мой пароль солнышко", not "… кто-то узнал".

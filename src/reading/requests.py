@@ -49,13 +49,13 @@ MATTER = lexicon.AnyCase(
 )
 # "Про Тучку забудь": the verb after the thing.
 FORGET_LAST = lexicon.AnyCase(
-    rf"(?:.{{1,60}}?[\s,])??{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
+    r"(?:.{1,60}?[\s,])??(?P<thing><forget.last_thing>\s.{1,80}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
     r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)"
 )
 # "The 3200 thing, forget it", "резину вычеркни, продал": a thing without a word before it, but no
 # report ("мама сказала забудь").
 FORGET_AFTER = lexicon.AnyCase(
-    rf"{POLITE}(?P<thing>.{{2,60}}?(?P<last>[\w']+))(?<!\bн[еі])[\s,;:()—–-]+(?:<requests.please>,?\s+)?"
+    r"(?P<thing>.{2,60}?(?P<last>[\w']+))(?<!\bн[еі])[\s,;:()—–-]+(?:<requests.please>,?\s+)?"
     r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,3}(?:\s*[,;(—–-].*|[\s.!]*)"
 )
 # "He paid me back forget about the debt": an order behind its reason, unless "can't" or the like

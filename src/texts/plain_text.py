@@ -70,7 +70,7 @@ CUT = "[…]"  # replaces a forgotten part of a message
 # inside a word, C++ and C#. The bounds and look-behinds keep the search linear.
 SIGN = re.compile(
     r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{0,250}\w)"
-    r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d++(?![^\W\d_](?!\w))(?:[.,:]\d++)*+)"
+    r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d+(?!\d)(?![^\W\d_](?!\w))(?:[.,:]\d+)*)"
     r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))|[^\w\s]"
 )
 

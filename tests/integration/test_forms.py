@@ -86,7 +86,7 @@ async def test_what_rules_do_not_read_is_asked_in_the_form_before_the_answer(
     person: Person,
 ) -> None:
     form = told(reminders=[{"text": "the oven", "when": "in 20 minutes"}], forget=[])
-    said = "can you ping me about the oven in 20 minutes"
+    said = "can you give me a shout about the oven in 20 minutes"
     answer = await person.say(said, form, language="en", moment=datetime.now(UTC))
     assert shapes(person) == ["WantedForm"]
     assert [text for (text,) in person.rows(REMINDERS)] == ["the oven"]
