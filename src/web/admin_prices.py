@@ -14,8 +14,8 @@ from src.web.admin_site import AdminSite, Fields
 
 KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
 NEW_MODEL = "model"  # field with the name of an added model
-# Prices in the row for an added model; their names lack it.
-BLANK_PRICES = [f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS]
+# Fields of the row for an added model: its name, and prices whose names lack the model.
+BLANK_ROW = {NEW_MODEL, *(f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS)}
 PRICE = re.compile(r"(?:[0-9]{1,8}(?:[.,][0-9]{1,6})?)?")  # as in the table; empty: none
 NEW_MODEL_FIELD = Field(NEW_MODEL, "Model", "", is_number=False)
 MAX_MODEL = 200  # characters, as in the table
@@ -52,12 +52,8 @@ async def change_prices(site: AdminSite, request: Request, form: Fields) -> Resp
 
     new = form.get(NEW_MODEL, "").strip()
     if _is_model(new):
-        filled = {name + new: form[name] for name in BLANK_PRICES if name in form}
-        form = {name: form[name] for name in form if name not in (NEW_MODEL, *BLANK_PRICES)}
-        form |= filled
-    elif not form.get("reset") and any(
-        form.get(name, "").strip() for name in (NEW_MODEL, *BLANK_PRICES)
-    ):
+        form = {_full_name(name, new): value for name, value in form.items() if name != NEW_MODEL}
+    elif not form.get("reset") and any(form.get(name, "").strip() for name in BLANK_ROW):
         refused = SettingsError({NEW_MODEL: WRONG_MODEL})
         return await show_prices(site, request, Submission(form, refused=refused))
     sent = await send(form, _build_fields(_models_of(form)), change, _say)
@@ -83,6 +79,13 @@ async def show_prices(site: AdminSite, request: Request, sent: Submission = UNSE
     rows[""] = [views[NEW_MODEL], *(views[name] for name in _field_names(""))]
     values = {"sent": sent, "problems": problems, "rows": rows, "labels": fields, "say": _say}
     return site.render(request, "prices.html", status=sent.status, **values)
+
+
+def _full_name(name: str, model: str) -> str:
+    """Return the name of a field, with the model in a price of the row for an added one."""
+    if name in BLANK_ROW:
+        return name + model
+    return name
 
 
 def save_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mapping[str, str]:

@@ -65,7 +65,7 @@ INSERTS = (
 # What is not shown as it stands: addresses of links, languages of code, characters by name, what
 # formulas and lines of tables are marked with.
 MARKUP = re.compile(
-    r"(?<=\])\((?:\"[^\"\n]*\"|[^\"\n)])*\)|(?:```|~~~)[^\n]*|&#?\w+;|<(?=\w+:|\S+@)"
+    r"(?<=\])\((?:\"[^\"\n]*\"|\([^()\n]*\)|[^\"\n)])*\)|(?:```|~~~)[^\n]*|&#?\w+;|<(?=\w+:|\S+@)"
     r"|\$\$|\\|^[-=:| \t>]+$",
     re.MULTILINE,
 )
