@@ -387,7 +387,7 @@ class TurnRepository(Repository):
 
         Raises:
             ConversationGoneError: /new wiped the conversation meanwhile.
-            QuestionMovedError: The message is to be answered again.
+            MessageMovedError: The message is to be answered again.
         """
         try:
             stored = self._client.in_transaction(lambda t: _save_answer(t, answer, steps))

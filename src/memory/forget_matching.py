@@ -126,9 +126,10 @@ def count_shared(request: Request, candidate: Candidate) -> int:
     relation = _relation_words(candidate, known)
     if not candidate.is_fact:
         known |= answered_values(candidate.text)  # "the locker number" is in "locker 12"
-    short = {word.text for word in content_words(candidate.text) if _is_short_form(word.text)}
+    texts = (word.text for word in content_words(candidate.text))
+    short = tuple(text for text in texts if _is_short_form(text))
     found = sum(
-        bool(word.lemmas & (known | relation)) or word.text.startswith(tuple(short))
+        bool(word.lemmas & (known | relation)) or word.text.startswith(short)
         for word in request.words
     )
     if found < SURE or NUMBER.search(candidate.text) is None:

@@ -148,18 +148,19 @@ class Forgetter:
     def _find_sentences(self, request: Request) -> dict[int, list[str]]:
         """Return matching sentences from which no fact was made, by message id."""
         found: dict[int, list[str]] = {}
-        quotes = [quote for fact in self._facts for quote in fact.quotes.values()]
         for message, sentence in self._list_statements(request):
-            if any(spans(sentence, quote) for quote in quotes):
-                continue
             if is_meant(request, Candidate(sentence, is_fact=False)):
-                parts = [sentence[a:b].strip() for a, b in _meant_clauses(sentence, request)]
-                parts = [part[CONJUNCTION.behind(part) :] for part in parts]
+                meant = _meant_clauses(sentence, request)
+                parts = [_without_conjunction(sentence[a:b]) for a, b in meant]
                 found.setdefault(message, []).extend(parts)
         return found
 
     def _list_statements(self, request: Request) -> Iterator[tuple[int, str]]:
-        """Yield the sentences that may hold a word of the request, each with its message."""
+        """Yield the sentences that may hold a word of the request and that no fact quotes.
+
+        Each comes with its message.
+        """
+        quotes = [quote for fact in self._facts for quote in fact.quotes.values()]
         forms = (form for word in request.words for form in (word.text, *word.lemmas))
         messages = self._repository.list_messages(beginnings=set(map(_prefix, forms)))
         for message in messages:
@@ -167,7 +168,7 @@ class Forgetter:
             if not is_statement or not self._is_by_asker(message.sender_id) or _asks(message.text):
                 continue
             for sentence in filter(None, map(str.strip, SENTENCE_END.split(message.text))):
-                if not _asks(sentence):
+                if not _asks(sentence) and not any(spans(sentence, quote) for quote in quotes):
                     yield message.id, sentence
 
     def _add_earlier(self, request: Request, meant: Sequence[Candidate]) -> list[Candidate]:
@@ -186,12 +187,10 @@ class Forgetter:
         near = [
             (count(request, fact), ForgetMatch(fact_uid(fact.id), fact.text)) for fact in facts
         ]
-        told = [quote for fact in self._facts for quote in fact.quotes.values()]
         for message, sentence in self._list_statements(request):
-            if not any(spans(sentence, quote) for quote in told):
-                number = count(request, Candidate(sentence, is_fact=False))
-                text = _meant_text(sentence, request)
-                near.append((number, ForgetMatch(f"msg-{message}", text)))
+            number = count(request, Candidate(sentence, is_fact=False))
+            text = _meant_text(sentence, request)
+            near.append((number, ForgetMatch(f"msg-{message}", text)))
         near.reverse()  # the newest first
         near.sort(key=lambda entry: entry[0], reverse=True)
         return tuple(match for number, match in near[:MAX_NEAREST] if number)
@@ -332,8 +331,12 @@ def _meant_text(text: str, request: Request) -> str:
     meant = _meant_clauses(text, request)
     if len(meant) == len(clauses(text)):
         return text.strip()
-    joined = ", ".join(text[start:end].strip() for start, end in meant)
-    return joined[CONJUNCTION.behind(joined) :]
+    return _without_conjunction(", ".join(text[start:end].strip() for start, end in meant))
+
+
+def _without_conjunction(clause: str) -> str:
+    clause = clause.strip()
+    return clause[CONJUNCTION.behind(clause) :]
 
 
 def _find_parts(

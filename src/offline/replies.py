@@ -34,14 +34,14 @@ CHANGES = 2  # later quotes that may change the sure ones
 SHARED_WORD = 0.05  # of a word that an unsure quote shares, on the scale of its similarity
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
-# Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
-# question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
+# Minimum closeness of a sure quote: its similarity in meaning, plus WORDS times the share of the
+# question's words that it has. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
 NEAR, WORDS = 0.78, 0.1
 GAP = 0.15  # maximum distance to the best note
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 DOUBLED = re.compile(r"(.)\1")
 ENOUGH = 2  # words that suffice if they are all words of the question
-MIN_SHARE = 0.5  # share of the question's words in a file; must be exceeded without a vector
+MIN_SHARE = 0.5  # of the question's words; a file, or a note without a vector, must exceed it
 MAX_DISTANCE = 5  # messages between a note and its correction
 # A laugh or a sigh before a correction or retraction.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
@@ -122,12 +122,14 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     later = _quotable(records, question) if asks_of_self(question) else close
     quoted = {record["text"] for record in sure}
     changes = [r for r in later if r["text"] not in quoted and _tells_of_change(r, sure)]
+    if not sure:
+        title = say("offline_nearest", language)
+        return _format_quotes(title, close[:QUOTED], question, language) or None
     parts = (
         _format_quotes(say("offline_quote_one", language), sure, question, language),
         _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),
     )
-    unsure = _format_quotes(say("offline_nearest", language), close[:QUOTED], question, language)
-    return "\n\n".join(filter(None, parts)) or unsure or None
+    return "\n\n".join(filter(None, parts))
 
 
 def _format_quotes(title: str, records: Found, question: str, language: Language) -> str:

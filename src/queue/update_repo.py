@@ -411,7 +411,7 @@ class UpdateRepository(Repository):
 
         Raises:
             ConversationGoneError: It is handled or erased.
-            QuestionMovedError: An erasure has changed it since ``revision``; read it again.
+            MessageMovedError: An erasure has changed it since ``revision``; read it again.
         """
         row = transaction.fetch_one(LOCK_UPDATE, NEWER_KINDS, update=update)
         if row is None:

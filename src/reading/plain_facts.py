@@ -65,11 +65,11 @@ def _parse(sentence: str) -> list[Fact]:
     if (fact := _read_clause(sentence.strip())) is not None:
         return [fact]
     clauses = [clause.strip() for clause in JOINT.split(sentence)]
+    begins = {word.lower() for clause in clauses for word in clause.split()[:1]}
     facts = [_read_clause(clause) for clause in clauses]
-    doubting = lexicon.words("facts.doubting")
-    if any(clause.split()[:1] and clause.split()[0].lower() in doubting for clause in clauses):
+    if facts[0] is None or not begins.isdisjoint(lexicon.words("facts.doubting")):
         return []
-    return [fact for fact in facts if fact is not None] if facts[0] is not None else []
+    return [fact for fact in facts if fact is not None]
 
 
 def _read_clause(clause: str) -> Fact | None:

@@ -269,7 +269,7 @@ STOPS = tuple(
     )
 )
 # "Paid it already cancel that".
-AND_CANCEL = lexicon.AnyCase(r".{1,80}?[ ,]<cancel.surely> (?P<about>(?!))?<move.it>")
+AND_CANCEL = lexicon.AnyCase(r".{1,80}?[ ,]<cancel.surely> <move.it>")
 SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
@@ -509,7 +509,10 @@ def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | Re
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
         order = _change_in_passing(text) or _change_in_passing(first)
         order = order or _cancels_alone(text, NOT_NEEDED)
-    return order or _stops_known(text, messages) or _cancels_alone(text, AND_CANCEL)
+    order = order or _stops_known(text, messages)
+    if order is None and AND_CANCEL.fullmatch(_without_polite(_fold_start(text))):
+        return CancelOrder(id=IT)
+    return order
 
 
 def _stops_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | None:

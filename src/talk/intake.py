@@ -50,7 +50,7 @@ class Intake:
 
         Raises:
             ConversationGoneError: The message was erased meanwhile.
-            QuestionMovedError: An erasure changed it, and it is to be read again.
+            MessageMovedError: An erasure changed it, and it is to be read again.
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()

@@ -22,9 +22,9 @@ SOURCES_PER_ROW = 4  # source buttons in a row, still readable on a phone
 MAX_POPUP = 195  # characters; Telegram takes 200
 
 
-def stop_keyboard(number: int) -> types.InlineKeyboardMarkup:
+def stop_keyboard(number: int) -> types.InlineKeyboardMarkup | None:
     """Return the button that stops the answer to the user's message ``number``."""
-    return Inline(inline_keyboard=[[_build_button(Button(STOP_LABEL, Action("halt", (number,))))]])
+    return build_keyboard(((Button(STOP_LABEL, Action("halt", (number,))),),))
 
 
 def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:

@@ -13,14 +13,13 @@ from src.queue.update_repo import WaitingUpdate
 from src.reading.voices import Provenance, Voice, clean_name, clean_quote
 from src.talk.turn_control import TurnControl
 from src.telegram.content import describe
+from src.telegram.entities import utf16_length
 from src.telegram.requests import delivery_error
 from src.texts import Language
 
 GET_TIMEOUT = 15  # seconds
 FETCH_TIMEOUT = 120  # seconds for 20 MB
 CHUNK = 1 << 16
-
-
 # Characters of a full message: Telegram splits a longer paste, and gives Premium users no more.
 FULL_MESSAGE = 4000  # UTF-16 units, of 4,096; a cut keeps words whole
 
@@ -43,9 +42,8 @@ class Context:
 def looks_like_part(stored: WaitingUpdate) -> bool:
     """Return True if a message may come with others: of an album, a forward, a full message."""
     message = stored.payload.get("message", {})
-    units = len(str(message.get("text", "")).encode("utf-16-le", "replace")) // 2
-    is_forwarded = "forward_origin" in message
-    return stored.media_group_id is not None or is_forwarded or units >= FULL_MESSAGE
+    is_full = utf16_length(str(message.get("text", ""))) >= FULL_MESSAGE
+    return stored.media_group_id is not None or "forward_origin" in message or is_full
 
 
 def may_be_comment(message: types.Message) -> bool:

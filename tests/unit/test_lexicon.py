@@ -26,8 +26,6 @@ FILES = sorted(lexicon.FOLDER.glob("*.toml"))
 FAMILIES = (
     "ask.",
     "change.",
-    "dates.",
-    "endings.",
     "relations.",
     "sameness.",
     "time.",
