@@ -144,6 +144,8 @@ def _format_quotes(title: str, records: Found, question: str, language: Language
 def nearest(records: Found, question: str) -> list[Record]:
     """Return the notes nearest to a question that share a word or a sense with it, nearest first.
 
+    What may be the mere name of a value ("vet's number") comes last.
+
     Args:
         records: Search results.
         question: The question as asked.
@@ -151,7 +153,7 @@ def nearest(records: Found, question: str) -> list[Record]:
     pool = [r for r in _quotable(records, question) if r.get("score", 1)]
     pool = [r for r in pool if not _is_of_another(r["text"], question)]
     pool = [r for r in pool if r.get("similarity", 0) >= RELATED or shared(question, r["text"])]
-    return sorted(pool, key=lambda record: -_nearness(record, question))
+    return sorted(pool, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
 
 
 def _tells_of_change(record: Record, sure: Found) -> bool:
@@ -204,8 +206,7 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
 def _quotable(records: Found, question: str) -> list[Record]:
     """Return the records that tell something, for a question about oneself only one's own."""
     own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
-    told = [r for r in own if _tells(r) and not names_only(r["text"])]
-    return [r for r in told if not _asks_the_same(r, question)]
+    return [r for r in own if _tells(r) and not _asks_the_same(r, question)]
 
 
 def _fix_typos(question: str, records: Found) -> str:

@@ -502,6 +502,15 @@ def test_a_later_note_that_tells_of_a_change_stands_below(
     assert later not in reply(prompt(question, found(old, before), found()))
 
 
+def test_a_note_that_reads_like_the_name_of_a_value_is_still_quoted() -> None:
+    note = {"text": "пароль от вайфая на холодильнике", "similarity": 0.9}
+    assert numbers_quoted("а пароль от вайфая где?", note) == ["[1]"]
+    name = {"text": "номер ветеринара", "similarity": 0.75}
+    other = {"text": "ключ у Оли", "similarity": 0.7}
+    shown = reply(prompt("Во что обуться?", found(name, other)))
+    assert shown.startswith("≈") and "номер ветеринара" in shown and "ключ у Оли" in shown
+
+
 def test_in_a_group_nobody_answers_for_another() -> None:
     others = {"text": "Я живу в Омске", "of_asker": False, "speaker": "Анна"}
     assert reply(prompt("Где я живу?", found(others), found(others))) == UNKNOWN_RU
