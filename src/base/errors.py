@@ -210,7 +210,7 @@ class DeliveryUnknownError(DeliveryError):
 
 
 class DeliveryNonsenseError(DeliveryUnknownError):
-    """The answer to a request is not the Bot API's; the request is retried twice."""
+    """The answer to a request is not the Bot API's; the request is retried once."""
 
 
 class DeliveryRefusedError(TransientError):

@@ -1,7 +1,6 @@
 """Connections to PostgreSQL with their timeouts, and its errors as errors of ours."""
 
 import re
-import select
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,12 +165,3 @@ def connect(
     except (psycopg2.Error, UnicodeError, ValueError) as error:
         raise connect_failure(error) from None
     return connection
-
-
-def has_hung_up(connection: Connection) -> bool:
-    """Return True if an idle connection is closed, or has input: the server's closing message."""
-    if connection.closed:
-        return True
-    poll = select.poll()  # select() takes no descriptor above 1,023
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))

@@ -1,7 +1,6 @@
 """Locks: on an owner's rows until a transaction ends, and advisory locks held by a process."""
 
 import threading
-import time
 from collections.abc import Collection
 from uuid import UUID
 
@@ -10,7 +9,7 @@ from psycopg2.extensions import connection as Connection
 from src.base.errors import StorageUnavailableError
 from src.base.owners import Owner
 from src.pg.client import Transaction, translate_errors
-from src.pg.connection import connect, has_hung_up
+from src.pg.connection import connect
 
 # Lock order. Locks on an owner's rows are held until the transaction ends. To avoid deadlocks, a
 # transaction takes the locks it needs in this order, and several of a kind by ascending id:
@@ -171,8 +170,9 @@ def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[U
 
 
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
-PROOF_SECONDS = 5.0  # without an answer, after which a connection needs proof that it lives
-IDLE_SECONDS = 20  # without a statement, after which the server ends the session
+
+# Take the lock, or take it once more: it is released with its session.
+TRY_LOCK = "SELECT pg_try_advisory_lock(%s, %s)"
 
 # Limit the idle time of the session. Otherwise the lock of a process cut off by the network would
 # be held until TCP keepalives give up, by default after two hours. New in PostgreSQL 14.
@@ -180,6 +180,7 @@ LIMIT_IDLE = """
 SELECT set_config(name, %(milliseconds)s, false) FROM pg_settings
 WHERE name = 'idle_session_timeout'
 """
+IDLE_SECONDS = 60  # more than pass between two uses of a lock
 
 
 class AdvisoryLock:
@@ -193,64 +194,35 @@ class AdvisoryLock:
         self._dsn = dsn
         self._keys = (kind, name % 2**31)
         self._connection: Connection | None = None
-        self._answered_at = 0.0
-        self._busy = threading.RLock()
+        self._busy = threading.Lock()
 
     def try_exclusive(self) -> bool:
-        """Take the lock exclusively; return False if another session holds it.
+        """Take the lock exclusively, or make sure that it is still held.
+
+        Returns:
+            False if another session holds it.
 
         Raises:
-            StorageUnavailableError: No connection.
+            StorageUnavailableError: No connection, or it broke; the lock is lost with it.
         """
-        return self._query("SELECT pg_try_advisory_lock(%s, %s)")
-
-    def is_connected(self) -> bool:
-        """Return True if the connection holding the lock seems alive, without a round trip.
-
-        A server that is frozen, or vanished without closing the connection, cannot be told from
-        a quiet one, so a round trip is needed now and then (``needs_check``, ``check_alive``).
-        """
-        if not self._busy.acquire(blocking=False):
-            return True  # a statement is running, and its answer would look like a hang-up
-        try:
-            return self._connection is not None and not has_hung_up(self._connection)
-        finally:
-            self._busy.release()
-
-    def needs_check(self) -> bool:
-        """Return True if the server has not answered on this connection for a while."""
-        return time.monotonic() > self._answered_at + PROOF_SECONDS
-
-    def check_alive(self) -> bool:
-        """Make a round trip; return False if the lock is lost with its connection."""
-        if not self.is_connected():
-            return False
-        try:
-            return self._query("SELECT %s = %s OR true")
-        except StorageUnavailableError:
-            return False
+        with self._busy:
+            if self._connection is None:
+                self._connection = self._connect()
+            try:
+                with translate_errors(), self._connection.cursor() as cursor:
+                    cursor.execute(TRY_LOCK, self._keys)
+                    return cursor.fetchone() == (True,)
+            except StorageUnavailableError:
+                self._connection.close()
+                self._connection = None
+                raise
 
     def release(self) -> None:
         """Release the lock by closing the connection; a second call does nothing."""
-        connection, self._connection = self._connection, None
-        if connection is not None and not connection.closed:
-            connection.close()
-
-    def _query(self, sql: str) -> bool:
         with self._busy:
-            if not self.is_connected():
-                self.release()
-                self._connection = self._connect()
-            assert self._connection is not None
-            try:
-                with translate_errors(), self._connection.cursor() as cursor:
-                    cursor.execute(sql, self._keys)
-                    row = cursor.fetchone()
-            except StorageUnavailableError:
-                self.release()
-                raise
-            self._answered_at = time.monotonic()
-        return bool(row and row[0])
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def _connect(self) -> Connection:
         connection = connect(self._dsn, application_name="pomni lock")

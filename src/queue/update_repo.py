@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
+from src.base.errors import ConversationGoneError, MessageMovedError
 from src.base.owners import Owner
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
@@ -57,7 +57,7 @@ class NewUpdate:
     update_id: int
     kind: UpdateKind
     payload: dict[str, Any]
-    chat_id: int | None = None
+    chat_id: int
     thread_id: int = 0
     user_id: int | None = None
     message_id: int | None = None
@@ -81,21 +81,21 @@ class WaitingUpdate:
     bot_id: int
     update_id: int
     kind: UpdateKind
-    chat_id: int | None
+    chat_id: int
     thread_id: int
     user_id: int | None
     message_id: int | None
     media_group_id: str | None
     payload: dict[str, Any] = field(repr=False)
     received_at: datetime
-    home_id: int | None = None
+    home_id: int
     revision: int = 0
     zone_asked: bool = False
 
     @property
     def owner(self) -> Owner:
-        """Owner of the memory that the update belongs to; 0 if it comes from no chat."""
-        return Owner(self.home_id or self.chat_id or 0, self.thread_id)
+        """Owner of the memory that the update belongs to."""
+        return Owner(self.home_id, self.thread_id)
 
     @property
     def age_days(self) -> float:
@@ -157,8 +157,7 @@ WITH incoming AS (
     SELECT s.*, i.interrupts, i.draft_id,
            CASE WHEN s.kind IN ('message', 'media', 'edit') THEN 'people'
                 ELSE 'control' END AS queue,
-           CASE WHEN s.chat_id IS NULL THEN NULL
-                WHEN i.at_once THEN format('person:%%s:%%s', %(bot_id)s, s.served_as)
+           CASE WHEN i.at_once THEN format('person:%%s:%%s', %(bot_id)s, s.served_as)
                 ELSE format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id) END AS lock
     FROM stored s JOIN incoming i USING (update_id)
 ), people AS MATERIALIZED (
@@ -171,7 +170,7 @@ WITH incoming AS (
 ), ranked AS (
     SELECT w.*, 1 - p.pending - row_number() OVER (
                PARTITION BY w.served_as ORDER BY w.id) AS priority
-    FROM wanted w JOIN people p ON p.served_as IS NOT DISTINCT FROM w.served_as
+    FROM wanted w JOIN people p USING (served_as)
 ), jobs AS (
     SELECT r.id, 1 AS part, r.queue, 'handle_update' AS task,
            least(min(r.priority) OVER (PARTITION BY r.lock ORDER BY r.id),
@@ -185,8 +184,7 @@ WITH incoming AS (
            jsonb_build_object(
                'lock', format('chat:%%s:%%s:%%s', %(bot_id)s, w.chat_id, w.thread_id),
                'before', w.id, 'draft_id', w.draft_id)
-    FROM wanted w
-    WHERE w.interrupts AND w.chat_id IS NOT NULL
+    FROM wanted w WHERE w.interrupts
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
         array_agg(ROW(queue, task, priority, lock, NULL, args, NULL)
@@ -338,9 +336,8 @@ WITH jobless AS (
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
         array_agg(ROW('people', 'handle_update', 1,
-                      CASE WHEN chat_id IS NOT NULL THEN
-                          format('chat:%%s:%%s:%%s', bot_id, chat_id, thread_id) END,
-                      NULL, jsonb_build_object('update', id, 'message_id', message_id), NULL)
+                      format('chat:%%s:%%s:%%s', bot_id, chat_id, thread_id), NULL,
+                      jsonb_build_object('update', id, 'message_id', message_id), NULL)
                   ::procrastinate_job_to_defer_v1 ORDER BY id)) AS ids
     FROM forgotten
 )
@@ -375,28 +372,22 @@ class UpdateRepository(Repository):
             The number of stored updates.
 
         Raises:
-            StorageUnavailableError: Nothing is stored; do not confirm the updates.
+            StorageError: Nothing is stored; do not confirm the updates.
         """
         if not updates:
             return 0
-        try:
-            return self._insert(bot_id, updates)
-        except StorageRejectedError:
-            if len(updates) == 1:
-                # PostgreSQL refuses this payload: store only the number, to confirm it once.
-                number = updates[0].update_id
-                return self._insert(bot_id, [NewUpdate(number, "other", {"update_id": number})])
-            return sum(self.store(bot_id, [update]) for update in updates)
+        records = [{**vars(update), "position": index} for index, update in enumerate(updates)]
+        [row] = self._client.fetch_all(INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records))
+        albums = {one.media_group_id for one in updates if one.media_group_id is not None}
+        if albums:  # a process that dies before this receives the updates again
+            self._client.execute(PROMOTE_ALBUMS, bot_id=bot_id, albums=sorted(albums))
+        return int(row[0])
 
-    def find_waiting(self, update: int) -> WaitingUpdate | None:
-        """Return the update with row id ``update``, or None if it is handled (or pruned)."""
-        return self._find(update, put_aside=False)
+    def find_waiting(self, update: int, *, put_aside: bool = False) -> WaitingUpdate | None:
+        """Return the update with row id ``update``, or None if it is handled (or pruned).
 
-    def find_quarantined(self, update: int) -> WaitingUpdate | None:
-        """Return the update with row id ``update`` if it is quarantined, else None."""
-        return self._find(update, put_aside=True)
-
-    def _find(self, update: int, *, put_aside: bool) -> WaitingUpdate | None:
+        With ``put_aside`` it is returned only if its job is put aside.
+        """
         values = {"update": update, "put_aside": put_aside}
         return self._first(WaitingUpdate, SELECT_WAITING, values)
 
@@ -501,14 +492,6 @@ class UpdateRepository(Repository):
         """Return the number of unhandled updates and the age of the oldest in seconds."""
         [(number, seconds)] = self._client.fetch_all(COUNT_WAITING)
         return int(number), float(seconds)
-
-    def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
-        records = [{**vars(update), "position": index} for index, update in enumerate(updates)]
-        [row] = self._client.fetch_all(INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records))
-        albums = {one.media_group_id for one in updates if one.media_group_id is not None}
-        if albums:  # a process that dies before this receives the updates again
-            self._client.execute(PROMOTE_ALBUMS, bot_id=bot_id, albums=sorted(albums))
-        return int(row[0])
 
 
 def _rewrite(value: Any, change: Callable[[str], str]) -> Any:

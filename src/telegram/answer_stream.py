@@ -21,7 +21,7 @@ from src.telegram import delivery
 from src.telegram.buttons import stop_keyboard
 from src.telegram.delivery import Delivery
 from src.telegram.places import Address, find_refusal
-from src.telegram.rendering import MAX_UTF16, Part
+from src.telegram.rendering import MAX_UTF16, Part, render_start
 from src.telegram.requests import best_effort, is_not_modified, is_unknown_method
 from src.texts import say
 
@@ -149,7 +149,7 @@ class AnswerStream(AnswerView):
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_refresh = not self._changed.is_set()
             self._changed.clear()
-            part = await self._delivery.renderer.render_start(self._frame_text())
+            part = await render_start(self._frame_text())
             if part is not None and (part != self._shown or (is_refresh and self._uses_drafts)):
                 await self._show_part(part)
 

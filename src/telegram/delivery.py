@@ -1,10 +1,9 @@
 """Delivery of answers and replies: formatted, split, with buttons, retried, plain if refused."""
 
-import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -33,7 +32,6 @@ Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
 SEND_TIMEOUT = 30  # seconds
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
-CHUNK = 2**16  # bytes
 MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
 UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
@@ -67,39 +65,22 @@ class AnswerLayout:
     times: Times = ()
 
 
-class OpenFile(types.InputFile):
-    """An aiogram upload that is read in chunks, from the beginning at each attempt."""
-
-    def __init__(self, file: ReplyFile) -> None:
-        """Upload ``file``."""
-        super().__init__(filename=file.name)
-        self._content = file.content
-
-    async def read(self, bot: Bot) -> AsyncGenerator[bytes, None]:  # noqa: ARG002
-        """Yield the content in chunks."""
-        self._content.seek(0)
-        while piece := await asyncio.to_thread(self._content.read, CHUNK):
-            yield piece
-
-
 class Delivery:
     """Sends answers of a bot.
 
     Attributes:
         bot: The bot that sends.
-        renderer: Converts Markdown to messages.
     """
 
     def __init__(self, bot: Bot, on_migration: Callable[[int, int], Awaitable[None]]) -> None:
         """Send through ``bot``; await ``on_migration(old, new)`` when a group has moved."""
         self.bot = bot
-        self.renderer = rendering.Renderer()
         self._on_migration = on_migration
         self._deleted: set[tuple[int, int]] = set()  # topics, by chat; a cache
 
-    def reopen(self, chat_id: int | None, thread_id: int) -> None:
+    def reopen(self, chat_id: int, thread_id: int) -> None:
         """Note that somebody has written in a topic, so that it exists."""
-        self._deleted.discard((chat_id or 0, thread_id))
+        self._deleted.discard((chat_id, thread_id))
 
     async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
         self,
@@ -135,7 +116,7 @@ class Delivery:
             ChatUnavailableError: Nothing can be sent to this chat.
             PlaceLostError: The topic or the chat takes nothing, nor does any other place.
         """
-        parts = await self.renderer.render(
+        parts = await rendering.render(
             markdown, max_parts=layout.max_parts, ending=layout.ending
         ) or [_fallback_part(markdown)]
         if layout.lead:
@@ -342,7 +323,8 @@ class Delivery:
         return await self._send_along(route, send)
 
     async def _send_file(self, route: Route, file: ReplyFile) -> None:
-        document = OpenFile(file)
+        file.content.seek(0)
+        document = types.BufferedInputFile(file.content.read(), file.name)
 
         async def send(address: Address) -> None:
             fields = address.chat_fields

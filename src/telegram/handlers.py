@@ -220,7 +220,7 @@ class Handlers:
         is_own = answered is not None and answered.message_id == number
         is_own = is_own and answered is not None and answered.from_user == query.from_user
         if number and (is_own or not context.caller.owner.is_group):
-            chat_id = context.stored.chat_id or 0
+            chat_id = context.stored.chat_id
             try:
                 await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
                 is_gone = True
@@ -269,7 +269,7 @@ class Handlers:
     ) -> None:
         address = Address.of(caller)
         if stored.chat_id == stored.user_id and caller.owner.is_group:
-            address = Address(stored.chat_id or 0)  # pressed under a group's reminder, in private
+            address = Address(stored.chat_id)  # pressed under a group's reminder, in private
         sent = await self._delivery.show_reply(address, reply, replacing=replacing)
         if sent is not None and reply.asks is not None:
             await self._run(self._core.updates.set_asked, stored.id, sent, reply.asks)

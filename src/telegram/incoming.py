@@ -136,7 +136,7 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
     try:
         file = await bot.get_file(file_id, request_timeout=GET_TIMEOUT)
     except exceptions.TelegramBadRequest as error:
-        if "too big" in error.message:
+        if "too big" in str(error):
             raise DocumentError("too_large", "Telegram calls it too big") from error
         raise DocumentError("broken", "Telegram does not have the file") from error
     except exceptions.AiogramError as error:

@@ -74,7 +74,7 @@ def is_refusal(error: BaseException | None, *phrases: str) -> bool:
     """Return True for a 400 or 403 whose description has one of the phrases (in lower case)."""
     if not isinstance(error, exceptions.TelegramBadRequest | exceptions.TelegramForbiddenError):
         return False
-    return any(phrase in error.message.lower() for phrase in phrases)
+    return any(phrase in str(error).lower() for phrase in phrases)
 
 
 def refusal_error(error: Exception) -> errors.AppError:

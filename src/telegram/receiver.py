@@ -55,7 +55,6 @@ class PollTiming:
         standby_pause: Pause between attempts to become the only receiver.
         max_retry_after: Maximum ``retry_after`` of a 429 that is respected.
         unauthorized: Minimum duration of 401s before the token counts as wrong.
-        proof_pause: Pause between checks of the lock's connection.
     """
 
     poll: int = 25
@@ -66,7 +65,6 @@ class PollTiming:
     standby_pause: float = 2.0
     max_retry_after: float = 300.0
     unauthorized: float = 60.0
-    proof_pause: float = 1.0
 
 
 class GetRawUpdates(GetUpdates):
@@ -137,7 +135,6 @@ class Poller:
                 in between.
         """
         offset: int | None = None
-        lock_keeper = asyncio.ensure_future(self._keep_lock())
         try:
             while True:
                 try:
@@ -147,27 +144,18 @@ class Poller:
                 except (exceptions.AiogramError, StorageError, OSError, TimeoutError) as error:
                     await asyncio.sleep(self._pause_after(error))
         finally:
-            lock_keeper.cancel()
             await asyncio.to_thread(self._lock.release)
 
     async def _wait_for_lock(self) -> None:
-        if self.is_receiver and self._lock.is_connected():
-            return
-        self.is_receiver = False
+        """Return once this process holds the lock, which its connection may have lost."""
         while not await asyncio.to_thread(self._lock.try_exclusive):
+            self.is_receiver = False
             self._log_once(
                 "another process on this database already receives this bot's updates; "
                 "this one stands by and takes over when that one ends"
             )
             await asyncio.sleep(self._timing.standby_pause)
         self.is_receiver = True
-
-    async def _keep_lock(self) -> None:
-        """Check the lock's connection, also during a long getUpdates."""
-        while True:
-            await asyncio.sleep(self._timing.proof_pause)
-            if self.is_receiver and self._lock.needs_check():
-                await asyncio.to_thread(self._lock.check_alive)
 
     async def _receive(self, offset: int | None) -> int | None:
         """Run one ``getUpdates`` and return the offset that confirms it, or None without updates.

@@ -1,14 +1,10 @@
 """Rendering of answers as Telegram messages: Markdown to entities, then split, within limits."""
 
 import asyncio
-import contextlib
 import logging
 import re
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
 
 from aiogram.types import ForceReply, InlineKeyboardMarkup, MessageEntity
 
@@ -18,18 +14,10 @@ from src.texts.plain_text import is_visible
 
 logger = logging.getLogger(__name__)
 
-# Rendering runs in threads beside the event loop, with a timeout; a text that times out or fails
-# is shown as plain text. A thread cannot be stopped, so one that is overdue keeps its slot; when
-# all slots are lost, every text is shown as plain text at once.
-
-T = TypeVar("T")
-
 MAX_UTF16 = 4096  # UTF-16 code units of one message
 MAX_PARTS = 10  # messages of one answer, where no setting says otherwise
 MAX_ENTITIES = 100  # of a message; Telegram ignores the others
 MAX_SOURCE = 60_000  # characters of Markdown; a longer text is shown as plain text
-RENDER_SECONDS = 3.0  # timeout; the longest possible answers take 0.3
-RENDER_THREADS = 2  # more would only compete for the interpreter lock
 
 
 @dataclass(frozen=True)
@@ -49,94 +37,23 @@ class Part:
     preview: str | None = None
 
 
-class RenderThreads:
-    """Runs functions in daemon threads with a timeout; neither callers nor the exit wait more."""
+async def render(markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "…") -> list[Part]:
+    """Return an answer as Telegram messages; none if nothing of it is visible.
 
-    def __init__(self) -> None:
-        """Create the slots; an overdue thread keeps its own until it ends."""
-        self._slots = asyncio.Semaphore(RENDER_THREADS)
-        self._overdue = 0
-
-    async def run(self, work: Callable[[], T], *, seconds: float) -> T:
-        """Run ``work`` in a thread and return its result.
-
-        Raises:
-            TimeoutError: It took longer than ``seconds``, or all slots are taken by overdue work.
-            RuntimeError: It failed; the message is the type of its error.
-        """
-        if self._overdue >= RENDER_THREADS:
-            raise TimeoutError
-        async with asyncio.timeout(seconds):
-            await self._slots.acquire()
-            future = self._start(work)
-            try:
-                return await asyncio.shield(future)
-            except asyncio.CancelledError:
-                self._overdue += 1
-                future.add_done_callback(self._end_overdue)
-                raise
-
-    def _start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        future.add_done_callback(self._release)
-
-        def run() -> None:
-            try:
-                settle = partial(future.set_result, work())
-            except BaseException as error:  # noqa: BLE001  (a Rust panic is no Exception)
-                settle = partial(future.set_exception, RuntimeError(type(error).__name__))
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and with it the caller
-                loop.call_soon_threadsafe(settle)
-
-        threading.Thread(target=run, name="render", daemon=True).start()
-        return future
-
-    def _release(self, future: asyncio.Future[Any]) -> None:
-        self._slots.release()
-        future.exception()  # mark it as retrieved if no caller waits any more
-
-    def _end_overdue(self, _future: asyncio.Future[Any]) -> None:
-        self._overdue -= 1
+    Args:
+        markdown: Any Markdown.
+        max_parts: Maximum number of messages; the rest is cut off.
+        ending: Appended to the last message if the answer was cut.
+    """
+    parts = await asyncio.to_thread(_convert, markdown, max_parts)
+    if len(parts) > max_parts:
+        parts[max_parts - 1] = _append_ending(parts[max_parts - 1], ending)
+    return parts[:max_parts]
 
 
-class Renderer:
-    """Converts any Markdown to Telegram messages."""
-
-    def __init__(self, *, seconds: float = RENDER_SECONDS) -> None:
-        """Create one per process; a text is shown as plain text after ``seconds``."""
-        self._threads = RenderThreads()
-        self._seconds = seconds
-
-    async def render(
-        self, markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "…"
-    ) -> list[Part]:
-        """Return an answer as Telegram messages; none if nothing of it is visible.
-
-        Args:
-            markdown: The answer.
-            max_parts: Maximum number of messages; the rest is cut off.
-            ending: Appended to the last message if the answer was cut.
-        """
-        parts = await self._convert_in_thread(markdown, max_parts)
-        if len(parts) > max_parts:
-            parts[max_parts - 1] = _append_ending(parts[max_parts - 1], ending)
-        return parts[:max_parts]
-
-    async def render_start(self, markdown: str) -> Part | None:
-        """Return the first message, or None if nothing is visible."""
-        return next(iter(await self._convert_in_thread(markdown, 1)), None)
-
-    async def _convert_in_thread(self, markdown: str, max_parts: int) -> list[Part]:
-        try:
-            return await self._threads.run(
-                lambda: _convert(markdown, max_parts), seconds=self._seconds
-            )
-        except TimeoutError:
-            logger.warning("an answer takes too long to format; it is shown as plain text")
-        except RuntimeError as error:
-            logger.warning("an answer cannot be formatted (%s)", error)
-        return _split(markdown, [], max_parts)
+async def render_start(markdown: str) -> Part | None:
+    """Return the first message, or None if nothing is visible."""
+    return next(iter(await asyncio.to_thread(_convert, markdown, 1)), None)
 
 
 def split_text(text: str) -> list[Part]:
@@ -145,9 +62,12 @@ def split_text(text: str) -> list[Part]:
 
 
 def _convert(markdown: str, max_parts: int) -> list[Part]:
-    if len(markdown) > MAX_SOURCE:
-        return _split(markdown, [], max_parts)
-    return _split(*convert(markdown), max_parts)
+    if len(markdown) <= MAX_SOURCE:
+        try:
+            return _split(*convert(markdown), max_parts)
+        except BaseException as error:  # noqa: BLE001  (a Rust panic is no Exception)
+            logger.warning("an answer cannot be formatted (%s)", type(error).__name__)
+    return _split(markdown, [], max_parts)
 
 
 def _split(text: str, entities: list[MessageEntity], max_parts: int) -> list[Part]:

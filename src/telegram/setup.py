@@ -6,7 +6,7 @@ import logging
 from functools import lru_cache
 from http import HTTPStatus
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from aiogram import Bot, Dispatcher, exceptions, types
 from aiogram.client.session.aiohttp import AiohttpSession
@@ -14,7 +14,7 @@ from aiogram.client.session.middlewares import base
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientSession
 from aiolimiter import AsyncLimiter
 
 from src.base.config import Settings
@@ -31,21 +31,17 @@ from src.texts import LANGUAGES, say
 
 logger = logging.getLogger(__name__)
 
-# HTTP session to Telegram that turns every response into a result or one of aiogram's errors.
-#
-# aiogram's own session trusts the Bot API: a body that is no UTF-8, an error without a description
-# or a ``retry_after`` that is no number raise unexpected errors, and redirects are followed. Here
-# a refusal keeps the class of its status, however malformed its body.
-
-MAX_RETRY_AFTER = 86_400  # seconds; a longer pause must be a mistake
-FLOOD_PAUSE = 3  # seconds to wait after a 429 without a valid retry_after
-MAX_CHAT_ID = 2**52
+FLOOD_PAUSE = 3  # seconds to wait after a 429 of a gateway, which names none
 # Result of a request that Telegram has accepted with an unparsable response.
 ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
 
 
 class TelegramSession(AiohttpSession):
-    """aiogram's session without trust in the responses, and with any kind of proxy."""
+    """aiogram's session with any kind of proxy, to which the status says what an answer means.
+
+    A gateway's page is then the refusal of its status, and a message that Telegram has accepted
+    is not sent again because a field of the answer is newer than aiogram.
+    """
 
     def __init__(self, proxy_url: str | None = None, **options: Any) -> None:
         """Create a session; ``proxy_url`` is the address of a proxy, with its login."""
@@ -69,100 +65,32 @@ class TelegramSession(AiohttpSession):
             await self._by_proxy.close()
         await super().close()
 
-    async def make_request(
-        self,
-        bot: Bot,
-        method: TelegramMethod[TelegramType],
-        timeout: int | None = None,  # noqa: ASYNC109  (aiogram's signature)
-    ) -> TelegramType:
-        """Send one request; redirects are not followed, as the Bot API makes none.
-
-        Raises:
-            TelegramAPIError: It was refused; the class depends on the status.
-            TelegramNetworkError: No response; the cause says how far the request got.
-            ClientDecodeError: A response with a success status is not the Bot API's. One that says
-                ``ok`` is accepted unparsed if only the success matters.
-        """
-        session = await self.create_session()
-        url = self.api.api_url(token=bot.token, method=method.__api_method__)
-        try:
-            async with session.post(
-                url,
-                data=self.build_form_data(bot=bot, method=method),
-                timeout=ClientTimeout(total=self.timeout if timeout is None else timeout),
-                allow_redirects=False,
-            ) as response:
-                body = await response.read()
-        # A TimeoutError is an OSError.
-        except (ClientError, OSError, asyncio.IncompleteReadError) as error:
-            raise exceptions.TelegramNetworkError(
-                method=method, message=type(error).__name__
-            ) from error
-        text = body.decode(errors="replace")
-        checked = self.check_response(bot, method, response.status, text)
-        return cast("TelegramType", checked.result)
-
     def check_response(
         self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
     ) -> Response[TelegramType]:
-        """Parse a response; raise as ``make_request`` for a refusal."""
+        """Parse a response.
+
+        Raises:
+            TelegramAPIError: It was refused; the class depends on the status.
+            ClientDecodeError: A response with a success status is not the Bot API's. One that says
+                ``ok`` is accepted unparsed if only the success matters.
+        """
         try:
-            body = json.loads(content)
-        except (ValueError, RecursionError):
-            body = None
-        fields = body if isinstance(body, dict) else {}
-        if status_code < HTTPStatus.MULTIPLE_CHOICES and fields.get("ok") is not False:
-            try:
-                return self._check_success(bot, method, status_code, content)
-            except exceptions.ClientDecodeError:
-                if fields.get("ok") is not True or method.__api_method__.startswith("get"):
-                    raise
-                return Response.model_construct(ok=True, result=ACCEPTED)
-        status = status_code
-        if status < HTTPStatus.MULTIPLE_CHOICES:
-            status = _int_within(fields.get("error_code"), 400, 599) or HTTPStatus.BAD_REQUEST
-        refusal = {
-            "ok": False,
-            "error_code": status,
-            "description": str(fields.get("description") or f"HTTP {status}"),
-            "parameters": _valid_parameters(fields.get("parameters"), status),
-        }
-        return super().check_response(bot, method, status, json.dumps(refusal))
-
-    def _check_success(
-        self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
-    ) -> Response[TelegramType]:
-        try:
-            response = super().check_response(bot, method, status_code, content)
-        except exceptions.ClientDecodeError as error:  # its text may quote a user; replace it
-            cause = ValueError(type(error.original).__name__)
-            raise exceptions.ClientDecodeError(error.message, cause, None) from None
-        if response.result is None:
-            raise exceptions.ClientDecodeError("No result", ValueError("null"), None)
-        return response
-
-
-def _valid_parameters(parameters: Any, status: int) -> dict[str, int]:
-    if not isinstance(parameters, dict):
-        parameters = {}
-    valid: dict[str, int] = {}
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        seconds = parameters.get("retry_after")
-        requested = seconds if _is_number(seconds) else FLOOD_PAUSE
-        valid["retry_after"] = int(min(max(requested, 1), MAX_RETRY_AFTER))
-    chat_id = _int_within(parameters.get("migrate_to_chat_id"), -MAX_CHAT_ID, -1)
-    if chat_id is not None:
-        valid["migrate_to_chat_id"] = chat_id
-    return valid
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
-
-
-def _int_within(value: Any, least: int, most: int) -> int | None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_whole and least <= value <= most else None
+            return super().check_response(bot, method, status_code, content)
+        except exceptions.ClientDecodeError as error:
+            if status_code < HTTPStatus.MULTIPLE_CHOICES:
+                is_ok = isinstance(error.data, dict) and error.data.get("ok") is True
+                if is_ok and not method.__api_method__.startswith("get"):
+                    return Response.model_construct(ok=True, result=ACCEPTED)
+                # The error's text may quote a user, so it is replaced.
+                cause = ValueError(type(error.original).__name__)
+                raise exceptions.ClientDecodeError(error.message, cause, None) from None
+        except TypeError:
+            pass  # aiogram's own, of a 5xx without a description
+        refusal: dict[str, Any] = {"ok": False, "description": f"HTTP {status_code}"}
+        if status_code == HTTPStatus.TOO_MANY_REQUESTS:
+            refusal["parameters"] = {"retry_after": FLOOD_PAUSE}
+        return super().check_response(bot, method, status_code, json.dumps(refusal))
 
 
 # Telegram's limits: about one message per second in a chat (short bursts pass), 20 per minute in a

@@ -13,8 +13,10 @@ from procrastinate.jobs import Job
 
 from src.base import errors
 from src.base.metrics import Metrics
+from src.base.owners import Caller
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
+from src.pg.user_settings_repo import UserSettings
 from src.queue import job_repo
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
@@ -32,8 +34,9 @@ logger = logging.getLogger(__name__)
 MODEL_ATTEMPTS = 6  # then the bot apologises, after pauses of 1 + 2 + 4 + 8 + 16 seconds
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "teach", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # during which an answer is retried if Telegram cannot be reached
-EXTRA_ATTEMPTS = 1  # retries after a refusal or failure for an unknown reason
-EXTRA_NONSENSE_ATTEMPTS = 2  # retries after an unparsable response
+EXTRA_ATTEMPTS = 1  # retries after a refusal for an unknown reason, or an unparsable response
+UNEXPLAINED = (errors.DeliveryRefusedError, errors.DeliveryNonsenseError)
+UNREACHABLE = (errors.ChatUnavailableError, errors.PlaceLostError)
 
 
 class UpdateTasks:
@@ -124,10 +127,9 @@ class UpdateTasks:
         Args:
             update: Row id in ``telegram_updates``.
         """
-        stored = await self._run(self._updates.find_quarantined, update)
-        if stored is None:
-            return  # it has been requeued in between
-        if stored.kind in (*APOLOGY_KINDS, "callback"):
+        stored = await self._run(self._updates.find_waiting, update, put_aside=True)
+        # None: it has been requeued in between.
+        if stored is not None and stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, errors.QuarantinedError.text_key)
 
     async def show_ending(self, answer: int) -> None:
@@ -144,13 +146,11 @@ class UpdateTasks:
         ended = await self._run(self._questions.find_ended, answer)
         if ended is None:
             return
+        message_id = ended.sent_message_ids[-1]
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
+        text = ended.text if is_one else None
         try:
-            await self._delivery.try_to_change(
-                ended.chat_id,
-                ended.sent_message_ids[-1],
-                ended.text if is_one else None,
-            )
+            await self._delivery.try_to_change(ended.chat_id, message_id, text)
         except (errors.ChatUnavailableError, errors.PlaceLostError):
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
@@ -181,19 +181,20 @@ class UpdateTasks:
 
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
-        user_settings = self._core.user_settings
         self._delivery.reopen(stored.chat_id, stored.thread_id)
-        chosen = await self._run(user_settings.get, stored.owner.telegram_user_id)
-        if chosen.is_inactive and stored.kind != "member" and stored.chat_id is not None:
-            await self._run(user_settings.mark_active, stored.chat_id)
+        chosen, caller = await self._load_caller(stored)
+        if chosen.is_inactive and stored.kind != "member":
+            await self._run(self._core.user_settings.mark_active, stored.chat_id)
         update = types.Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
-        caller = self._core.caller(
-            stored.owner, chosen, stored.sender_language, member=stored.user_id
-        )
         result = await self._dispatcher.feed_update(
             self._delivery.bot, update, context=Context(stored, caller, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
+
+    async def _load_caller(self, stored: WaitingUpdate) -> tuple[UserSettings, Caller]:
+        chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)
+        language = stored.sender_language
+        return chosen, self._core.caller(stored.owner, chosen, language, member=stored.user_id)
 
     async def _may_retry(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
@@ -201,12 +202,10 @@ class UpdateTasks:
         _count_error(error, self._core.metrics)
         if not isinstance(error, errors.TransientError) or control.stopped:
             return False
-        if isinstance(error, errors.StorageError):
-            return not error.is_refusal or attempts < MODEL_ATTEMPTS
-        if isinstance(error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError):
-            refusals: int = await self._run(self._updates.count_refusal, stored.id)
-            is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
-            return refusals <= (EXTRA_NONSENSE_ATTEMPTS if is_nonsense else EXTRA_ATTEMPTS)
+        if isinstance(error, errors.StorageError) and not error.is_refusal:
+            return True
+        if isinstance(error, UNEXPLAINED):
+            return await self._run(self._updates.count_refusal, stored.id) <= EXTRA_ATTEMPTS
         if isinstance(error, errors.DeliveryError):
             return stored.age_days < DELIVERY_DAYS
         return attempts + 1 < MODEL_ATTEMPTS
@@ -221,10 +220,8 @@ class UpdateTasks:
         """
         if isinstance(error, errors.ConversationGoneError):
             return "wiped"
-        if isinstance(error, errors.ChatUnavailableError):
-            return await self._close_unavailable_chat(stored)
-        if isinstance(error, errors.PlaceLostError):
-            return "chat unavailable"  # others of this chat are not concerned
+        if isinstance(error, UNREACHABLE):
+            return await self._note_unreachable(error, stored)
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._run(self._core.turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
@@ -232,9 +229,8 @@ class UpdateTasks:
         logger.error("gave up on an update", extra=log, exc_info=error)
         self._core.metrics.turns.labels("failed").inc()
         if stored.kind == "message":
-            await self._run(
-                self._core.turns.mark_failed, stored.bot_id, stored.chat_id, stored.message_id
-            )
+            mark = self._core.turns.mark_failed
+            await self._run(mark, stored.bot_id, stored.chat_id, stored.message_id)
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
         key = error.text_key if isinstance(error, errors.AppError) else "error_internal"
@@ -246,30 +242,24 @@ class UpdateTasks:
         Raises:
             DeliveryError: It was not delivered; worth a retry.
         """
-        if stored.chat_id is None:
-            return "failed"
-        chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)
-        caller = self._core.caller(
-            stored.owner, chosen, stored.sender_language, member=stored.user_id
-        )
+        _, caller = await self._load_caller(stored)
         try:
             await self._delivery.send_text(Address.of(caller), say(key, caller.language))
-        except errors.ChatUnavailableError:
-            return await self._close_unavailable_chat(stored)
-        except errors.PlaceLostError:
-            return "chat unavailable"
-        except errors.DeliveryError as error:
-            is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
-            if stored.age_days < DELIVERY_DAYS and not is_nonsense:
-                raise
-            logger.warning("the apology did not arrive either", extra={"update": stored.id})
+        except UNREACHABLE as error:
+            return await self._note_unreachable(error, stored)
         except errors.AppError as error:
+            may_pass = isinstance(error, errors.DeliveryError) and not isinstance(
+                error, UNEXPLAINED
+            )
+            if may_pass and stored.age_days < DELIVERY_DAYS:
+                raise
             log = {"update": stored.id}
-            logger.warning("the apology was refused too", extra=log, exc_info=error)
+            logger.warning("the apology did not arrive either", extra=log, exc_info=error)
         return "failed"
 
-    async def _close_unavailable_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
-        if stored.chat_id is not None:
+    async def _note_unreachable(self, error: Exception, stored: WaitingUpdate) -> UpdateOutcome:
+        """Close a chat that is gone; of a lost topic, the others of its chat are not concerned."""
+        if isinstance(error, errors.ChatUnavailableError):
             await self._run(self._core.user_settings.mark_inactive, stored.chat_id)
             await self._run(self._updates.close_chat, stored.bot_id, stored.chat_id)
         return "chat unavailable"

@@ -6,7 +6,6 @@ handler are not stored. Of a user who may not use the bot, only ids are stored, 
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -32,7 +31,6 @@ MESSAGES = ("message", "edited_message")
 ASKED = "pomni_asked"  # key of a payload, which no update of Telegram has: see ``with_question``
 MAX_DEPTH = 60  # nesting of an update; a genuine one has a fraction of it
 MIGRATION_FIELDS = ("migrate_to_chat_id", "migrate_from_chat_id")
-ESSENTIAL = ("message_id", "date", "message_thread_id", "is_topic_message", *MIGRATION_FIELDS)
 
 
 BOT_NAMES = ("Помни", "Pomni")  # as in /start; the vocative is the same form
@@ -86,25 +84,27 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
     update_id = update_id_of(raw)
     if update_id is None:
         return None
-    messages = {field: raw[field] for field in MESSAGES if isinstance(raw.get(field), dict)}
-    gathered = {field: gather_words(message) for field, message in messages.items()}
-    update = _to_jsonb(raw | gathered)
-    for field, read in _READERS.items():
-        content = update.get(field)
-        if isinstance(content, dict):
-            event = _parse(field, content)
-            if event is None and field == "message":
-                content = _essential_message(content)
-                event = _parse(field, content)
-            fields = read(event, bot) if event is not None else None
-            if fields is None or not _has_valid_ids(fields):
-                return None
-            payload = {"update_id": update_id, field: fields.pop("content", content)}
-            new_update = NewUpdate(update_id, payload=payload, **fields)
-            is_move = new_update.kind == "member" and field == "message"
-            is_permitted = is_move or access.permits(new_update.user_id, new_update.chat_id)
-            return new_update if is_permitted else _redact_stranger(new_update, field)
-    return None
+    field = next((field for field in _READERS if isinstance(raw.get(field), dict)), None)
+    if field is None:
+        return None
+    content = raw[field]
+    if field in MESSAGES:
+        content = _readable(_to_jsonb(gather_words(content)))
+    else:
+        content = _to_jsonb(content)
+    try:
+        update = types.Update.model_validate({"update_id": update_id, field: content})
+    except ValueError:  # as pydantic's is
+        return None
+    fields = _READERS[field](getattr(update, field), bot)
+    if fields is None or not _has_valid_ids(fields):
+        return None
+    payload = {"update_id": update_id, field: fields.pop("content", content)}
+    new_update = NewUpdate(update_id, payload=payload, **fields)
+    is_move = new_update.kind == "member" and field == "message"
+    if is_move or access.permits(new_update.user_id, new_update.chat_id):
+        return new_update
+    return _redact_stranger(new_update, field)
 
 
 def replied_message(update: NewUpdate, bot: BotIdentity) -> tuple[int, int] | None:
@@ -113,7 +113,7 @@ def replied_message(update: NewUpdate, bot: BotIdentity) -> tuple[int, int] | No
         case {
             "message": {"reply_to_message": {"message_id": int(number), "from": {"id": bot.id}}}
         }:
-            if update.chat_id is not None and abs(number) <= MAX_ID:
+            if abs(number) <= MAX_ID:
                 return update.chat_id, number
     return None
 
@@ -139,10 +139,20 @@ def update_id_of(raw: Any) -> int | None:
     return number if type(number) is int and abs(number) <= MAX_UPDATE_ID else None
 
 
-def _parse(field: str, content: Json) -> Any:
-    with suppress(ValidationError, ValueError, TypeError, OverflowError, RecursionError):
-        return getattr(types.Update.model_validate({"update_id": 0, field: content}), field)
-    return None
+def _readable(message: Json) -> Json:
+    """Return a message without the fields that aiogram refuses: some are newer than it."""
+    try:
+        types.Message.model_validate(message)
+    except ValidationError as error:
+        refused = {entry["loc"][0] for entry in error.errors() if entry["loc"]}
+        readable = {field: value for field, value in message.items() if field not in refused}
+        if "from" in refused:
+            readable["from"] = _user(message["from"])
+        replied = message.get("reply_to_message")
+        if "reply_to_message" in refused and isinstance(replied, dict):
+            readable["reply_to_message"] = _readable(replied)
+        return readable
+    return message
 
 
 def _has_valid_ids(fields: Fields) -> bool:
@@ -286,32 +296,15 @@ def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
         fields = {"id": content["id"], "chat_instance": "-"}
     else:
         return None
-    payload = {"update_id": update.update_id, field: fields | {"from": _user(content["from"])}}
-    return NewUpdate(
-        update.update_id,
-        "refused",
-        payload,
-        chat_id=update.chat_id,
-        thread_id=update.thread_id,
-        user_id=update.user_id,
-        message_id=update.message_id,
+    return replace(
+        update,
+        kind="refused",
+        payload={"update_id": update.update_id, field: fields | {"from": _user(content["from"])}},
+        media_group_id=None,
+        interrupts=False,
+        draft_id=None,
         at_once=True,
     )
-
-
-def _essential_message(message: Json) -> Json:
-    """Use a caption as the text."""
-    fields = {field: message[field] for field in ESSENTIAL if field in message}
-    if text := message.get("text") or message.get("caption"):
-        fields["text"] = text
-    fields |= {"chat": _id_and(message.get("chat"), "type"), "from": _user(message.get("from"))}
-    if sender_chat := _id_and(message.get("sender_chat"), "type"):
-        fields["sender_chat"] = sender_chat
-    answered = message.get("reply_to_message")
-    sender = _user(answered.get("from")) if isinstance(answered, dict) else {}
-    if type(sender.get("id")) is int:
-        fields["reply_to_message"] = {**fields, "from": sender}
-    return fields
 
 
 def _user(sender: Any) -> Json:

@@ -25,7 +25,7 @@ from src.telegram.rendering import (
     MAX_PARTS,
     MAX_UTF16,
     Part,
-    Renderer,
+    render,
 )
 from src.texts.signs import NONCHARACTERS
 from tests.fakes.telegram_checks import check_entities, utf16_length
@@ -97,10 +97,9 @@ def judge(text: str, parts: list[Part], formatted: str) -> Iterator[str]:
 async def attack(number: int, seed: int) -> Result:
     """Format ``number`` hostile texts."""
     result = Result()
-    renderer = Renderer(seconds=60)
     for text in hostile_texts(number, seed):
         start = time.process_time()
-        parts = await renderer.render(text)
+        parts = await render(text)
         milliseconds = (time.process_time() - start) * 1000
         try:
             formatted, _ = convert(text)

@@ -76,25 +76,23 @@ def test_a_bot_id_of_any_size_can_name_a_lock(make: MakeLock) -> None:
         assert make(OTHER_KIND, name).try_exclusive() is False
 
 
-def test_a_lock_is_connected_only_while_it_is_held(make: MakeLock) -> None:
-    lock = make()
-    assert lock.is_connected() is False
-    lock.try_exclusive()
-    assert lock.is_connected() is True
+def test_a_lock_that_is_held_can_be_taken_again(make: MakeLock) -> None:
+    lock, other = make(), make()
+    assert lock.try_exclusive() and lock.try_exclusive()
     lock.release()
-    assert lock.is_connected() is False
+    eventually(other.try_exclusive)
 
 
 def test_a_lock_dies_with_its_connection_and_can_be_taken_again(make: MakeLock, dsn: str) -> None:
     lock, other = make(), make()
     assert lock.try_exclusive() is True
     assert terminate_holders(dsn) == 1
-    assert lock.is_connected() is False
+    with pytest.raises(StorageUnavailableError):
+        lock.try_exclusive()
     assert other.try_exclusive() is True
     assert lock.try_exclusive() is False
     other.release()
     eventually(lock.try_exclusive)
-    assert lock.is_connected() is True
     assert make().try_exclusive() is False
 
 
@@ -102,5 +100,4 @@ def test_an_unreachable_server_is_reported(dsn: str) -> None:
     lock = AdvisoryLock(dsn.replace("/test_", "/absent_"), POLLER_LOCK, BOT)
     with pytest.raises(StorageUnavailableError):
         lock.try_exclusive()
-    assert lock.is_connected() is False
     lock.release()

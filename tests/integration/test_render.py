@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-
 import pytest
 from aiogram.types import MessageEntity
 
-from src.telegram.rendering import (
-    MAX_ENTITIES,
-    MAX_PARTS,
-    MAX_UTF16,
-    RENDER_THREADS,
-    Part,
-    Renderer,
-    RenderThreads,
-)
+from src.telegram import rendering
+from src.telegram.rendering import MAX_ENTITIES, MAX_PARTS, MAX_UTF16, Part
 from tests.attacks.markdown import attack
 from tests.fakes.telegram_checks import check_entities, utf16_length
 
 
 async def render(markdown: str) -> list[Part]:
     """An answer as messages, as many as it takes."""
-    return await Renderer().render(markdown, max_parts=100)
+    return await rendering.render(markdown, max_parts=100)
 
 
 def kinds(part: Part) -> list[str]:
@@ -124,63 +114,21 @@ async def test_odd_markdown_becomes_messages_that_telegram_takes(markdown: str) 
 )
 async def test_too_much_is_cut_and_the_last_message_says_so(markdown: str) -> None:
     ending = "(Это не всё. 😀)"
-    parts = await Renderer().render(markdown, max_parts=4, ending=ending)
+    parts = await rendering.render(markdown, max_parts=4, ending=ending)
     check(parts)
     assert len(parts) == 4
     assert [part.text.endswith(f"\n\n{ending}") for part in parts] == [False] * 3 + [True]
 
 
 async def test_a_message_has_as_many_entities_as_telegram_looks_at() -> None:
-    parts = await Renderer().render("**ж** " * 600)
+    parts = await rendering.render("**ж** " * 600)
     assert [len(part.entities) for part in parts] == [MAX_ENTITIES]
     assert covered(parts[0], parts[0].entities[-1]) == "ж"
 
 
-async def test_what_misses_its_deadline_is_plain_text() -> None:
-    [part] = await Renderer(seconds=0).render("это **важно**")
-    assert part.text == "это **важно**" and part.entities == []
-
-
 @pytest.mark.parametrize("markdown", ["\ud800 **a**", "$" + "\\frac{" * 6 + "x$"])
 async def test_what_cannot_be_formatted_is_shown(markdown: str) -> None:
-    assert await Renderer().render(markdown)
-
-
-async def test_work_that_never_ends_holds_up_nobody_else() -> None:
-    threads, go_on = RenderThreads(), threading.Event()
-    for _ in range(RENDER_THREADS):
-        with pytest.raises(TimeoutError):
-            await threads.run(go_on.wait, seconds=0.01)
-    with pytest.raises(TimeoutError):
-        await threads.run(lambda: 1, seconds=3600)  # at once: every place is taken
-    go_on.set()
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                assert await threads.run(lambda: 1, seconds=20) == 1
-            except TimeoutError:
-                await asyncio.sleep(0.01)
-            else:
-                return
-
-
-async def test_work_beyond_the_places_waits_for_them() -> None:
-    threads, go_on = RenderThreads(), threading.Event()
-    works = [asyncio.ensure_future(threads.run(go_on.wait, seconds=20)) for _ in range(5)]
-    await asyncio.sleep(0)
-    go_on.set()
-    assert await asyncio.gather(*works) == [True] * 5
-
-
-async def test_a_failure_in_the_thread_is_told_without_the_text() -> None:
-    class PanicError(BaseException):
-        """What Rust raises."""
-
-    def panic() -> None:
-        raise PanicError("слова пользователя")
-
-    with pytest.raises(RuntimeError, match=r"^PanicError$"):
-        await RenderThreads().run(panic, seconds=20)
+    assert await rendering.render(markdown)
 
 
 async def test_hostile_texts_become_messages_that_telegram_takes() -> None:

@@ -108,17 +108,14 @@ def test_every_connection_carries_the_time_outs(dsn: str) -> None:
     assert told["tcp_user_timeout"] == "10000" and told["keepalives_count"] == "3"
 
 
-def test_a_held_lock_is_proven_now_and_then(
-    proxy: SwallowingProxy, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(advisory_lock, "PROOF_SECONDS", 0.0)
+def test_a_lock_is_lost_with_its_connection(proxy: SwallowingProxy, dsn: str) -> None:
     lock = AdvisoryLock(proxy.dsn, POLLER_LOCK, 1)
-    assert lock.try_exclusive() and lock.needs_check() and lock.check_alive()
+    assert lock.try_exclusive() and lock.try_exclusive()
     proxy.fail_over()
-    assert not lock.check_alive()
-    assert not lock.is_connected()
+    with pytest.raises(StorageUnavailableError):
+        lock.try_exclusive()
     execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    assert lock.try_exclusive() and lock.check_alive()
+    assert lock.try_exclusive()
     lock.release()
 
 

@@ -52,13 +52,11 @@ def test_update_and_job_are_stored_together(updates: UpdateRepository, client: P
     assert client.fetch_all(JOBS) == [job(client, 1)]
 
 
-def test_a_topic_has_a_lock_of_its_own_and_an_update_without_chat_none(
-    updates: UpdateRepository, client: PgClient
-) -> None:
-    batch = [message(1, chat_id=-100, thread_id=7), message(2, chat_id=None, kind="other")]
+def test_a_topic_has_a_lock_of_its_own(updates: UpdateRepository, client: PgClient) -> None:
+    batch = [message(1, chat_id=-100, thread_id=7), message(2, chat_id=-100)]
     assert updates.store(BOT, batch) == 2
     locks = [row[3] for row in client.fetch_all(JOBS)]
-    assert locks == [f"chat:{BOT}:-100:7", None]
+    assert locks == [f"chat:{BOT}:-100:7", f"chat:{BOT}:-100:0"]
 
 
 def test_a_hundred_updates_are_one_statement_and_keep_their_order(
@@ -124,13 +122,6 @@ def test_an_interruption_gets_a_control_job_first_without_a_lock(
     assert jobs == [job(client, 1), control, job(client, 2, 1, queue="control")]
 
 
-def test_an_interruption_without_a_chat_interrupts_nothing(
-    updates: UpdateRepository, client: PgClient
-) -> None:
-    updates.store(BOT, [message(1, chat_id=None, interrupts=True)])
-    assert [row[0] for row in client.fetch_all(JOBS)] == ["handle_update"]
-
-
 @pytest.mark.own_database
 @pytest.mark.parametrize("size", [1, 3])
 def test_when_the_job_cannot_be_stored_the_update_is_not_either(
@@ -144,22 +135,6 @@ def test_when_the_job_cannot_be_stored_the_update_is_not_either(
     execute(dsn, "ALTER TABLE away RENAME TO procrastinate_jobs")
     assert updates.store(BOT, batch) == size
     assert client.fetch_all(JOBS) == [job(client, number, number) for number in range(size)]
-
-
-@pytest.mark.parametrize("bad", ["nul \x00 byte", "lone \ud800 surrogate"])
-def test_a_payload_that_postgresql_refuses_does_not_lose_the_others(
-    updates: UpdateRepository, client: PgClient, bad: str
-) -> None:
-    batch = [message(1), message(2, payload={"update_id": 2, "text": bad}), message(3)]
-    assert updates.store(BOT, batch) == 3
-    rows = client.fetch_all("SELECT update_id, kind, payload FROM telegram_updates ORDER BY id")
-    assert rows == [
-        (1, "message", {"update_id": 1}),
-        (2, "other", {"update_id": 2}),
-        (3, "message", {"update_id": 3}),
-    ]
-    assert updates.store(BOT, batch) == 0
-    assert client.fetch_one("SELECT count(*) FROM procrastinate_jobs") == (3,)
 
 
 def test_any_payload_comes_back_as_it_was_sent(

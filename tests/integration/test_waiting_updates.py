@@ -243,7 +243,7 @@ def test_a_handled_update_keeps_its_numbers_and_none_of_its_words(
 
 def test_no_statement_can_forget_to_forget_the_words(inbox: Inbox, client: PgClient) -> None:
     updates = inbox.updates
-    updates.store(BOT, [NewUpdate(1, "message", WORDS)])
+    updates.store(BOT, [NewUpdate(1, "message", WORDS, CHAT)])
     for outcome_ in ("'done'", "NULL"):
         with pytest.raises(StorageRejectedError):
             client.execute(f"UPDATE telegram_updates SET handled_at = now(), outcome = {outcome_}")

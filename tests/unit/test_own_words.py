@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.telegram.rendering import Renderer, keep_words
+from src.telegram.rendering import keep_words, render
 from tests.cases import for_each
 
 OWN = [
@@ -18,7 +18,7 @@ OWN = [
 @for_each("answer", ["Запомнил: {}", "• 22.11.2026 05:08: «{}» [1]"])
 async def test_a_quote_is_shown_as_it_was_written(said: str, answer: str) -> None:
     markdown = answer.replace("{}", said)
-    [part] = await Renderer().render(keep_words(markdown, [said]))
+    [part] = await render(keep_words(markdown, [said]))
     assert part.text == markdown
     assert {entity.type for entity in part.entities} <= {"url", "mention", "hashtag"}
 
@@ -26,7 +26,7 @@ async def test_a_quote_is_shown_as_it_was_written(said: str, answer: str) -> Non
 async def test_a_part_of_what_he_wrote_keeps_its_underscores() -> None:
     said = "Мои файлы — __init__, __main__.py и *всё*."
     answer = "**Нашёл**: «__init__», __main__.py, *всё*."
-    [part] = await Renderer().render(keep_words(answer, [said]))
+    [part] = await render(keep_words(answer, [said]))
     assert part.text == "Нашёл: «__init__», __main__.py, *всё*."
     assert [entity.type for entity in part.entities] == ["bold"]
 

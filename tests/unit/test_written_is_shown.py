@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from src.telegram.entities import convert
-from src.telegram.rendering import Renderer
+from src.telegram.rendering import render, render_start
 from tests.cases import for_each
 from tests.fakes.telegram_checks import check_entities
 
@@ -103,7 +103,7 @@ def mutations(number: int) -> Iterator[str]:
 
 @for_each("written, shown", ANSWERS)
 async def test_an_answer_is_shown_as_a_reader_expects(written: str, shown: str) -> None:
-    assert "\n".join(part.text for part in await Renderer().render(written)) == shown
+    assert "\n".join(part.text for part in await render(written)) == shown
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,9 @@ def test_every_letter_and_sign_arrives_in_order(number: int) -> None:
 
 
 async def test_every_beginning_of_an_answer_is_a_message() -> None:
-    renderer = Renderer()
     for written, _ in ANSWERS:
         for end in range(1, len(written), 9):
-            part = await renderer.render_start(written[:end])
+            part = await render_start(written[:end])
             text = "" if part is None else part.text
             assert first_missing(visible(written[:end]), text) == ""
             check_entities(text, part and [entity.model_dump() for entity in part.entities])
