@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 WARM_SECONDS = 5.0  # that a start waits at most for the embedding model; it takes 0.2
 REST_SECONDS = 1.0  # after a start, before work that can wait
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
+UNAUTHORIZED = 3  # consecutive 401s at a start, after which the token counts as wrong
 
 
 async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> None:
@@ -192,7 +193,7 @@ async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
             return await setup.get_identity(bot)
         except ConfigError:
             unauthorized += 1
-            if unauthorized == receiver.UNAUTHORIZED:
+            if unauthorized == UNAUTHORIZED:
                 raise
             logger.error("Telegram does not know this token; asking again")  # noqa: TRY400
         except DeliveryError as error:

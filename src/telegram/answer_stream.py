@@ -70,13 +70,11 @@ class AnswerStream(AnswerView):
         self.message_id: int | None = None
         self._grows = streaming != "off"
         self._uses_drafts = streaming == "drafts" and address.chat_id > 0
-        self._pieces: list[str] = []
+        self._text = ""
+        self._line = ""  # shown in place of the answer
         self._changed = asyncio.Event()
         self._shown: Part | None = None
         self._quiet_until = 0.0
-        self._line = ""  # shown in place of the answer
-        self._thinking = ""
-        self._closed = False
         self._send_lock = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -88,24 +86,20 @@ class AnswerStream(AnswerView):
             on_message: Awaited with the id of the edited message as soon as it is known.
         """
         self._on_message, self.message_id = on_message, turn.shown_in
-        self._thinking = say("model_thinking", turn.incoming.language)
-        works = [self._show_typing()]
-        if self._grows:
-            works.append(self._show_frames())
-        if self._is_slow and self._grows:
-            works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
+        works = [self._show_typing(), self._show_frames()]
+        if self._is_slow:
+            works.append(self._show_slow_line())
         self._tasks = [asyncio.create_task(work) for work in works]
 
     def feed(self, text: str) -> None:
         """Append the next piece of the answer."""
-        if not self._closed:
-            self._pieces.append(text)
-            self._changed.set()
+        self._text += text
+        self._changed.set()
 
     def think(self) -> None:
         """Show a line in place of the answer until its first piece."""
         if not self._line:
-            self._line = self._thinking
+            self._line = say("model_thinking", self._address.language)
             self._changed.set()
 
     @property
@@ -115,11 +109,9 @@ class AnswerStream(AnswerView):
 
     async def close(self) -> None:
         """Stop; when this returns, no draft or edit is in progress any more."""
-        self._closed = True
-        async with self._send_lock:
-            pass
-        for task in self._tasks:
-            task.cancel()
+        async with self._send_lock:  # until what is on its way has arrived
+            for task in self._tasks:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
@@ -141,56 +133,46 @@ class AnswerStream(AnswerView):
 
     async def _show_frames(self) -> None:
         """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
-        while True:
+        while self._grows:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAFT_REFRESH):
                     await self._changed.wait()
             interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
-            is_refresh = not self._changed.is_set()
+            is_refresh = self._uses_drafts and not self._changed.is_set()
             self._changed.clear()
             part = await render_start(self._frame_text())
-            if part is not None and (part != self._shown or (is_refresh and self._uses_drafts)):
-                await self._show_part(part)
+            if part is not None and (part != self._shown or is_refresh):
+                async with self._send_lock:
+                    await self._show_part(part)
 
-    async def _show_slow_line(self, line: str) -> None:
+    async def _show_slow_line(self) -> None:
         await asyncio.sleep(SLOW_AFTER)
-        self._line = line
+        self._line = say("model_slow", self._address.language)
         self._changed.set()
 
     def _frame_text(self) -> str:
-        text = storable("".join(self._pieces))
+        text = storable(self._text)
         units = (text if text.strip() else self._line).encode("utf-16-le")
         piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
         return piece.decode("utf-16-le", "ignore")
 
     async def _show_part(self, part: Part) -> None:
-        async with self._send_lock:
-            if self._closed or not self._grows:
+        try:
+            await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
+            self._shown = part
+        except (exceptions.AiogramError, AppError) as error:
+            refusal = find_refusal(error)
+            if is_not_modified(error):
                 return
-            try:
-                await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
-                self._shown = part
-            except exceptions.TelegramRetryAfter as error:
-                self._quiet_until = time.monotonic() + error.retry_after
-                self._changed.set()
-            except exceptions.AiogramError as error:
-                self._handle_error(error)
-            except AppError as error:
-                logger.warning("the growing answer is not shown", exc_info=error)
-
-    def _handle_error(self, error: exceptions.AiogramError) -> None:
-        if is_not_modified(error):
-            return
-        refusal = find_refusal(error)
-        if refusal is not None and refusal.scope != "reply":
-            self._grows = False  # the final answer looks for another place
-            return
-        if self._uses_drafts and is_unknown_method(error):
-            self._uses_drafts = False
-            logger.info("this Bot API server knows no drafts; the answer is edited instead")
-        self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
-        self._changed.set()
+            if refusal is not None and refusal.scope != "reply":
+                self._grows = False  # the final answer looks for another place
+            if self._uses_drafts and is_unknown_method(error):
+                self._uses_drafts = False
+                logger.info("this Bot API server knows no drafts; the answer is edited instead")
+            pause = getattr(error, "retry_after", None) or 2 * EDIT_SECONDS
+            self._quiet_until = time.monotonic() + pause
+            self._changed.set()
 
     async def _send_draft(self, part: Part) -> None:
         await self._delivery.bot.send_message_draft(
@@ -217,16 +199,7 @@ class AnswerStream(AnswerView):
 
     async def _show_typing(self) -> None:
         await asyncio.sleep(TYPING_AFTER)
+        show, typing = self._delivery.bot.send_chat_action, enums.ChatAction.TYPING
         while True:
-            pause = TYPING_EVERY
-            try:
-                await self._delivery.bot.send_chat_action(
-                    **self._address.chat_fields,
-                    action=enums.ChatAction.TYPING,
-                    request_timeout=REQUEST_TIMEOUT,
-                )
-            except exceptions.TelegramRetryAfter as error:
-                pause = max(pause, error.retry_after)
-            except exceptions.AiogramError as error:
-                logger.debug("typing is not shown", exc_info=error)
-            await asyncio.sleep(pause)
+            failure = await best_effort(show(**self._address.chat_fields, action=typing))
+            await asyncio.sleep(max(TYPING_EVERY, getattr(failure, "retry_after", 0)))

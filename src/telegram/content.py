@@ -68,7 +68,8 @@ def read_content(message: types.Message, bot_id: int, language: Language) -> Con
 
 def _find_attachment(message: types.Message | types.ExternalReplyInfo) -> Attachment | None:
     if sizes := _picture_sizes(message):
-        photo = _largest_usable_size(sizes)
+        usable = [size for size in sizes if max(size.width, size.height) <= LARGEST_SIDE]
+        photo = max(usable or sizes[:1], key=lambda size: size.width * size.height)
         return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
     for field, (kind, name) in FILES.items():
         file = getattr(message, field)
@@ -86,12 +87,6 @@ def _picture_sizes(message: types.Message | types.ExternalReplyInfo) -> list[typ
     paid = message.paid_media.paid_media if message.paid_media is not None else []
     photos = [one.photo for one in paid if isinstance(one, types.PaidMediaPhoto)]
     return photos[0] if photos else []
-
-
-def _largest_usable_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
-    ordered = sorted(sizes, key=lambda size: size.width * size.height)
-    usable = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
-    return (usable or ordered)[-1 if usable else 0]
 
 
 def describe(message: types.Message | types.ExternalReplyInfo, language: Language) -> str:
@@ -157,22 +152,6 @@ def _describe_gift(gift: types.GiftInfo | types.UniqueGiftInfo, language: Langua
     return say("said_gift", language, text=" ".join(filter(None, (name, gift.text))))
 
 
-def _describe_game(game: types.Game, _language: Language) -> str:
-    return "\n".join(filter(None, (f"🎮 {game.title}: {game.description}", game.text)))
-
-
-def _describe_invoice(invoice: types.Invoice, _language: Language) -> str:
-    return f"🧾 {invoice.title}: {invoice.description} ({invoice.currency})"
-
-
-def _describe_sticker(sticker: types.Sticker, _language: Language) -> str:
-    return sticker.emoji or ""
-
-
-def _describe_dice(dice: types.Dice, _language: Language) -> str:
-    return f"{dice.emoji} {dice.value}"
-
-
 # A venue has a location too, so it comes first.
 DESCRIBERS: Mapping[str, Callable[[Any, Language], str]] = {
     "venue": _describe_venue,
@@ -180,10 +159,10 @@ DESCRIBERS: Mapping[str, Callable[[Any, Language], str]] = {
     "contact": _describe_contact,
     "poll": _describe_poll,
     "checklist": _describe_checklist,
-    "sticker": _describe_sticker,
-    "dice": _describe_dice,
-    "game": _describe_game,
-    "invoice": _describe_invoice,
+    "sticker": lambda sticker, _: sticker.emoji or "",
+    "dice": lambda dice, _: f"{dice.emoji} {dice.value}",
+    "game": lambda game, _: f"🎮 {game.title}: {game.description}\n{game.text or ''}".strip(),
+    "invoice": lambda bill, _: f"🧾 {bill.title}: {bill.description} ({bill.currency})",
     "giveaway": _describe_giveaway,
     "giveaway_winners": _describe_giveaway,
     "gift": _describe_gift,

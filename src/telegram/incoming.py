@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from aiogram import Bot, exceptions, types
-from aiohttp import ClientConnectionError, ClientPayloadError
+from aiohttp import ClientError
 
 from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Caller
@@ -19,7 +19,6 @@ from src.texts import Language
 
 GET_TIMEOUT = 15  # seconds
 FETCH_TIMEOUT = 120  # seconds for 20 MB
-CHUNK = 1 << 16
 # Characters of a full message: Telegram splits a longer paste, and gives Premium users no more.
 FULL_MESSAGE = 4000  # UTF-16 units, of 4,096; a cut keeps words whole
 
@@ -143,18 +142,12 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
         raise delivery_error(error) from error
     if file.file_path is None:
         raise DocumentError("broken", "Telegram does not say where the file is")
-    url = bot.session.api.file_url(bot.token, file.file_path)
-    pieces: list[bytes] = []
-    size = 0
+    if (file.file_size or 0) > MAX_BYTES:
+        raise DocumentError("too_large", "more bytes than a bot may fetch")
     try:
         async with asyncio.timeout(FETCH_TIMEOUT):
-            async for piece in bot.session.stream_content(
-                url, timeout=FETCH_TIMEOUT, chunk_size=CHUNK, raise_for_status=True
-            ):
-                size += len(piece)
-                if size > MAX_BYTES:
-                    raise DocumentError("too_large", "more bytes than a bot may fetch")
-                pieces.append(piece)
-    except (exceptions.AiogramError, ClientConnectionError, ClientPayloadError, OSError) as error:
+            content = await bot.download_file(file.file_path, timeout=FETCH_TIMEOUT)
+    except (exceptions.AiogramError, ClientError, OSError) as error:
         raise DeliveryError(f"a file did not come ({type(error).__name__})") from error
-    return b"".join(pieces)
+    assert content is not None
+    return content.read()

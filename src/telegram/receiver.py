@@ -6,9 +6,7 @@ input, and neither confirms anything while PostgreSQL is unavailable.
 
 import asyncio
 import hmac
-import json
 import logging
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import Any
 
 from aiogram import Bot, exceptions
 from aiogram.methods import GetUpdates
+from aiogram.utils.backoff import Backoff, BackoffConfig
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -37,9 +36,9 @@ from src.telegram.updates import (
 logger = logging.getLogger(__name__)
 
 BATCH = 100  # updates per getUpdates, Telegram's maximum
-UNAUTHORIZED = 3  # consecutive 401s before the token counts as wrong
+UNAUTHORIZED = 8  # consecutive 401s, in some 90 seconds, before the token counts as wrong
+BACKOFF = BackoffConfig(min_delay=1.0, max_delay=30.0, factor=2.0, jitter=0.1)  # seconds
 UNKNOWN_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"
-MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a genuine one has a few kilobytes
 
 
 @dataclass(frozen=True)
@@ -49,22 +48,18 @@ class PollTiming:
     Attributes:
         poll: Time for which Telegram holds a getUpdates request without updates.
         grace: Additional time before the request times out.
-        first_pause: Pause after the first failure, doubled with every other one.
-        max_pause: Maximum pause between retries.
+        backoff: Pauses after failures.
         conflict_pause: Minimum pause after a 409.
         standby_pause: Pause between attempts to become the only receiver.
         max_retry_after: Maximum ``retry_after`` of a 429 that is respected.
-        unauthorized: Minimum duration of 401s before the token counts as wrong.
     """
 
     poll: int = 25
     grace: int = 10
-    first_pause: float = 0.5
-    max_pause: float = 30.0
+    backoff: BackoffConfig = BACKOFF
     conflict_pause: float = 5.0
     standby_pause: float = 2.0
     max_retry_after: float = 300.0
-    unauthorized: float = 60.0
 
 
 class GetRawUpdates(GetUpdates):
@@ -122,8 +117,8 @@ class Poller:
         self._bot = bot
         self._intake = intake
         self._lock = lock
-        self._failures = 0
-        self._unauthorized: list[float] = []
+        self._backoff = Backoff(timing.backoff)
+        self._unauthorized = 0
         self._last_message = ""
         self.is_receiver = False
 
@@ -181,44 +176,40 @@ class Poller:
         return max(numbers) + 1
 
     def _reset_failures(self) -> None:
-        if self._failures:
-            logger.info("receiving updates again", extra={"failures": self._failures})
-        self._failures = 0
-        self._unauthorized.clear()
+        if self._backoff.counter:
+            logger.info("receiving updates again", extra={"failures": self._backoff.counter})
+        self._backoff.reset()
+        self._unauthorized = 0
         self._last_message = ""
 
     def _pause_after(self, error: Exception) -> float:
-        """Log the error once per kind and return the seconds to wait."""
-        self._failures += 1
-        backoff = self._timing.first_pause * 2 ** min(self._failures, 10)
-        pause: float = min(self._timing.max_pause, backoff) * random.uniform(0.8, 1.2)
-        self._check_unauthorized(error)
-        if isinstance(error, exceptions.TelegramRetryAfter):
-            pause = min(float(error.retry_after), self._timing.max_retry_after)
-        if isinstance(error, exceptions.TelegramConflictError):
-            pause = max(pause, self._timing.conflict_pause)
-            self._log_once(
-                "Telegram reports a conflict (409): another program polls with this token, or a "
-                "webhook is set. Stop the other one; this bot tries again by itself"
-            )
-        elif isinstance(error, StorageError):
-            self._log_once(f"updates wait at Telegram while the database is away: {error}")
-        elif isinstance(error, exceptions.ClientDecodeError):
-            self._log_once("Telegram's answer to getUpdates is not the Bot API's; trying again")
-        else:
-            self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
-        return pause
+        """Log the error once per kind and return the seconds to wait.
 
-    def _check_unauthorized(self, error: Exception) -> None:
-        """Raise if 401s have lasted for a while, as a single one may be Telegram's mistake."""
-        if not isinstance(error, exceptions.TelegramUnauthorizedError):
-            self._unauthorized.clear()
-            return
-        now = time.monotonic()
-        self._unauthorized.append(now)
-        is_lasting = now - self._unauthorized[0] >= self._timing.unauthorized
-        if is_lasting and len(self._unauthorized) >= UNAUTHORIZED:
+        Raises:
+            ConfigError: It is one more 401 in a row; a single one may be Telegram's mistake.
+        """
+        pause, is_unauthorized = next(self._backoff), False
+        match error:
+            case exceptions.TelegramUnauthorizedError():
+                is_unauthorized = True
+                self._log_once("Telegram does not know this token; asking again")
+            case exceptions.TelegramRetryAfter():
+                pause = min(float(error.retry_after), self._timing.max_retry_after)
+                self._log_once("Telegram asks to wait; trying again then")
+            case exceptions.TelegramConflictError():
+                pause = max(pause, self._timing.conflict_pause)
+                self._log_once(
+                    "Telegram reports a conflict (409): another program polls with this token, or "
+                    "a webhook is set. Stop the other one; this bot tries again by itself"
+                )
+            case StorageError():
+                self._log_once(f"updates wait at Telegram while the database is away: {error}")
+            case _:
+                self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
+        self._unauthorized = self._unauthorized + 1 if is_unauthorized else 0
+        if self._unauthorized == UNAUTHORIZED:
             raise ConfigError([UNKNOWN_TOKEN]) from error
+        return pause
 
     def _log_once(self, message: str) -> None:
         if message != self._last_message:
@@ -241,16 +232,10 @@ class WebhookRoute:
         token = request.headers.get("x-telegram-bot-api-secret-token", "")
         if not hmac.compare_digest(token.encode(), self._secret):
             return PlainTextResponse("forbidden", 403)
-        body = bytearray()
         try:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY:
-                    return PlainTextResponse("too large", 413)
+            raw = await request.json()
         except ClientDisconnect:  # Telegram retries; this response is never read
             return PlainTextResponse("incomplete", 400)
-        try:
-            raw = json.loads(bytes(body))
         except (ValueError, RecursionError):
             return PlainTextResponse("not JSON", 400)
         self._intake.note_contact()

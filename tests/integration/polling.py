@@ -9,6 +9,7 @@ from typing import Any
 
 from aiogram import Bot
 from aiogram.client.telegram import TelegramAPIServer
+from aiogram.utils.backoff import BackoffConfig
 
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
@@ -23,12 +24,10 @@ from tests.fakes.telegram_server import FakeTelegram
 QUICK = PollTiming(
     poll=5,
     grace=2,
-    first_pause=0.02,
-    max_pause=0.2,
+    backoff=BackoffConfig(0.04, 0.2, factor=2.0, jitter=0.0),
     conflict_pause=0.05,
     standby_pause=0.05,
     max_retry_after=1.2,
-    unauthorized=0.3,
 )
 
 

@@ -15,7 +15,7 @@ from src.base.errors import ConfigError
 from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.pg.client import PgClient
-from src.telegram.receiver import MAX_BODY, WebhookRoute
+from src.telegram.receiver import WebhookRoute
 from src.telegram.webhook import WebhookWatch
 from src.web.http_server import build_http_app
 from tests.conftest import query
@@ -98,22 +98,6 @@ async def test_what_is_not_json_is_a_bad_request(telegram: httpx.AsyncClient, bo
     assert response.status_code == 400
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_whole(
-    telegram: httpx.AsyncClient,
-) -> None:
-    sent = 0
-
-    async def endless() -> AsyncIterator[bytes]:
-        nonlocal sent
-        while sent < 4 * MAX_BODY:
-            sent += 2**20
-            yield b" " * 2**20
-
-    response = await telegram.post(PATH, content=endless())
-    assert response.status_code == 413
-
-
-@pytest.mark.parametrize("raw", [[], 5, {}, {"update_id": "x"}, {"update_id": 1, "future": {}}])
 async def test_json_that_nobody_handles_is_confirmed_and_not_stored(
     telegram: httpx.AsyncClient, client: PgClient, raw: Any
 ) -> None:
