@@ -15,10 +15,8 @@ from typing import Any
 from procrastinate import App, JobContext
 from procrastinate.worker import Worker
 
-from src.base.errors import StorageRejectedError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient, Repository, Transaction
-from src.queue.job_repo import UNIQUE_VIOLATION
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +26,7 @@ MAX_DEATHS = 3  # beginnings without an end, after which a job is put aside
 DEAD_AFTER = 10.0
 # Up to so many seconds pass before the last attempt, so that few jobs run beside a killer then.
 LAST_PAUSE = 10.0
-# Recurring work that was put aside is tried again after so many seconds, doubled by each further
-# death, at most seven times.
-RECURRING_PAUSE, MAX_DOUBLINGS = 600.0, 7
+RECURRING_PAUSE = 600.0  # seconds until recurring work that was put aside is tried again
 
 
 @dataclass(frozen=True)
@@ -82,21 +78,21 @@ DELETE FROM job_deaths d USING given g WHERE d.job_id = g.id
 # Number of jobs that are put aside.
 COUNT_QUARANTINED = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
 
-# Lock a job if it still runs on the worker; a process that rescued it first has changed that.
-LOCK_STALLED = """
-SELECT queueing_lock FROM procrastinate_jobs
-WHERE id = %(job)s AND status = 'doing' AND worker_id IS NOT DISTINCT FROM %(worker)s FOR UPDATE
-"""
-
-# Count one more death of a job.
+# Count one more death of a job that still runs on the worker (a process that rescued it first has
+# changed that), and put it aside after the last one.
 COUNT_DEATH = """
-INSERT INTO job_deaths AS d (job_id) VALUES (%(job)s)
-ON CONFLICT (job_id) DO UPDATE SET deaths = d.deaths + 1 RETURNING deaths
-"""
-
-# Put a job aside.
-PUT_ASIDE = """
-UPDATE job_deaths SET put_aside_at = coalesce(put_aside_at, now()) WHERE job_id = %(job)s
+WITH stalled AS (
+    SELECT id, queueing_lock FROM procrastinate_jobs
+    WHERE id = %(job)s AND status = 'doing' AND worker_id IS NOT DISTINCT FROM %(worker)s
+    FOR UPDATE
+), counted AS (
+    INSERT INTO job_deaths AS d (job_id) SELECT id FROM stalled
+    ON CONFLICT (job_id) DO UPDATE
+    SET deaths = d.deaths + 1,
+        put_aside_at = CASE WHEN d.deaths + 1 >= %(most)s THEN coalesce(d.put_aside_at, now()) END
+    RETURNING deaths
+)
+SELECT deaths, queueing_lock FROM counted, stalled
 """
 
 # Delete the job that waits under the queueing lock: one does the work of both.
@@ -154,15 +150,11 @@ class JobDeathRepository(Repository):
         """
 
         def work(transaction: Transaction) -> int | None:
-            row = transaction.fetch_one(LOCK_STALLED, job=job, worker=worker)
+            row = transaction.fetch_one(COUNT_DEATH, job=job, worker=worker, most=MAX_DEATHS)
             if row is None:
                 return None
-            [lock] = row
-            [(deaths,)] = transaction.fetch_all(COUNT_DEATH, job=job)
-            is_last = deaths >= MAX_DEATHS
-            if is_last:
-                transaction.execute(PUT_ASIDE, job=job)
-            if lock is None and is_last:
+            deaths, lock = row
+            if lock is None and deaths >= MAX_DEATHS:
                 transaction.execute(FAIL, job=job)
                 transaction.execute(CLOSE_UPDATE, job=job)
             else:
@@ -194,7 +186,7 @@ class JobDeathRepository(Repository):
 
 def _pause(deaths: int) -> float:
     if deaths >= MAX_DEATHS:
-        return RECURRING_PAUSE * pow(2.0, min(deaths - MAX_DEATHS, MAX_DOUBLINGS))
+        return RECURRING_PAUSE
     if deaths == MAX_DEATHS - 1:
         return random.uniform(0, LAST_PAUSE)
     return 0.0
@@ -240,24 +232,18 @@ class DeadJobs:
         manager = self._app.job_manager
         stalled = await manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER)
         found = {(job.id or 0, job.worker_id) for job in stalled}
-        if self._ended:
-            ended = set(self._ended)
-            running = await manager.list_jobs_async(status="doing")
-            still = ended & {(job.id or 0, job.worker_id) for job in running}
-            self._ended -= ended - still
-            found |= still
+        ended = set(self._ended)
+        doing = await manager.list_jobs_async(status="doing")
+        running = {(job.id or 0, job.worker_id) for job in doing}
+        self._ended -= ended - running
+        found |= ended & running
         for job, worker in sorted(found, key=lambda one: one[0]):
             if worker is None or (job, worker) in self._suspected:
                 await self._rescue(job, worker)
         self._suspected = found
 
     async def _rescue(self, job: int, worker: int | None) -> None:
-        try:
-            deaths = await self._client.run(self._deaths.rescue, job, worker)
-        except StorageRejectedError as error:
-            if error.sqlstate != UNIQUE_VIOLATION:
-                raise
-            return  # another job was deferred under its queueing lock; the next call tries again
+        deaths = await self._client.run(self._deaths.rescue, job, worker)
         if deaths is None:
             return
         self._metrics.deaths.inc()

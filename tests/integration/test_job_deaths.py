@@ -193,9 +193,9 @@ def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_later(queue: 
     due = (
         "SELECT round(extract(epoch FROM scheduled_at - now()) / 60)::int FROM procrastinate_jobs"
     )
-    for deaths, minutes in ((3, 10), (4, 20), (5, 40)):
+    for deaths in (3, 4):
         assert queue.die(job) == deaths
-        assert queue.rows(due) == [(minutes,)]
+        assert queue.rows(due) == [(10,)]
         with pytest.raises(StorageRejectedError):
             queue.defer("prune", "prune", timestamp=2)
         assert [aside.id for aside in queue.deaths.list_all()] == [job]
