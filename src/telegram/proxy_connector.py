@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import aiohttp_socks
 import certifi
@@ -37,17 +36,11 @@ class ProxyConnector(aiohttp_socks.ProxyConnector):
 
 def build_connector(proxy: str) -> ProxyConnector:
     """Build a connector of a proxy: its address with its login."""
-    parts = urlsplit(proxy)
-    kind = aiohttp_socks.ProxyType.SOCKS5 if parts.scheme == "socks5" else None
     tls = ssl.create_default_context()  # with SSL_CERT_FILE, for a proxy of one's own
     tls.load_verify_locations(certifi.where())
-    return ProxyConnector(
-        parts.hostname or "",
-        parts.port or 0,
-        kind or aiohttp_socks.ProxyType.HTTP,
-        unquote(parts.username or ""),
-        unquote(parts.password or ""),
-        rdns=True,
-        proxy_ssl=tls if parts.scheme == "https" else None,
-        ssl=tls,
-    )
+    proxy_ssl = None
+    if proxy.startswith("https:"):
+        proxy, proxy_ssl = proxy.replace("https:", "http:", 1), tls
+    connector = ProxyConnector.from_url(proxy, rdns=True, proxy_ssl=proxy_ssl, ssl=tls)
+    assert isinstance(connector, ProxyConnector)
+    return connector

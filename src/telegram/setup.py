@@ -85,8 +85,6 @@ class TelegramSession(AiohttpSession):
                 # The error's text may quote a user, so it is replaced.
                 cause = ValueError(type(error.original).__name__)
                 raise exceptions.ClientDecodeError(error.message, cause, None) from None
-        except TypeError:
-            pass  # aiogram's own, of a 5xx without a description
         refusal: dict[str, Any] = {"ok": False, "description": f"HTTP {status_code}"}
         if status_code == HTTPStatus.TOO_MANY_REQUESTS:
             refusal["parameters"] = {"retry_after": FLOOD_PAUSE}

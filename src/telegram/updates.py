@@ -87,11 +87,9 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
     field = next((field for field in _READERS if isinstance(raw.get(field), dict)), None)
     if field is None:
         return None
-    content = raw[field]
+    content = _to_jsonb(raw[field])
     if field in MESSAGES:
-        content = _readable(_to_jsonb(gather_words(content)))
-    else:
-        content = _to_jsonb(content)
+        content = _readable(gather_words(content))
     try:
         update = types.Update.model_validate({"update_id": update_id, field: content})
     except ValueError:  # as pydantic's is
@@ -141,18 +139,23 @@ def update_id_of(raw: Any) -> int | None:
 
 def _readable(message: Json) -> Json:
     """Return a message without the fields that aiogram refuses: some are newer than it."""
+    refused = _refused_fields(message)
+    readable = {field: value for field, value in message.items() if field not in refused}
+    if "from" in refused:
+        readable["from"] = _user(message.get("from"))
+    if "reply_to_message" in refused and isinstance(message.get("reply_to_message"), dict):
+        replied = _readable(message["reply_to_message"])
+        if not _refused_fields(replied):
+            readable["reply_to_message"] = replied
+    return readable
+
+
+def _refused_fields(message: Json) -> set[str | int]:
     try:
         types.Message.model_validate(message)
     except ValidationError as error:
-        refused = {entry["loc"][0] for entry in error.errors() if entry["loc"]}
-        readable = {field: value for field, value in message.items() if field not in refused}
-        if "from" in refused:
-            readable["from"] = _user(message["from"])
-        replied = message.get("reply_to_message")
-        if "reply_to_message" in refused and isinstance(replied, dict):
-            readable["reply_to_message"] = _readable(replied)
-        return readable
-    return message
+        return {entry["loc"][0] for entry in error.errors() if entry["loc"]}
+    return set()
 
 
 def _has_valid_ids(fields: Fields) -> bool:

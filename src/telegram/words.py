@@ -9,8 +9,6 @@ from typing import Any
 
 Json = dict[str, Any]
 
-MAX_DEPTH = 100  # of a rich text; Telegram's limit for its blocks is 16
-MAX_LINKS = 200  # of a text; Telegram's limit for its entities is 100
 # Fields that hold words in all kinds of rich blocks and rich texts, in reading order.
 WORDS = (
     "label", "summary", "text", "expression", "alternative_text", "button", "buttons", "cells",
@@ -26,7 +24,7 @@ FILES = {
 
 
 def gather_words(message: Json) -> Json:
-    """Return a message whose text or caption holds all its words; of any JSON, without an error.
+    """Return a message whose text or caption holds all its words; of any JSON that is not deep.
 
     These are the blocks of a rich message, whose first file becomes the message's own, and the
     addresses of links and of buttons. A message that is replied to is treated likewise.
@@ -52,48 +50,42 @@ def _take_blocks(message: Json, rich: Json) -> None:
     words = rich_words(rich).strip()
     if words and not message.get("text"):
         message["text"] = words
-    for block in _dicts(rich, 0):
+    for block in _dicts(rich):
         for field, own in FILES.items():
-            if isinstance(block.get(field), dict | list) and not any(
-                map(message.get, FILES.values())
-            ):
+            has_file = any(map(message.get, FILES.values()))
+            if isinstance(block.get(field), dict | list) and not has_file:
                 message[own] = block[field]
 
 
-def _dicts(value: Any, depth: int) -> Iterator[Json]:
-    if depth > MAX_DEPTH:
-        return
+def _dicts(value: Any) -> Iterator[Json]:
+    inside = value
     if isinstance(value, dict):
         yield value
-    inside = value.values() if isinstance(value, dict) else value
-    for entry in inside if isinstance(value, dict | list) else ():
-        yield from _dicts(entry, depth + 1)
+        inside = value.values()
+    if isinstance(value, dict | list):
+        for entry in inside:
+            yield from _dicts(entry)
 
 
-def rich_words(value: Any, separator: str = "", depth: int = 0) -> str:
+def rich_words(value: Any, separator: str = "") -> str:
     """Return the words of a rich message, of one of its blocks or texts, or of a list of them.
 
     Args:
         value: Its JSON.
         separator: Separator of the entries of a list.
-        depth: Depth of the value in its message; what is too deep has no words.
     """
     if isinstance(value, str):
         return value
-    if depth > MAX_DEPTH:
-        return ""
     if isinstance(value, list):
         within = CELL_SEPARATOR if separator == "\n" else ""
-        parts = [rich_words(entry, within, depth + 1) for entry in value]
+        parts = [rich_words(entry, within) for entry in value]
         return separator.join(part for part in parts if part or not separator)
     if not isinstance(value, dict):
         return ""
     if "latitude" in value:
         return f"📍 {value['latitude']}, {value.get('longitude')}"
     found = [
-        rich_words(value[field], SEPARATORS.get(field, ""), depth + 1)
-        for field in WORDS
-        if field in value
+        rich_words(value[field], SEPARATORS.get(field, "")) for field in WORDS if field in value
     ]
     if value.get("has_checkbox") is True:
         found.insert(0, "✅" if value.get("is_checked") is True else "⬜")
@@ -101,15 +93,13 @@ def rich_words(value: Any, separator: str = "", depth: int = 0) -> str:
     return _with_address(words, value.get("url"))
 
 
-def _with_addresses(value: Any, depth: int = 0) -> Any:
+def _with_addresses(value: Any) -> Any:
     """Return JSON in which the address of each linked word stands behind it."""
-    if depth > MAX_DEPTH:
-        return value
     if isinstance(value, list):
-        return [_with_addresses(entry, depth + 1) for entry in value]
+        return [_with_addresses(entry) for entry in value]
     if not isinstance(value, dict):
         return value
-    found = {field: _with_addresses(entry, depth + 1) for field, entry in value.items()}
+    found = {field: _with_addresses(entry) for field, entry in value.items()}
     _link_texts(found)
     return found
 
@@ -134,7 +124,7 @@ def _with_address(words: str, url: Any) -> str:
 def _add_addresses(text: str, entities: list[Any]) -> tuple[str, list[Any]]:
     """Put the address of each linked word behind it, and move the entities that follow."""
     found = [dict(one) for one in entities if isinstance(one, dict) and _has_place(one)]
-    links = [one for one in found if one.get("type") == "text_link"][:MAX_LINKS]
+    links = [one for one in found if one.get("type") == "text_link"]
     others = [one for one in found if one.get("type") != "text_link"]
     units = text.encode("utf-16-le", "surrogatepass")
     for link in sorted(links, key=lambda one: one["offset"] + one["length"], reverse=True):
@@ -161,7 +151,7 @@ def _has_place(entity: Json) -> bool:
 
 
 def _button_lines(markup: Any) -> Iterator[str]:
-    for button in _dicts(markup, 0):
+    for button in _dicts(markup):
         words = button.get("text")
         if isinstance(words, str) and _with_address("", button.get("url")):
             yield _with_address(words, button["url"])

@@ -98,6 +98,7 @@ async def test_what_is_not_json_is_a_bad_request(telegram: httpx.AsyncClient, bo
     assert response.status_code == 400
 
 
+@pytest.mark.parametrize("raw", [[], 5, {}, {"update_id": "x"}, {"update_id": 1, "future": {}}])
 async def test_json_that_nobody_handles_is_confirmed_and_not_stored(
     telegram: httpx.AsyncClient, client: PgClient, raw: Any
 ) -> None:
