@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from psycopg2.sql import SQL, Identifier, Placeholder
+
 from src.base.owners import AnswerLength, LanguageSource, Mode, Owner, Preferences
 from src.pg.client import Repository
 from src.texts import Language, choose_language
@@ -70,12 +72,6 @@ FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
 """
 
-# Store the language that the owner speaks.
-UPSERT_SPOKEN = """
-INSERT INTO user_settings (owner_id, spoken_language) VALUES (add_owner(%(user)s, 0), %(language)s)
-ON CONFLICT (owner_id) DO UPDATE SET spoken_language = %(language)s, updated_at = now()
-"""
-
 # Mark an owner who blocked the bot, or whose chat no longer exists, as inactive.
 UPSERT_INACTIVE = """
 INSERT INTO user_settings (owner_id, inactive_since) VALUES (add_owner(%(user)s, 0), now())
@@ -89,27 +85,17 @@ UPDATE user_settings SET inactive_since = NULL, updated_at = now()
 WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 """
 
-# Clear a time zone that was a wrong guess.
-CLEAR_ZONE = "UPDATE user_settings SET time_zone = NULL WHERE owner_id = %(owner)s"
-
 # Block or unblock an owner, in all topics of a group: no storage for them, no messages to them.
 UPDATE_BLOCKED = """
 UPDATE owners SET blocked_at = CASE WHEN %(is_blocked)s THEN now() END
 WHERE telegram_user_id = %(user)s AND (blocked_at IS NOT NULL) <> %(is_blocked)s
 """
 
-# Store the given settings; a NULL leaves a setting unchanged.
-UPSERT_SETTINGS = """
-INSERT INTO user_settings AS s (owner_id, language, time_zone, mode, answer_length, memory_on)
-VALUES (add_owner(%(user)s, 0), %(language)s, %(time_zone)s, coalesce(%(mode)s, 'assistant'),
-        coalesce(%(answer_length)s, 'normal'), coalesce(%(memory_on)s, true))
-ON CONFLICT (owner_id) DO UPDATE
-SET language = coalesce(%(language)s, s.language),
-    time_zone = coalesce(%(time_zone)s, s.time_zone),
-    mode = coalesce(%(mode)s, s.mode),
-    answer_length = coalesce(%(answer_length)s, s.answer_length),
-    memory_on = coalesce(%(memory_on)s, s.memory_on), updated_at = now()
-"""
+# Store the given settings.
+UPSERT_SETTINGS = SQL("""
+INSERT INTO user_settings (owner_id, {columns}) VALUES (add_owner(%(user)s, 0), {values})
+ON CONFLICT (owner_id) DO UPDATE SET ({columns}) = ROW ({values}), updated_at = now()
+""")
 
 
 class UserSettingsRepository(Repository):
@@ -135,33 +121,22 @@ class UserSettingsRepository(Repository):
 
     def set_spoken(self, telegram_user_id: int, language: Language) -> None:
         """Store the language of the owner's last message of some length."""
-        self._client.execute(UPSERT_SPOKEN, Owner(telegram_user_id), language=language)
+        self.change(telegram_user_id, spoken_language=language)
 
     def clear_zone(self, telegram_user_id: int) -> None:
         """Clear the owner's time zone."""
-        self._client.execute(CLEAR_ZONE, Owner(telegram_user_id))
+        self.change(telegram_user_id, time_zone=None)
 
-    def change(
-        self,
-        telegram_user_id: int,
-        *,
-        language: str | None = None,
-        time_zone: str | None = None,
-        mode: Mode | None = None,
-        answer_length: AnswerLength | None = None,
-        memory_on: bool | None = None,
-    ) -> None:
-        """Store settings that the owner has chosen; None leaves a setting unchanged.
+    def change(self, telegram_user_id: int, **chosen: str | bool | None) -> None:
+        """Store settings of the owner.
 
         Args:
             telegram_user_id: The user or group.
-            language: Language of the bot, whatever their Telegram's is.
-            time_zone: A tz database name.
-            mode: Mode of the graph.
-            answer_length: Length of answers.
-            memory_on: True to remember anything.
+            chosen: New values by name, as in ``UserSettings``.
         """
-        chosen = {"language": language, "time_zone": time_zone, "mode": mode}
-        columns = Owner(telegram_user_id).columns() | chosen
-        columns |= {"answer_length": answer_length, "memory_on": memory_on}
-        self._client.execute(UPSERT_SETTINGS, columns)
+        names = sorted(chosen)
+        statement = UPSERT_SETTINGS.format(
+            columns=SQL(", ").join(map(Identifier, names)),
+            values=SQL(", ").join(map(Placeholder, names)),
+        )
+        self._client.execute(statement, Owner(telegram_user_id).columns() | chosen)

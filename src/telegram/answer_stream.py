@@ -34,7 +34,6 @@ DRAFT_REFRESH = 25.0  # seconds until an unchanged draft is sent again; Telegram
 TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
 TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
 SLOW_AFTER = 60.0  # seconds without output of a self-hosted model until a line says so
-REQUEST_TIMEOUT = 10  # seconds
 # UTF-16 units of the answer that one frame formats: of its end in a draft, with room for what the
 # formatting adds; of its beginning in a message, where a surplus is harmless.
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
@@ -181,19 +180,14 @@ class AnswerStream(AnswerView):
             text=part.text,
             entities=part.entities or None,
             can_stop=True,
-            request_timeout=REQUEST_TIMEOUT,
         )
 
     async def _send_or_edit(self, part: Part) -> None:
         part = replace(part, keyboard=stop_keyboard(self._number))
         if self.message_id is not None:
-            await self._delivery.edit_once(
-                self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
-            )
+            await self._delivery.edit_once(self._address, self.message_id, part)
             return
-        self.message_id = await self._delivery.send_once(
-            self._address, part, timeout=REQUEST_TIMEOUT
-        )
+        self.message_id = await self._delivery.send_once(self._address, part)
         if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
             await self._on_message(self.message_id)
 

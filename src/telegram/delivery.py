@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
-SEND_TIMEOUT = 30  # seconds
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
 MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
 UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
@@ -243,7 +242,6 @@ class Delivery:
         *,
         must_reply: bool = False,
         receiver: types.EphemeralMessageParameters | None = None,
-        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (passed on to aiogram)
     ) -> int:
         """Send one message without retries and return its id.
 
@@ -252,7 +250,6 @@ class Delivery:
             part: The message.
             must_reply: Send it only as a reply.
             receiver: The member of a group who alone sees it.
-            timeout: Seconds.
 
         Raises:
             AiogramError: Telegram refused it or cannot be reached.
@@ -272,29 +269,19 @@ class Delivery:
             reply_parameters=reply,
             link_preview_options=_preview_options(part),
             ephemeral_message_parameters=receiver,
-            request_timeout=timeout,
         )
         return message.message_id
 
-    async def edit_once(
-        self,
-        address: Address,
-        message_id: int,
-        part: Part,
-        *,
-        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (passed on to aiogram)
-    ) -> None:
+    async def edit_once(self, address: Address, message_id: int, part: Part) -> None:
         """Change one of the bot's messages, without retries; raises as ``send_once``."""
+        keyboard = part.keyboard if isinstance(part.keyboard, Inline) else None
         await self.bot.edit_message_text(
             text=part.text,
             chat_id=address.chat_id,
             message_id=message_id,
             entities=part.entities or None,
-            reply_markup=part.keyboard
-            if isinstance(part.keyboard, types.InlineKeyboardMarkup)
-            else None,
+            reply_markup=keyboard,
             link_preview_options=_preview_options(part),
-            request_timeout=timeout,
         )
 
     async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:

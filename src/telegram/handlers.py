@@ -31,11 +31,13 @@ logger = logging.getLogger(__name__)
 
 ADMINS = frozenset({enums.ChatMemberStatus.CREATOR, enums.ChatMemberStatus.ADMINISTRATOR})
 ABSENT = (enums.ChatMemberStatus.KICKED, enums.ChatMemberStatus.LEFT)
-ADMIN_TIMEOUT = 15  # seconds
 
 
 class Handlers:
-    """Handlers by kind of update; ``TurnHandler`` handles messages to answer."""
+    """Handlers by kind of update; ``TurnHandler`` handles messages to answer.
+
+    They return the update's outcome; None stands for ``done``.
+    """
 
     def __init__(self, core: Core, delivery: Delivery, identity: BotIdentity) -> None:
         """Reply through ``delivery`` as the bot of ``identity``."""
@@ -98,7 +100,7 @@ class Handlers:
 
     async def run_command(
         self, message: types.Message, context: Context, command: Command
-    ) -> UpdateOutcome:
+    ) -> UpdateOutcome | None:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
         kind = entry.kind if entry is not None else "command"
@@ -113,7 +115,7 @@ class Handlers:
             await self._run(JobRepository(self._core.client).defer_indexing)
         if reply.text:
             await self._reply(context.stored, caller, reply)
-        return "done"
+        return None
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
@@ -127,7 +129,7 @@ class Handlers:
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, context: Context
-    ) -> UpdateOutcome:
+    ) -> UpdateOutcome | None:
         """Show the sources of the disliked answer with a button for each, if it cited any.
 
         Only dislikes are stored (``updates.classify``).
@@ -138,9 +140,9 @@ class Handlers:
         if reply is None:
             return "ignored"
         await self._reply(context.stored, context.caller, reply)
-        return "done"
+        return None
 
-    async def press_button(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
+    async def press_button(self, query: types.CallbackQuery, context: Context) -> None:
         """Run the button's action: one of ``command_service.ACTIONS`` or of Telegram's own.
 
         A pop-up shows the result, and nothing else if nothing in the chat changes.
@@ -157,7 +159,8 @@ class Handlers:
             context = await self._move_to_record(query, context, action)
             caller = context.caller
             if action is not None and action.name in own_actions:
-                return await own_actions[action.name](query, context, action.number(0))
+                await own_actions[action.name](query, context, action.number(0))
+                return
             if action is not None and action.name in ADMIN_ACTIONS:
                 caller = await self._check_rights(context.stored, caller)
             reply = await self._core.commands.press(action, caller)
@@ -172,7 +175,6 @@ class Handlers:
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
             await buttons.disable_button(query)
-        return "done"
 
     async def _move_to_record(
         self, query: types.CallbackQuery, context: Context, action: Action | None
@@ -188,7 +190,7 @@ class Handlers:
 
     async def _show_source(
         self, query: types.CallbackQuery, context: Context, number: int
-    ) -> UpdateOutcome:
+    ) -> None:
         """Reply to the source message; quote it if it exists only in the database."""
         caller = context.caller
         address, language = Address.of(caller), caller.language
@@ -196,7 +198,7 @@ class Handlers:
         source = await self._run(find, caller.owner, f"msg-{number}")
         if source is None:
             await buttons.show_popup(query, say("source_gone", language), stays=True)
-            return "done"
+            return
         target = _reply_address(source, address, context.stored.bot_id)
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
@@ -206,11 +208,8 @@ class Handlers:
             await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
         await buttons.show_popup(query, popup)
-        return "done"
 
-    async def _unsend(
-        self, query: types.CallbackQuery, context: Context, number: int
-    ) -> UpdateOutcome:
+    async def _unsend(self, query: types.CallbackQuery, context: Context, number: int) -> None:
         """Delete a message in which a secret was redacted, if Telegram allows it.
 
         In a group the message must be the sender's own, answered by the message with the button.
@@ -222,33 +221,28 @@ class Handlers:
         if number and (is_own or not context.caller.owner.is_group):
             chat_id = context.stored.chat_id
             try:
-                await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
+                await self._bot.delete_message(chat_id, number)
                 is_gone = True
             except exceptions.AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", context.caller.language)
         await buttons.show_popup(query, sentence, stays=not is_gone)
         await buttons.disable_button(query)
-        return "done"
 
     async def _confirm_halt(
         self, query: types.CallbackQuery, context: Context, _number: int
-    ) -> UpdateOutcome:
+    ) -> None:
         """Confirm the Stop button of a growing answer: ``interrupt_turn`` has handled it."""
         await buttons.show_popup(query, say("stop_done", context.caller.language))
-        return "done"
 
-    async def follow_migration(self, message: types.Message) -> UpdateOutcome:
+    async def follow_migration(self, message: types.Message) -> None:
         """Move the memory of a group that became a supergroup; both chats announce it."""
         if message.migrate_to_chat_id is not None:
             await move_group(self._core, message.chat.id, message.migrate_to_chat_id)
         elif message.migrate_from_chat_id is not None:
             await move_group(self._core, message.migrate_from_chat_id, message.chat.id)
-        return "done"
 
-    async def note_membership(
-        self, event: types.ChatMemberUpdated, context: Context
-    ) -> UpdateOutcome:
+    async def note_membership(self, event: types.ChatMemberUpdated, context: Context) -> None:
         """Store that the user blocked or unblocked the bot, or a group removed or added it.
 
         A group that adds the bot is told how to address it and which messages it sees. Its history
@@ -262,7 +256,6 @@ class Handlers:
             seen = say("group_sees_all" if bot.reads_all else "group_sees_some", language)
             hello = say("group_hello", language, name=bot.name, username=bot.username)
             await self._delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
-        return "done"
 
     async def _reply(
         self, stored: WaitingUpdate, caller: Caller, reply: Reply, *, replacing: int | None = None
@@ -287,9 +280,7 @@ class Handlers:
             return caller
         chat_id, user_id = caller.owner.telegram_user_id, stored.user_id or 0
         try:
-            member = await self._bot.get_chat_member(
-                chat_id, user_id, request_timeout=ADMIN_TIMEOUT
-            )
+            member = await self._bot.get_chat_member(chat_id, user_id)
         except (exceptions.TelegramBadRequest, exceptions.TelegramForbiddenError):
             return replace(caller, is_admin=False)
         except exceptions.AiogramError as error:
@@ -327,9 +318,8 @@ async def pass_over(_message: types.Message) -> UpdateOutcome:
     return "ignored"
 
 
-async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:
+async def note_stop_button(_event: types.MessageGenerationStopped) -> None:
     """Ignore a pressed Stop button: ``interrupt_turn`` has already handled it."""
-    return "done"
 
 
 def _own_replied_text(message: types.Message) -> str:

@@ -17,7 +17,6 @@ from src.telegram.entities import utf16_length
 from src.telegram.requests import delivery_error
 from src.texts import Language
 
-GET_TIMEOUT = 15  # seconds
 FETCH_TIMEOUT = 120  # seconds for 20 MB
 # Characters of a full message: Telegram splits a longer paste, and gives Premium users no more.
 FULL_MESSAGE = 4000  # UTF-16 units, of 4,096; a cut keeps words whole
@@ -133,7 +132,7 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
         DeliveryError: Telegram cannot be reached; worth a retry.
     """
     try:
-        file = await bot.get_file(file_id, request_timeout=GET_TIMEOUT)
+        file = await bot.get_file(file_id)
     except exceptions.TelegramBadRequest as error:
         if "too big" in str(error):
             raise DocumentError("too_large", "Telegram calls it too big") from error

@@ -31,6 +31,7 @@ from src.texts import LANGUAGES, say
 
 logger = logging.getLogger(__name__)
 
+TIMEOUT = 20  # seconds for a request that names no other
 FLOOD_PAUSE = 3  # seconds to wait after a 429 of a gateway, which names none
 # Result of a request that Telegram has accepted with an unparsable response.
 ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
@@ -45,7 +46,7 @@ class TelegramSession(AiohttpSession):
 
     def __init__(self, proxy_url: str | None = None, **options: Any) -> None:
         """Create a session; ``proxy_url`` is the address of a proxy, with its login."""
-        super().__init__(**options)
+        super().__init__(timeout=TIMEOUT, **options)
         self._by_proxy: ClientSession | None = None
         self._proxy_url = proxy_url
 
@@ -141,7 +142,6 @@ MENUS: tuple[tuple[types.BotCommandScopeUnion | None, Place, bool], ...] = (
     (types.BotCommandScopeAllGroupChats(), "group", False),
     (types.BotCommandScopeAllChatAdministrators(), "group", True),
 )
-STARTUP_TIMEOUT = 15  # seconds for each request at start
 FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds between attempts to configure Telegram
 MENU_LABEL = "Pomni"  # Telegram has one label for all users, so it is not translated
 
@@ -173,7 +173,7 @@ async def get_identity(bot: Bot) -> BotIdentity:
         DeliveryError: Telegram cannot be reached.
     """
     try:
-        me = await bot.get_me(request_timeout=STARTUP_TIMEOUT)
+        me = await bot.get_me()
     except exceptions.TelegramUnauthorizedError as error:
         raise ConfigError([UNKNOWN_TOKEN]) from error
     except exceptions.AiogramError as error:
@@ -194,10 +194,9 @@ async def configure_telegram(bot: Bot, settings: Settings) -> None:
             settings.telegram_webhook_url,
             secret_token=settings.telegram_webhook_secret.get_secret_value(),
             allowed_updates=ALLOWED_UPDATES,
-            request_timeout=STARTUP_TIMEOUT,
         )
     else:
-        await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
+        await bot.delete_webhook(drop_pending_updates=False)
     features = Features.of(settings)
     for language in LANGUAGES:
         code = None if language == "en" else language  # English is the default
@@ -206,11 +205,7 @@ async def configure_telegram(bot: Bot, settings: Settings) -> None:
                 entry.name: say(f"command_{entry.name}", language)
                 for entry in offered(COMMANDS.values(), features, place, is_admin=is_admin)
             }
-            fields: dict[str, Any] = {
-                "scope": scope,
-                "language_code": code,
-                "request_timeout": STARTUP_TIMEOUT,
-            }
+            fields: dict[str, Any] = {"scope": scope, "language_code": code}
             shown = await bot.get_my_commands(**fields)
             # Telegram takes few changes at a time, so what stands there is not set again.
             if [(one.command, one.description) for one in shown] != list(menu.items()):
@@ -242,9 +237,9 @@ async def _set_menu_button(bot: Bot, app_url: str | None) -> None:
     """Without an app, reset only a button of our own."""
     if app_url is not None:
         button = types.MenuButtonWebApp(text=MENU_LABEL, web_app=types.WebAppInfo(url=app_url))
-        await bot.set_chat_menu_button(menu_button=button, request_timeout=STARTUP_TIMEOUT)
+        await bot.set_chat_menu_button(menu_button=button)
         return
-    current = await bot.get_chat_menu_button(request_timeout=STARTUP_TIMEOUT)
+    current = await bot.get_chat_menu_button()
     if isinstance(current, types.MenuButtonWebApp) and current.text == MENU_LABEL:
         default = types.MenuButtonDefault()
-        await bot.set_chat_menu_button(menu_button=default, request_timeout=STARTUP_TIMEOUT)
+        await bot.set_chat_menu_button(menu_button=default)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Literal, cast
 
 from aiogram import Dispatcher, types
+from aiogram.dispatcher.event.bases import UNHANDLED
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job
@@ -189,7 +190,9 @@ class UpdateTasks:
         result = await self._dispatcher.feed_update(
             self._delivery.bot, update, context=Context(stored, caller, control)
         )
-        return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
+        if result is UNHANDLED:
+            return "ignored"
+        return cast("UpdateOutcome | None", result) or "done"
 
     async def _load_caller(self, stored: WaitingUpdate) -> tuple[UserSettings, Caller]:
         chosen = await self._run(self._core.user_settings.get, stored.owner.telegram_user_id)

@@ -9,7 +9,6 @@ from aiogram.types import WebhookInfo
 from src.base.webhooks import WebhookState, find_problem
 from src.telegram.receiver import UpdateIntake
 
-TIMEOUT = 15  # seconds
 WELL_PAUSE, TROUBLE_PAUSE = 60.0, 2.0  # seconds between two questions
 
 
@@ -37,7 +36,7 @@ class WebhookWatch:
         """Ask until cancelled; a good answer counts as contact with Telegram."""
         while True:
             try:
-                info = await self._bot.get_webhook_info(request_timeout=TIMEOUT)
+                info = await self._bot.get_webhook_info()
                 self.problem = find_problem(read_state(info), self._url)
             except AiogramError as error:
                 self.problem = f"no answer to getWebhookInfo ({type(error).__name__})"
