@@ -53,21 +53,31 @@ def read_content(message: types.Message, bot_id: int, language: Language) -> Con
     described = describe(message, language)
     words = (message.text or message.caption or "").strip()
     text = "\n".join(filter(None, (words, described)))
-    if (attachment := _find_attachment(message)) is not None:
+    attachment = _find_attachment(message)
+    if attachment is not None:
         return Content(text, attachment)
     if not described:
         key = next((key for field, key in UNSEEN.items() if getattr(message, field)), UNREADABLE)
         if key != UNREADABLE or not text:
             return Content(text, problem=say(key, language))
-    replied = message.reply_to_message
-    is_ours = replied and replied.from_user and replied.from_user.id == bot_id
-    target = None if is_ours else replied or message.external_reply
-    attachment = _find_attachment(target) if target is not None else None
+    target = message.reply_to_message or message.external_reply
+    if target is None or replies_to(message, bot_id):
+        return Content(text)
+    attachment = _find_attachment(target)
     return Content(text, attachment, is_replied=attachment is not None)
 
 
+def replies_to(message: types.Message, user_id: int) -> bool:
+    """Return True if a message replies to one of that user."""
+    answered = message.reply_to_message
+    if answered is None or answered.from_user is None:
+        return False
+    return answered.from_user.id == user_id
+
+
 def _find_attachment(message: types.Message | types.ExternalReplyInfo) -> Attachment | None:
-    if sizes := _picture_sizes(message):
+    sizes = _picture_sizes(message)
+    if sizes:
         usable = [size for size in sizes if max(size.width, size.height) <= LARGEST_SIDE]
         photo = max(usable or sizes[:1], key=lambda size: size.width * size.height)
         return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
@@ -84,15 +94,18 @@ def _picture_sizes(message: types.Message | types.ExternalReplyInfo) -> list[typ
         return message.photo
     if message.live_photo is not None:
         return message.live_photo.photo or []
-    paid = message.paid_media.paid_media if message.paid_media is not None else []
-    photos = [one.photo for one in paid if isinstance(one, types.PaidMediaPhoto)]
-    return photos[0] if photos else []
+    if message.paid_media is not None:
+        for media in message.paid_media.paid_media:
+            if isinstance(media, types.PaidMediaPhoto):
+                return media.photo
+    return []
 
 
 def describe(message: types.Message | types.ExternalReplyInfo, language: Language) -> str:
     """Return what a message says without a text: a place, a contact, a poll, ...; "" for none."""
     for field, describer in DESCRIBERS.items():
-        if (value := getattr(message, field, None)) is not None:
+        value = getattr(message, field, None)
+        if value is not None:
             return describer(value, language)
     return ""
 

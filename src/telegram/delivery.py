@@ -13,13 +13,7 @@ from src.base import errors
 from src.telegram import rendering
 from src.telegram.buttons import Inline, build_keyboard
 from src.telegram.entities import utf16_length
-from src.telegram.places import (
-    ACT_ANYWHERE,
-    Address,
-    Route,
-    find_refusal,
-    is_refusal,
-)
+from src.telegram.places import ACT_ANYWHERE, Address, Route, find_refusal, is_refusal
 from src.telegram.rendering import Part
 from src.telegram.requests import is_not_modified, with_quick_retries
 from src.texts.plain_text import is_visible

@@ -16,7 +16,7 @@ from src.pg.client import storable
 from src.queue.update_repo import NewUpdate, UpdateKind, WaitingUpdate
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Command, parse_command
-from src.telegram.content import CONTENT
+from src.telegram.content import CONTENT, replies_to
 from src.telegram.incoming import sender_id_of
 from src.telegram.words import Json, gather_words
 from src.texts.reply import Question
@@ -92,10 +92,9 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
         content = _readable(gather_words(content))
     try:
         update = types.Update.model_validate({"update_id": update_id, field: content})
-    except ValueError:  # as pydantic's is
-        return None
-    fields = _READERS[field](getattr(update, field), bot)
-    if fields is None or not _has_valid_ids(fields):
+        fields = _READERS[field](getattr(update, field), bot)
+        _check_ids(fields)
+    except ValueError:  # ours, or pydantic's
         return None
     payload = {"update_id": update_id, field: fields.pop("content", content)}
     new_update = NewUpdate(update_id, payload=payload, **fields)
@@ -133,8 +132,11 @@ def asked_by_bot(stored: WaitingUpdate) -> Question:
 
 def update_id_of(raw: Any) -> int | None:
     """Return Telegram's number of an update, or None without a valid one."""
-    number = raw.get("update_id") if isinstance(raw, dict) else None
-    return number if type(number) is int and abs(number) <= MAX_UPDATE_ID else None
+    if isinstance(raw, dict) and type(raw.get("update_id")) is int:
+        number: int = raw["update_id"]
+        if abs(number) <= MAX_UPDATE_ID:
+            return number
+    return None
 
 
 def _readable(message: Json) -> Json:
@@ -158,54 +160,62 @@ def _refused_fields(message: Json) -> set[str | int]:
     return set()
 
 
-def _has_valid_ids(fields: Fields) -> bool:
-    return all(abs(one) <= MAX_ID for one in fields.values() if isinstance(one, int))
+def _check_ids(fields: Fields) -> None:
+    if any(abs(one) > MAX_ID for one in fields.values() if isinstance(one, int)):
+        raise UnhandledError
 
 
-# Readers by kind of update. They return the fields to store beside the payload, or None without a
-# handler. A ``content`` among the fields is stored in place of the original.
+class UnhandledError(ValueError):
+    """An update has no handler."""
 
 
-def _read_message(message: types.Message, bot: BotIdentity) -> Fields | None:
+# Readers by kind of update. They return the fields to store beside the payload; a ``content`` of
+# these is stored in place of the original. They raise ``UnhandledError``.
+
+
+def _read_message(message: types.Message, bot: BotIdentity) -> Fields:
     if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
         return _read_migration(message)
-    fields = _message_ids(message)
-    kind = _message_kind(message, bot) if fields is not None else None
-    if fields is None or kind is None:
-        return None
-    return {
-        **fields,
-        "kind": kind,
-        "media_group_id": message.media_group_id and message.media_group_id[:100],
-        "interrupts": kind in ("new", "stop"),
-        "at_once": kind == "command" and _is_read_only(command_of(message)),
-    }
-
-
-def _is_read_only(command: Command | None) -> bool:
-    entry = COMMANDS.get(command.name) if command is not None else None
-    return command is not None and (entry is None or entry.is_at_once)
-
-
-def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
     command = command_of(message)
+    fields = _message_ids(message)
     if command is not None:
-        return _command_kind(message, command, bot)
-    if not (text_of(message) or any(getattr(message, field) for field in CONTENT)):
-        return None
-    if is_addressed(message, bot):
-        return "message"
-    return "media" if message.media_group_id else None
+        kind = _command_kind(message, command, bot)
+        entry = COMMANDS.get(command.name)
+        fields["at_once"] = kind == "command" and (entry is None or entry.is_at_once)
+    elif not (text_of(message) or any(getattr(message, field) for field in CONTENT)):
+        raise UnhandledError
+    elif is_addressed(message, bot):
+        kind = "message"
+    elif message.media_group_id:
+        kind = "media"
+    else:
+        raise UnhandledError
+    group = message.media_group_id and message.media_group_id[:100]
+    interrupts = kind in ("new", "stop")
+    return {**fields, "kind": kind, "media_group_id": group, "interrupts": interrupts}
+
+
+def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind:
+    entry = COMMANDS.get(command.name)
+    is_known = entry is not None or command.addressee or is_addressed(message, bot)
+    if not (command.is_for(bot.username) and is_known):
+        raise UnhandledError
+    # In a group only admins may wipe it: check that before a running answer is interrupted.
+    if entry is None or (entry.is_for_admins and message.chat.type != "private"):
+        return "command"
+    return entry.kind
 
 
 def command_of(message: types.Message) -> Command | None:
     """Return the command at the beginning of a text or caption; forwarded words order nothing."""
-    return parse_command(text_of(message)) if message.forward_origin is None else None
+    if message.forward_origin is not None:
+        return None
+    return parse_command(text_of(message))
 
 
 def is_addressed(message: types.Message, bot: BotIdentity) -> bool:
     """Return True if a message is for the bot: by its place, as a reply, or by the bot's name."""
-    if message.chat.type == "private" or find_replied_to(message, bot.id):
+    if message.chat.type == "private" or replies_to(message, bot.id):
         return True
     return bot.is_addressed(text_of(message))
 
@@ -215,70 +225,55 @@ def text_of(message: types.Message) -> str:
     return message.text or message.caption or ""
 
 
-def _read_migration(message: types.Message) -> Fields | None:
+def _read_migration(message: types.Message) -> Fields:
     """The user who caused it is not stored."""
     ids = {field: getattr(message, field) for field in MIGRATION_FIELDS}
     moved = {field: chat_id for field, chat_id in ids.items() if chat_id is not None}
     chat_id, message_id = message.chat.id, message.message_id
-    if any(one >= 0 for one in (chat_id, *moved.values())) or not _has_valid_ids(moved):
-        return None
+    if any(one >= 0 for one in (chat_id, *moved.values())):
+        raise UnhandledError
+    _check_ids(moved)
     chat = {"id": chat_id, "type": "supergroup"}
     content = {"message_id": message_id, "date": 0, "chat": chat, **moved}
     fields = {"chat_id": chat_id, "message_id": message_id or None}
     return {"kind": "member", "content": content, **fields}
 
 
-def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind | None:
-    if not command.is_for(bot.username):
-        return None
-    entry = COMMANDS.get(command.name)
-    if entry is not None:
-        # In a group only admins may wipe it: check that before a running answer is interrupted.
-        is_private = message.chat.type == "private"
-        return "command" if entry.is_for_admins and not is_private else entry.kind
-    return "command" if command.addressee or is_addressed(message, bot) else None
+def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields:
+    if not text_of(message):
+        raise UnhandledError
+    return {"kind": "edit", **_message_ids(message)}
 
 
-def find_replied_to(message: types.Message, bot_id: int) -> types.Message | None:
-    """Return the bot's message to which this one replies, if any."""
-    answered = message.reply_to_message
-    is_ours = answered and answered.from_user and answered.from_user.id == bot_id
-    return answered if is_ours else None
-
-
-def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields | None:
-    fields = _message_ids(message)
-    return {"kind": "edit", **fields} if fields is not None and text_of(message) else None
-
-
-def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields | None:
-    fields = _ids(query.message, query.from_user.id) if query.message is not None else None
-    if fields is None:
-        return None
+def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields:
+    if query.message is None:
+        raise UnhandledError
+    fields = {"kind": "callback", "at_once": True, **_ids(query.message, query.from_user.id)}
     stop = HALT.fullmatch(query.data or "")
-    halt = {"interrupts": True, "draft_id": int(stop[1])} if stop is not None else {}
-    return {"kind": "callback", **fields, "at_once": True, **halt}
+    if stop is not None:
+        fields |= {"interrupts": True, "draft_id": int(stop[1])}
+    return fields
 
 
-def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields | None:
+def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields:
     return {"kind": "member", "chat_id": change.chat.id, "user_id": change.from_user.id}
 
 
-def _read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fields | None:
+def _read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fields:
     """Drafts exist in private chats only."""
     fields = {"chat_id": stopped.chat.id, "user_id": stopped.chat.id, "draft_id": stopped.draft_id}
     return {"kind": "other", **fields, "interrupts": True, "at_once": True}
 
 
-def _read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields | None:
+def _read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields:
     is_dislike = any(getattr(one, "emoji", None) == DISLIKE for one in reaction.new_reaction)
     if reaction.user is None or not is_dislike:
-        return None
+        raise UnhandledError
     fields = {"chat_id": reaction.chat.id, "user_id": reaction.user.id}
     return {"kind": "other", **fields, "message_id": reaction.message_id, "at_once": True}
 
 
-_READERS: Mapping[str, Callable[[Any, BotIdentity], Fields | None]] = {
+_READERS: Mapping[str, Callable[[Any, BotIdentity], Fields]] = {
     "message": _read_message,
     "edited_message": _read_edit,
     "callback_query": _read_callback,
@@ -293,7 +288,7 @@ ALLOWED_UPDATES = list(_READERS)
 def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
     content, fields = update.payload[field], Json()
     if field == "message" and update.kind != "media":
-        chat = _id_and(content["chat"], "type")
+        chat = {"id": content["chat"]["id"], "type": content["chat"]["type"]}
         fields = {"message_id": update.message_id, "date": 0, "chat": chat}
     elif field == "callback_query":
         fields = {"id": content["id"], "chat_instance": "-"}
@@ -312,30 +307,26 @@ def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
 
 def _user(sender: Any) -> Json:
     """Return id and language, and placeholders for aiogram's required fields."""
-    fields = {"first_name": "-", "is_bot": False, **_id_and(sender, "is_bot")}
-    language = sender.get("language_code") if isinstance(sender, dict) else None
-    return fields | ({"language_code": language[:16]} if isinstance(language, str) else {})
+    fields: Json = {"first_name": "-", "is_bot": False}
+    if isinstance(sender, dict):
+        known = ("id", "is_bot", "language_code")
+        fields |= {field: sender[field] for field in known if field in sender}
+    return fields
 
 
-def _id_and(value: Any, field: str) -> Json:
-    fields = ("id", field)
-    return {one: value[one] for one in fields if one in value} if isinstance(value, dict) else {}
-
-
-def _message_ids(message: types.Message) -> Fields | None:
-    """None for messages of bots; behind some of Telegram's bots a member writes as a chat."""
+def _message_ids(message: types.Message) -> Fields:
+    """Messages of bots are ignored; behind some of Telegram's bots a member writes as a chat."""
     sender = message.from_user
     if sender is None or (sender.is_bot and message.sender_chat is None):
-        return None
+        raise UnhandledError
     return _ids(message, sender_id_of(message))
 
 
-def _ids(message: types.Message | types.InaccessibleMessage, sender: int) -> Fields | None:
+def _ids(message: types.Message | types.InaccessibleMessage, sender: int) -> Fields:
     chat = message.chat
-    if message.message_id <= 0 or not (chat.id and sender):
-        return None
-    if chat.type not in ("private", "group", "supergroup"):
-        return None
+    is_known = chat.type in ("private", "group", "supergroup")
+    if message.message_id <= 0 or not (is_known and chat.id and sender):
+        raise UnhandledError
     thread_id = 0
     if isinstance(message, types.Message) and message.is_topic_message:
         thread_id = message.message_thread_id or 0
