@@ -190,11 +190,9 @@ class PgClient:
         """Like ``fetch_all``, with each row as a dict by column name."""
         return self._run(lambda t: t.fetch_records(sql, params, **named), None)
 
-    def fetch_one(
-        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
-    ) -> Row | None:
+    def fetch_one(self, sql: Sql, params: Params = None, /, **named: Any) -> Row | None:
         """Like ``fetch_all``, but return the first row, or None."""
-        return next(iter(self.fetch_all(sql, params, limits=limits, **named)), None)
+        return next(iter(self.fetch_all(sql, params, **named)), None)
 
     def execute(
         self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any

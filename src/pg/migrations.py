@@ -125,14 +125,18 @@ def create_extension(connection: Connection) -> None:
             cursor.execute(CREATE_EXTENSION)
         connection.commit()
     except psycopg2.Error as error:
-        if error.pgcode not in SHOWN_IN_FULL:
-            raise
-        message = (
-            f"PostgreSQL refused: {error.diag.message_primary}. Install pgvector on its server if "
-            f"it is not there, and let a superuser run in the database {connection.info.dbname}: "
-            "CREATE EXTENSION vector;"
-        )
-        raise errors.StorageRejectedError(message, error.pgcode) from error
+        raise _refusal(
+            error,
+            "Install pgvector on its server if it is not there, and let a superuser run in the "
+            f"database {connection.info.dbname}: CREATE EXTENSION vector;",
+        ) from error
+
+
+def _refusal(error: psycopg2.Error, remedy: str) -> errors.StorageError:
+    if error.pgcode not in SHOWN_IN_FULL:
+        return statement_failure(error)
+    message = f"PostgreSQL refused: {error.diag.message_primary}. {remedy}"
+    return errors.StorageRejectedError(message, error.pgcode)
 
 
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
@@ -259,10 +263,4 @@ def _run_alembic(dsn: str, before: str | None, target: str) -> None:
                 command.upgrade(config, target)
     except (DBAPIError, psycopg2.Error) as error:  # DBAPIError's message quotes the statement
         cause: Any = getattr(error, "orig", error)
-        if cause.pgcode in SHOWN_IN_FULL:
-            message = (
-                f"PostgreSQL refused a migration: {cause.diag.message_primary}. See “A PostgreSQL "
-                "of your own” in docs/operating.md"
-            )
-            raise errors.StorageRejectedError(message, cause.pgcode) from cause
-        raise statement_failure(cause) from cause
+        raise _refusal(cause, "See “A PostgreSQL of your own” in docs/operating.md") from cause
