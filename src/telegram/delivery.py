@@ -3,8 +3,8 @@
 import contextlib
 import logging
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from aiogram import Bot, enums, exceptions, types
@@ -16,7 +16,6 @@ from src.telegram.entities import utf16_length
 from src.telegram.places import ACT_ANYWHERE, Address, Route, find_refusal, is_refusal
 from src.telegram.rendering import Part
 from src.telegram.requests import is_not_modified, with_quick_retries
-from src.texts.plain_text import is_visible
 from src.texts.reply import Action, Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
@@ -28,34 +27,10 @@ FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
 MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
 UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
-NO_PREVIEW = types.LinkPreviewOptions(is_disabled=True)
 TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")
 ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>«»“”\"]+", re.IGNORECASE)
 AFTER_ADDRESS = ".,:;!?…)]}'*_"
-
-
-@dataclass(frozen=True)
-class AnswerLayout:
-    """Layout of an answer around its text.
-
-    Attributes:
-        keyboard: Buttons under the last message.
-        max_parts: Maximum number of messages.
-        ending: Appended to the last message if the answer was cut.
-        note: Plain text in small print below the answer.
-        lead: Plain text in small print above the answer.
-        previews: Addresses that the user sent, of which a preview may be shown.
-        times: Phrases in the answer that tell a moment.
-    """
-
-    keyboard: types.InlineKeyboardMarkup | None = None
-    max_parts: int = rendering.MAX_PARTS
-    ending: str = "…"
-    note: str = ""
-    lead: str = ""
-    previews: frozenset[str] = frozenset()
-    times: Times = ()
 
 
 class Delivery:
@@ -75,32 +50,27 @@ class Delivery:
         """Note that somebody has written in a topic, so that it exists."""
         self._deleted.discard((chat_id, thread_id))
 
-    async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
+    async def send_answer(
         self,
         address: Address,
-        markdown: str,
+        parts: Sequence[Part],
         *,
-        layout: AnswerLayout = AnswerLayout(),
         skip: int = 0,
         edit: int | None = None,
         on_part: Callable[[int], Awaitable[None]] | None = None,
         sent_ids: list[int] | None = None,
-    ) -> int:
-        """Send a whole answer in as many messages as it needs.
+    ) -> None:
+        """Send a whole answer in as many messages as it has.
 
         Args:
             address: Destination.
-            markdown: The answer.
-            layout: Buttons, limits and notes.
-            skip: Number of its messages that have arrived in an earlier attempt.
+            parts: Its messages.
+            skip: Number of them that have arrived in an earlier attempt.
             edit: Id of a message that shows the beginning of the answer and becomes its first
                 part.
             on_part: Awaited with the number of arrived messages while more follow; what it raises
                 ends the answer there.
             sent_ids: List to which the ids of arrived messages are appended.
-
-        Returns:
-            The number of messages of the answer.
 
         Raises:
             DeliveryError: It did not arrive; worth a retry.
@@ -109,15 +79,6 @@ class Delivery:
             ChatUnavailableError: Nothing can be sent to this chat.
             PlaceLostError: The topic or the chat takes nothing, nor does any other place.
         """
-        parts = await rendering.render(
-            markdown, max_parts=layout.max_parts, ending=layout.ending
-        ) or [_fallback_part(markdown)]
-        if layout.lead:
-            parts = rendering.with_lead(layout.lead, parts)
-        if layout.note:
-            parts = rendering.with_note(parts, layout.note)
-        parts = [with_times(_with_preview(part, layout.previews), layout.times) for part in parts]
-        parts[-1] = replace(parts[-1], keyboard=layout.keyboard)
         route = Route(address, self._deleted)
         for number, part in enumerate(parts[skip:], start=skip):
             if number == 0 and edit is not None:
@@ -128,7 +89,6 @@ class Delivery:
                 sent_ids.append(sent_id)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
-        return len(parts)
 
     async def send_text(
         self,
@@ -261,7 +221,7 @@ class Delivery:
             entities=part.entities or None,
             reply_markup=part.keyboard,
             reply_parameters=reply,
-            link_preview_options=_preview_options(part),
+            link_preview_options=part.preview,
             ephemeral_message_parameters=receiver,
         )
         return message.message_id
@@ -275,7 +235,7 @@ class Delivery:
             message_id=message_id,
             entities=part.entities or None,
             reply_markup=keyboard,
-            link_preview_options=_preview_options(part),
+            link_preview_options=part.preview,
         )
 
     async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:
@@ -362,7 +322,7 @@ class Delivery:
                 raise
             target, simpler = replace(address, reply_to=None), part
             if find_refusal(cause) is None:
-                simpler = replace(part, entities=[], keyboard=None, preview=None)
+                simpler = replace(part, entities=[], keyboard=None, preview=rendering.NO_PREVIEW)
             if is_refusal(cause, "can't parse entities", "entity", "entities"):
                 target, simpler = address, replace(part, entities=[])
             if simpler == part and target == address:
@@ -421,16 +381,9 @@ def addresses_in(text: str) -> frozenset[str]:
     return frozenset(found.rstrip(AFTER_ADDRESS) for found in ADDRESS.findall(text))
 
 
-def _with_preview(part: Part, own: frozenset[str]) -> Part:
+def with_preview(part: Part, own: frozenset[str]) -> Part:
     """Let Telegram fetch the preview of an address that the user sent, and of no other."""
-    shown = addresses_in(part.text) | {one.url for one in part.entities if one.url}
-    return replace(part, preview=min(own & shown, default=None))
-
-
-def _preview_options(part: Part) -> types.LinkPreviewOptions:
-    return NO_PREVIEW if part.preview is None else types.LinkPreviewOptions(url=part.preview)
-
-
-def _fallback_part(markdown: str) -> Part:
-    text = markdown.strip()[: rendering.MAX_UTF16 // 2]
-    return Part(text if is_visible(text) else "…", [])
+    shown = own & (addresses_in(part.text) | {one.url for one in part.entities if one.url})
+    if not shown:
+        return part
+    return replace(part, preview=types.LinkPreviewOptions(url=min(shown)))

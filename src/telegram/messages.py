@@ -23,7 +23,7 @@ from src.reminders.reminder_service import time_marks
 from src.talk import change_notes, command_service, edits, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
-from src.telegram import buttons, delivery
+from src.telegram import buttons, delivery, rendering
 from src.telegram.answer_stream import AnswerStream
 from src.telegram.content import Content, read_content
 from src.telegram.delivery import Delivery
@@ -37,7 +37,6 @@ from src.telegram.incoming import (
     sender_id_of,
 )
 from src.telegram.places import Address
-from src.telegram.rendering import keep_words
 from src.telegram.requests import best_effort
 from src.telegram.updates import BotIdentity, asked_by_bot, is_addressed, text_of
 from src.telegram.words import part_of
@@ -199,26 +198,33 @@ class TelegramView(AnswerStream):
         rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
         rows = (*rows, *buttons.turn_rows(incoming))
         zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
-        layout = delivery.AnswerLayout(
-            buttons.build_keyboard(rows),
+        parts = await rendering.render(
+            rendering.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
-            note="\n".join(filter(None, (incoming.problem, notes, zone_hint))),
-            lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
-            previews=delivery.addresses_in(incoming.text if incoming.voice.is_own else ""),
-            times=await self._read_times(incoming, answer),
         )
-        count = await self._turns.delivery.send_answer(
+        if incoming.heard:
+            lead = say("heard", incoming.language, text=incoming.heard)
+            parts = rendering.with_lead(lead, parts)
+        note = "\n".join(filter(None, (incoming.problem, notes, zone_hint)))
+        if note:
+            parts = rendering.with_note(parts, note)
+        previews: frozenset[str] = frozenset()
+        if incoming.voice.is_own:
+            previews = delivery.addresses_in(incoming.text)
+        times = await self._read_times(incoming, answer)
+        parts = [delivery.with_times(delivery.with_preview(p, previews), times) for p in parts]
+        parts[-1] = replace(parts[-1], keyboard=buttons.build_keyboard(rows))
+        await self._turns.delivery.send_answer(
             self._address,
-            keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
-            layout=layout,
+            parts,
             skip=answer.delivered_parts,
             edit=self.message_id or turn.shown_in,
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
         self.is_delivered = True
-        return count
+        return len(parts)
 
     async def _read_times(self, incoming: IncomingMessage, answer: StoredAnswer) -> Times:
         """Return the phrases of the answer that tell when its reminders come, or who said what."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from aiogram.types import ForceReply, InlineKeyboardMarkup, MessageEntity
+from aiogram.types import ForceReply, InlineKeyboardMarkup, LinkPreviewOptions, MessageEntity
 
 from src.memory.citations import CODE
 from src.telegram.entities import convert, utf16_length
@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 MAX_UTF16 = 4096  # UTF-16 code units of one message
 MAX_PARTS = 10  # messages of one answer, where no setting says otherwise
 MAX_ENTITIES = 100  # of a message; Telegram ignores the others
+NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 MAX_SOURCE = 60_000  # characters of Markdown; a longer text is shown as plain text
 
 
@@ -28,17 +29,17 @@ class Part:
         text: At most 4096 UTF-16 units.
         entities: Formatting of the text.
         keyboard: Buttons under the message.
-        preview: The address in it of which a preview is shown, if any.
+        preview: Which preview is shown.
     """
 
     text: str
     entities: list[MessageEntity]
     keyboard: InlineKeyboardMarkup | ForceReply | None = None
-    preview: str | None = None
+    preview: LinkPreviewOptions = NO_PREVIEW
 
 
 async def render(markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "…") -> list[Part]:
-    """Return an answer as Telegram messages; none if nothing of it is visible.
+    """Return an answer as Telegram messages: one with "…" if nothing of it is visible.
 
     Args:
         markdown: Any Markdown.
@@ -46,6 +47,8 @@ async def render(markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "�
         ending: Appended to the last message if the answer was cut.
     """
     parts = await asyncio.to_thread(_convert, markdown, max_parts)
+    if not parts:
+        parts = _split(markdown, [], max_parts) or [Part("…", [])]
     if len(parts) > max_parts:
         parts[max_parts - 1] = _append_ending(parts[max_parts - 1], ending)
     return parts[:max_parts]

@@ -16,6 +16,7 @@ from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream
 from src.telegram.buttons import STOP_LABEL
 from src.telegram.delivery import Delivery
 from src.telegram.places import Address
+from src.telegram.rendering import render
 from src.texts import say
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
@@ -94,9 +95,8 @@ async def test_by_default_answers_grow_by_edits_with_a_stop_button(
     assert message.shown == ["Раз", "Раз, https://example.org"] and message.thread_id == 5
     assert buttons(message) == [[(STOP_LABEL, f"halt:{DRAFT_ID}")]]
     assert message.link_preview == {"is_disabled": True} and fake.drafts == []
-    await shown.delivery.send_answer(
-        Address(owner, 5), "Раз, https://example.org", edit=message.message_id
-    )
+    parts = await render("Раз, https://example.org")
+    await shown.delivery.send_answer(Address(owner, 5), parts, edit=message.message_id)
     assert buttons(message) == [] and len(fake.sent_to(owner)) == 1
 
 

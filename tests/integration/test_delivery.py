@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 from aiogram import Bot
@@ -15,8 +16,9 @@ from src.base.errors import (
     DeliveryUnknownError,
     PlaceLostError,
 )
-from src.telegram.delivery import AnswerLayout, Delivery, addresses_in
+from src.telegram.delivery import Delivery, addresses_in, with_preview
 from src.telegram.places import Address
+from src.telegram.rendering import render
 from src.telegram.requests import QUICK_RETRIES
 from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
@@ -41,12 +43,22 @@ def delivery(bot: Bot, moves: list[tuple[int, int]]) -> Delivery:
     return Delivery(bot, note)
 
 
+async def send_answer(
+    delivery: Delivery, address: Address, markdown: str, said: str = "", **options: Any
+) -> int:
+    """Send an answer to what a person said; returns the number of its messages."""
+    own = addresses_in(said)
+    parts = [with_preview(part, own) for part in await render(markdown)]
+    await delivery.send_answer(address, parts, **options)
+    return len(parts)
+
+
 def refuse(fake: FakeTelegram, method: str, description: str, times: int = 1) -> None:
     fake.fail_next(method, status=400, description=f"Bad Request: {description}", times=times)
 
 
 async def test_an_answer_arrives_formatted(fake: FakeTelegram, delivery: Delivery) -> None:
-    assert await delivery.send_answer(Address(USER), "это **важно**") == 1
+    assert await send_answer(delivery, Address(USER), "это **важно**") == 1
     [sent] = fake.sent_to(USER)
     assert sent.text == "это важно" and sent.entities[0]["type"] == "bold"
     assert sent.parse_mode is None and sent.reply_to is None
@@ -54,7 +66,7 @@ async def test_an_answer_arrives_formatted(fake: FakeTelegram, delivery: Deliver
 
 async def test_in_a_topic_answers_quote_questions(fake: FakeTelegram, delivery: Delivery) -> None:
     asked = await fake.send_text(USER, "вопрос", chat_id=GROUP, chat_type="supergroup")
-    await delivery.send_answer(Address(GROUP, 5, asked), "ответ")
+    await send_answer(delivery, Address(GROUP, 5, asked), "ответ")
     [sent] = fake.sent_to(GROUP)
     assert (sent.thread_id, sent.reply_to) == (5, asked)
 
@@ -62,7 +74,7 @@ async def test_in_a_topic_answers_quote_questions(fake: FakeTelegram, delivery: 
 async def test_a_deleted_question_is_answered_all_the_same(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
-    await delivery.send_answer(Address(GROUP, 0, 999_999), "ответ")
+    await send_answer(delivery, Address(GROUP, 0, 999_999), "ответ")
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
 
 
@@ -74,7 +86,7 @@ async def test_a_long_answer_comes_in_order_and_tells_of_each_part(
     async def note(parts: int) -> None:
         arrived.append((parts, len(fake.sent_to(USER))))
 
-    count = await delivery.send_answer(Address(USER), LONG, on_part=note)
+    count = await send_answer(delivery, Address(USER), LONG, on_part=note)
     sent = "".join(message.text for message in fake.sent_to(USER))
     assert count == len(fake.sent_to(USER)) >= 3
     assert arrived == [(number, number) for number in range(1, count)]
@@ -84,9 +96,9 @@ async def test_a_long_answer_comes_in_order_and_tells_of_each_part(
 
 
 async def test_parts_that_arrived_are_sent_once(fake: FakeTelegram, delivery: Delivery) -> None:
-    count = await delivery.send_answer(Address(USER), LONG)
+    count = await send_answer(delivery, Address(USER), LONG)
     whole = [message.text for message in fake.sent_to(USER)]
-    assert await delivery.send_answer(Address(USER), LONG, skip=count - 1) == count
+    assert await send_answer(delivery, Address(USER), LONG, skip=count - 1) == count
     assert [message.text for message in fake.sent_to(USER)] == [*whole, whole[-1]]
 
 
@@ -94,7 +106,7 @@ async def test_refused_formatting_goes_as_plain_text(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     refuse(fake, "sendMessage", "can't parse entities: Can't find end of the entity")
-    await delivery.send_answer(Address(USER), "это **важно**")
+    await send_answer(delivery, Address(USER), "это **важно**")
     [sent] = fake.sent_to(USER)
     assert sent.text == "это важно" and sent.entities == []
 
@@ -102,13 +114,13 @@ async def test_refused_formatting_goes_as_plain_text(
 async def test_a_refusal_of_plain_text_is_final(fake: FakeTelegram, delivery: Delivery) -> None:
     refuse(fake, "sendMessage", "message is too strange")
     with pytest.raises(AppError) as caught:
-        await delivery.send_answer(Address(USER), "просто")
+        await send_answer(delivery, Address(USER), "просто")
     assert not isinstance(caught.value, DeliveryError)
     assert len(fake.calls_of("sendMessage")) == 1
 
 
 async def test_an_empty_answer_is_still_a_message(fake: FakeTelegram, delivery: Delivery) -> None:
-    await delivery.send_answer(Address(USER), " \n ")
+    await send_answer(delivery, Address(USER), " \n ")
     assert [sent.text for sent in fake.sent_to(USER)] == ["…"]
 
 
@@ -116,7 +128,7 @@ async def test_the_shown_beginning_becomes_the_first_part(
     fake: FakeTelegram, bot: Bot, delivery: Delivery
 ) -> None:
     shown = await bot.send_message(GROUP, "нача")
-    count = await delivery.send_answer(Address(GROUP), LONG, edit=shown.message_id)
+    count = await send_answer(delivery, Address(GROUP), LONG, edit=shown.message_id)
     messages = fake.sent_to(GROUP)
     assert len(messages) == count and messages[0].message_id == shown.message_id
     assert messages[0].text.startswith("абзац 0") and len(messages[0].edits) == 1
@@ -126,7 +138,7 @@ async def test_an_edit_that_changes_nothing_is_a_success(
     fake: FakeTelegram, bot: Bot, delivery: Delivery
 ) -> None:
     shown = await bot.send_message(GROUP, "ответ")
-    assert await delivery.send_answer(Address(GROUP), "ответ", edit=shown.message_id) == 1
+    assert await send_answer(delivery, Address(GROUP), "ответ", edit=shown.message_id) == 1
     assert [call.status for call in fake.calls_of("editMessageText")] == [400]
     assert len(fake.sent_to(GROUP)) == 1
 
@@ -136,7 +148,7 @@ async def test_a_message_that_cannot_be_edited_is_replaced_by_a_new_one(
     fake: FakeTelegram, delivery: Delivery, edit: int | None
 ) -> None:
     own = edit or await fake.send_text(USER, "не моё", chat_id=GROUP, chat_type="supergroup")
-    await delivery.send_answer(Address(GROUP), "ответ", edit=own)
+    await send_answer(delivery, Address(GROUP), "ответ", edit=own)
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
     assert [call.ok for call in fake.calls_of("editMessageText")] == [False]
 
@@ -147,7 +159,7 @@ async def test_an_edit_that_may_not_be_made_for_long_is_replaced_by_a_new_messag
     shown = await bot.send_message(GROUP, "нача")
     wait = {"retry_after": 10**12}
     fake.fail_next("editMessageText", status=429, description="Too Many", parameters=wait)
-    assert await delivery.send_answer(Address(GROUP), "начало", edit=shown.message_id) == 1
+    assert await send_answer(delivery, Address(GROUP), "начало", edit=shown.message_id) == 1
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["нача", "начало"]
 
 
@@ -162,10 +174,9 @@ async def test_an_edit_that_may_not_be_made_for_long_is_replaced_by_a_new_messag
 async def test_telegram_fetches_only_what_the_user_has_sent(
     fake: FakeTelegram, bot: Bot, delivery: Delivery, said: str, answer: str, url: str | None
 ) -> None:
-    layout = AnswerLayout(previews=addresses_in(said))
     growing = await bot.send_message(USER, "нача")
-    await delivery.send_answer(Address(USER), answer, layout=layout)
-    await delivery.send_answer(Address(USER), answer, layout=layout, edit=growing.message_id)
+    await send_answer(delivery, Address(USER), answer, said=said)
+    await send_answer(delivery, Address(USER), answer, said=said, edit=growing.message_id)
     expected = {"is_disabled": True} if url is None else {"url": url}
     assert [one.link_preview for one in fake.sent_to(USER)] == [expected, expected]
 
@@ -182,7 +193,7 @@ async def test_a_short_flood_wait_is_waited_out(fake: FakeTelegram, delivery: De
     fake.fail_next(
         "sendMessage", status=429, description="Too Many", parameters={"retry_after": 1}
     )
-    await delivery.send_answer(Address(USER), "ответ")
+    await send_answer(delivery, Address(USER), "ответ")
     refused, sent = fake.calls_of("sendMessage")
     assert sent.ok and sent.at - refused.at >= 1
 
@@ -192,7 +203,7 @@ async def test_a_long_flood_wait_is_the_queue_s(fake: FakeTelegram, delivery: De
         "sendMessage", status=429, description="Too Many", parameters={"retry_after": 77}
     )
     with pytest.raises(DeliveryError) as caught:
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
     assert caught.value.retry_after == 77
     assert len(fake.calls_of("sendMessage")) == 1
 
@@ -201,11 +212,11 @@ async def test_a_failing_telegram_is_tried_quickly_and_then_left_to_the_queue(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     fake.fail_next("sendMessage", times=2)
-    await delivery.send_answer(Address(USER), "раз")
+    await send_answer(delivery, Address(USER), "раз")
     assert [sent.text for sent in fake.sent_to(USER)] == ["раз"]
     fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
     with pytest.raises(DeliveryError) as caught:
-        await delivery.send_answer(Address(USER), "два")
+        await send_answer(delivery, Address(USER), "два")
     assert not isinstance(caught.value, DeliveryUnknownError)
     assert [sent.text for sent in fake.sent_to(USER)] == ["раз"]
 
@@ -215,7 +226,7 @@ async def test_who_has_blocked_the_bot_is_unavailable(
 ) -> None:
     fake.block(USER)
     with pytest.raises(ChatUnavailableError):
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
     assert len(fake.calls_of("sendMessage")) == 1
 
 
@@ -225,7 +236,7 @@ async def test_a_chat_that_is_gone_is_unavailable(
 ) -> None:
     refuse(fake, "sendMessage", reason)
     with pytest.raises(ChatUnavailableError):
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
 
 
 @pytest.mark.parametrize("description", ["TOPIC_CLOSED", "CHAT_WRITE_FORBIDDEN"])
@@ -234,7 +245,7 @@ async def test_where_no_place_is_left_the_chat_is_not_gone(
 ) -> None:
     fake.refuse_sends(GROUP, 400, f"Bad Request: {description}")
     with pytest.raises(PlaceLostError):
-        await delivery.send_answer(Address(GROUP, 5), "ответ")
+        await send_answer(delivery, Address(GROUP, 5), "ответ")
 
 
 @pytest.mark.parametrize("edit", [None, 5])
@@ -246,7 +257,7 @@ async def test_a_long_answer_goes_to_one_place_with_one_word_why(
         edit = (await bot.send_message(GROUP, "поча", message_thread_id=5)).message_id
     fake.close_topic(GROUP, 5)
     fake.close_topic(GROUP)
-    count = await delivery.send_answer(address, LONG, edit=edit)
+    count = await send_answer(delivery, address, LONG, edit=edit)
     sent = fake.sent_to(USER)
     assert len(sent) == count and sent[0].text.startswith(say("place_closed_group", "uk"))
     assert sum(say("place_closed_group", "uk") in one.text for one in sent) == 1
@@ -265,7 +276,7 @@ async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
             description="Bad Request: group chat was upgraded to a supergroup chat",
             parameters={"migrate_to_chat_id": GROUP},
         )
-    await delivery.send_answer(Address(-17, 0, 3), "ответ", edit=edit)
+    await send_answer(delivery, Address(-17, 0, 3), "ответ", edit=edit)
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
     assert moves == [(-17, GROUP)]
 
@@ -277,7 +288,7 @@ async def test_a_private_chat_never_becomes_a_group(
         "sendMessage", status=400, description="upgraded", parameters={"migrate_to_chat_id": GROUP}
     )
     with pytest.raises(DeliveryRefusedError):
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
     assert moves == [] and fake.sent == []
 
 
@@ -286,10 +297,10 @@ async def test_no_connection_is_certain_and_tried_again_quickly(
 ) -> None:
     await fake.stop()
     with pytest.raises(DeliveryError) as caught:
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
     assert not isinstance(caught.value, DeliveryUnknownError)
     await fake.start()
-    await delivery.send_answer(Address(USER), "ответ")
+    await send_answer(delivery, Address(USER), "ответ")
     assert len(fake.sent_to(USER)) == 1
 
 
@@ -298,7 +309,7 @@ async def test_an_unanswered_request_is_unknown_and_not_repeated(
 ) -> None:
     fake.drop_next("sendMessage", when="after")
     with pytest.raises(DeliveryUnknownError):
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
     assert [sent.text for sent in fake.sent_to(USER)] == ["ответ"]
     assert len(fake.calls_of("sendMessage")) == 1
 
@@ -308,7 +319,7 @@ async def test_an_answer_that_is_not_telegram_s_is_unknown(
 ) -> None:
     fake.garbage_next("sendMessage")
     with pytest.raises(DeliveryUnknownError):
-        await delivery.send_answer(Address(USER), "ответ")
+        await send_answer(delivery, Address(USER), "ответ")
 
 
 async def test_an_unreachable_host_is_certain(moves: list[tuple[int, int]]) -> None:
@@ -316,7 +327,7 @@ async def test_an_unreachable_host_is_certain(moves: list[tuple[int, int]]) -> N
         taken.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         async with open_bot(FakeTelegram(port=taken.getsockname()[1])) as bot:
             with pytest.raises(DeliveryError) as caught:
-                await Delivery(bot, _never).send_answer(Address(USER), "ответ")
+                await send_answer(Delivery(bot, _never), Address(USER), "ответ")
     assert not isinstance(caught.value, DeliveryUnknownError)
 
 

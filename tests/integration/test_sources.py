@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,8 @@ from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
 from src.talk.forget_screens import MAX_UNDO
 from src.telegram.buttons import answer_rows, build_keyboard
-from src.telegram.delivery import Address, AnswerLayout, Delivery
+from src.telegram.delivery import Address, Delivery
+from src.telegram.rendering import Part, render
 from src.telegram.requests import QUICK_RETRIES
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
@@ -146,8 +148,9 @@ def test_the_data_of_every_button_fits() -> None:
 # Where the buttons stand
 
 
-def keyboard_of_one() -> Any:
-    return keyboard_under(answer_with(source(1)))
+async def parts_with_buttons(markdown: str) -> list[Part]:
+    *before, last = await render(markdown)
+    return [*before, replace(last, keyboard=keyboard_under(answer_with(source(1))))]
 
 
 @pytest.mark.parametrize("shown", [False, True])
@@ -155,10 +158,10 @@ async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
     fake: FakeTelegram, bot: Bot, delivery: Delivery, shown: bool
 ) -> None:
     edit = (await bot.send_message(GROUP, "абзац")).message_id if shown else None
-    count = await delivery.send_answer(
-        Address(GROUP), LONG, layout=AnswerLayout(keyboard_of_one()), edit=edit
-    )
+    parts = await parts_with_buttons(LONG)
+    await delivery.send_answer(Address(GROUP), parts, edit=edit)
     found = [buttons(message) for message in fake.sent_to(GROUP)]
+    count = len(parts)
     assert count == len(found) >= 3
     assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:1")]]]
 
@@ -169,9 +172,7 @@ async def test_an_answer_that_was_shown_by_edits_gets_its_buttons_with_the_last_
 ) -> None:
     edit = (await bot.send_message(GROUP, "от")).message_id
     for _ in range(2):  # the second time nothing is modified
-        await delivery.send_answer(
-            Address(GROUP), text, layout=AnswerLayout(keyboard_of_one()), edit=edit
-        )
+        await delivery.send_answer(Address(GROUP), await parts_with_buttons(text), edit=edit)
     [message] = fake.sent_to(GROUP)
     assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:1")]]
 
@@ -180,7 +181,7 @@ async def test_buttons_stay_when_the_formatting_is_refused(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     fake.fail_next("sendMessage", status=400, description="Bad Request: can't parse entities")
-    await delivery.send_answer(Address(USER), "**да** [1]", layout=AnswerLayout(keyboard_of_one()))
+    await delivery.send_answer(Address(USER), await parts_with_buttons("**да** [1]"))
     [message] = fake.sent_to(USER)
     assert message.entities == [] and len(buttons(message)) == 1
 
