@@ -44,11 +44,6 @@ class Delivery:
         """Send through ``bot``; await ``on_migration(old, new)`` when a group has moved."""
         self.bot = bot
         self._on_migration = on_migration
-        self._deleted: set[tuple[int, int]] = set()  # topics, by chat; a cache
-
-    def reopen(self, chat_id: int, thread_id: int) -> None:
-        """Note that somebody has written in a topic, so that it exists."""
-        self._deleted.discard((chat_id, thread_id))
 
     async def send_answer(
         self,
@@ -79,7 +74,7 @@ class Delivery:
             ChatUnavailableError: Nothing can be sent to this chat.
             PlaceLostError: The topic or the chat takes nothing, nor does any other place.
         """
-        route = Route(address, self._deleted)
+        route = Route(address)
         for number, part in enumerate(parts[skip:], start=skip):
             if number == 0 and edit is not None:
                 sent_id = await self._edit_or_send(route, edit, part)
@@ -107,7 +102,7 @@ class Delivery:
         Returns:
             The number of the last message that was sent; None if an edit was enough.
         """
-        route = Route(address, self._deleted)
+        route = Route(address)
         parts = [with_times(part, times) for part in rendering.split_text(text)]
         keyboard_index = -1 if edit is None else 0
         parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
@@ -157,7 +152,7 @@ class Delivery:
                 address, reply.hinted, keyboard=keyboard, edit=replacing, times=reply.times
             )
             for file in reply.files:
-                await self._send_file(Route(address, self._deleted), file)
+                await self._send_file(Route(address), file)
         return sent
 
     async def try_to_change(self, chat_id: int, message_id: int, text: str | None) -> None:
@@ -299,8 +294,6 @@ class Delivery:
         here, moved = route.address, error.__cause__
         may_move = here.chat_id < 0 and not route.has_migrated
         if isinstance(error, errors.PlaceLostError):
-            if error.reason == "place_gone" and here.thread_id:
-                self._deleted.add((here.chat_id, here.thread_id))
             route.leave(error)
         elif isinstance(moved, exceptions.TelegramMigrateToChat) and may_move:
             await self._on_migration(here.chat_id, moved.migrate_to_chat_id)

@@ -1,7 +1,6 @@
 """Places of messages: what each refusal of Telegram means, and where a message goes instead."""
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -137,14 +136,12 @@ class Route:
         has_migrated: True if its group became a supergroup meanwhile.
     """
 
-    def __init__(self, address: Address, deleted: Collection[tuple[int, int]]) -> None:
-        """Start at ``address``, unless it is one of the topics known to be deleted."""
+    def __init__(self, address: Address) -> None:
+        """Start at ``address``."""
         self.address = address
         self.lost: errors.PlaceLostError | None = None
         self.is_told = self.has_migrated = False
         self._chat_id = address.chat_id
-        if (address.chat_id, address.thread_id) in deleted:
-            self.leave(errors.PlaceLostError("topic", "place_gone"))
 
     @property
     def is_elsewhere(self) -> bool:

@@ -182,7 +182,6 @@ class UpdateTasks:
 
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Pass an update with its context to the handlers; raises as they do."""
-        self._delivery.reopen(stored.chat_id, stored.thread_id)
         chosen, caller = await self._load_caller(stored)
         if chosen.is_inactive and stored.kind != "member":
             await self._run(self._core.user_settings.mark_active, stored.chat_id)
