@@ -123,7 +123,7 @@ class Delivery:
             receiver = types.EphemeralMessageParameters(receiver_user_id=address.private_chat)
             part = Part(text, [])
             try:
-                await with_quick_retries(lambda: self.send_once(address, part, receiver=receiver))
+                await with_quick_retries(self.send_once, address, part, receiver=receiver)
                 return
             except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
                 logger.info("a notice cannot be for one person alone", exc_info=error)
@@ -161,15 +161,13 @@ class Delivery:
         If Telegram refuses the edit, the message stays as it is. Raises otherwise as
         ``send_answer``.
         """
-
-        async def change() -> None:
-            if text is None:
-                await self.bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
-            else:
-                await self.edit_once(Address(chat_id), message_id, Part(text, []))
-
         with contextlib.suppress(errors.DeliveryRefusedError):
-            await with_quick_retries(change)
+            if text is None:
+                keep_text = self.bot.edit_message_reply_markup
+                await with_quick_retries(keep_text, chat_id=chat_id, message_id=message_id)
+            else:
+                part = Part(text, [])
+                await with_quick_retries(self.edit_once, Address(chat_id), message_id, part)
 
     async def send_as_reply(self, address: Address, text: str) -> bool:
         """Send one of the bot's own sentences as a reply to ``address.reply_to``, or not.
@@ -179,7 +177,7 @@ class Delivery:
         """
         part = Part(text, [])
         try:
-            await with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
+            await with_quick_retries(self.send_once, address, part, must_reply=True)
         except (errors.DeliveryRefusedError, errors.PlaceLostError):
             return False  # deleted, left behind in a group that moved, or in a lost topic
         return True
@@ -236,8 +234,7 @@ class Delivery:
     async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:
         """Return the id of the message that shows the part: the edited one, or a new one."""
         try:
-            address = route.address
-            await with_quick_retries(lambda: self.edit_once(address, message_id, part))
+            await with_quick_retries(self.edit_once, route.address, message_id, part)
         except errors.PlaceLostError:
             return await self._send_part(route, part)
         except errors.AppError as error:
@@ -263,12 +260,8 @@ class Delivery:
         document = types.BufferedInputFile(file.content.read(), file.name)
 
         async def send(address: Address) -> None:
-            fields = address.chat_fields
-            await with_quick_retries(
-                lambda: self.bot.send_document(
-                    **fields, document=document, request_timeout=FILE_TIMEOUT
-                )
-            )
+            fields = address.chat_fields | {"document": document, "request_timeout": FILE_TIMEOUT}
+            await with_quick_retries(self.bot.send_document, **fields)
 
         await self._send_along(route, send)
 
@@ -308,7 +301,7 @@ class Delivery:
     async def _send_formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send a part; without its reply if that is gone, else without what may be refused."""
         try:
-            return await with_quick_retries(lambda: self.send_once(address, part))
+            return await with_quick_retries(self.send_once, address, part)
         except errors.DeliveryRefusedError as error:
             cause = error.__cause__
             if isinstance(cause, exceptions.TelegramMigrateToChat):
@@ -321,7 +314,7 @@ class Delivery:
             if simpler == part and target == address:
                 raise
             logger.warning("Telegram refused a message; sending a simpler one", exc_info=cause)
-            return await with_quick_retries(lambda: self.send_once(target, simpler))
+            return await with_quick_retries(self.send_once, target, simpler)
 
 
 def _adapt(part: Part, route: Route) -> list[Part]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from aiogram import exceptions
 from aiohttp import ClientConnectorError
@@ -11,6 +11,7 @@ from src.base import errors
 from src.telegram.places import is_refusal, refusal_error
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 QUICK_RETRIES = 3  # immediate retries of requests that certainly did not arrive
 MAX_QUICK_WAIT = 5.0  # seconds; a longer retry_after is left to the queue
@@ -49,15 +50,17 @@ def is_unknown_method(error: BaseException) -> bool:
     return isinstance(error, exceptions.TelegramNotFound) or is_refusal(error, "method not found")
 
 
-async def with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
-    """Retry at once if the request certainly did not arrive; leave all other retries to the queue.
+async def with_quick_retries(
+    send: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Send a request; retry at once if it certainly did not arrive, else leave it to the queue.
 
     Raises:
         AppError: See ``Delivery.send_answer``; its cause is aiogram's error.
     """
     for attempt in range(QUICK_RETRIES + 1):
         try:
-            return await send()
+            return await send(*args, **kwargs)
         except exceptions.AiogramError as error:
             failure = delivery_error(error)
             is_certain = type(failure) is errors.DeliveryError
