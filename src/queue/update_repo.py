@@ -98,14 +98,9 @@ class WaitingUpdate:
         return Owner(self.home_id, self.thread_id)
 
     @property
-    def age_days(self) -> float:
-        """Days since the update was received."""
-        return (datetime.now(UTC) - self.received_at).total_seconds() / 86_400
-
-    def time_left(self, seconds: float) -> float:
-        """Return how many of ``seconds`` after its arrival are left; clocks may differ a bit."""
-        passed = (datetime.now(UTC) - self.received_at).total_seconds()
-        return min(seconds, max(0.0, seconds - passed))
+    def age(self) -> float:
+        """Seconds since the update was received."""
+        return (datetime.now(UTC) - self.received_at).total_seconds()
 
     @property
     def sender_language(self) -> str | None:

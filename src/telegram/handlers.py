@@ -23,7 +23,7 @@ from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
 from src.telegram.places import Address
 from src.telegram.requests import delivery_error
-from src.telegram.updates import BotIdentity, asked_by_bot, command_of, is_addressed, text_of
+from src.telegram.updates import BotIdentity, asked_by_bot, command_of, text_of
 from src.texts import say
 from src.texts.reply import Action, Reply
 
@@ -52,7 +52,7 @@ class Handlers:
     def register(self, router: Router) -> None:
         """Register all handlers; the first one with matching filters takes an update."""
         router.message.register(self.refuse, is_refused)
-        router.message.register(pass_over, self.is_for_others)
+        router.message.register(pass_over, is_for_others)
         router.message.register(self.run_command, self.is_command)
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
@@ -78,10 +78,6 @@ class Handlers:
         sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
         await buttons.show_popup(query, sentence, stays=True)
         return "refused silently"
-
-    async def is_for_others(self, message: types.Message, context: Context) -> bool:
-        """Filter parts of albums that name the bot nowhere."""
-        return context.stored.kind == "media" and not is_addressed(message, self._identity)
 
     async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
         """Filter commands for this bot, parsed as the receiver parses them.
@@ -295,6 +291,11 @@ class Handlers:
 async def is_refused(_event: types.TelegramObject, context: Context) -> bool:
     """Filter messages and button presses of strangers."""
     return context.stored.kind == "refused"
+
+
+async def is_for_others(_message: types.Message, context: Context) -> bool:
+    """Filter parts of albums that name the bot nowhere."""
+    return context.stored.kind == "media"
 
 
 async def is_migration(message: types.Message) -> bool:

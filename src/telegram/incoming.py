@@ -63,56 +63,56 @@ def read_voice(message: types.Message, language: Language) -> Voice:
     elif message.via_bot is not None:
         provenance, origin = "bot", message.via_bot.full_name
     quoted = clean_quote(_quoted_text(message, language))
-    is_group = message.chat.type != "private"
+    speaker, sender = None, sender_of(message)
+    if message.chat.type != "private" and sender is not None:
+        speaker = clean_name(sender.full_name)
     return Voice(
         provenance=provenance,
-        speaker=clean_name(_sender_name(message)) if is_group else None,
+        speaker=speaker,
         origin=clean_name(origin),
         quoted=quoted,
         quoted_author_id=replied_author_id(message) if quoted else None,
     )
 
 
-def sender_id_of(message: types.Message) -> int:
-    """Return the id of a message's sender, 0 if it has none.
+def sender_of(message: types.Message) -> types.User | types.Chat | None:
+    """Return the sender of a message.
 
-    A member may write as a channel, an admin as the group: then it is that chat's id, since
-    Telegram names one and the same bot as the user for all of them.
+    A member may write as a channel, an admin as the group: then it is that chat, since Telegram
+    names one and the same bot as the user for all of them.
     """
-    sender = message.from_user
     if message.sender_chat is not None and message.chat.type != "private":
-        return message.sender_chat.id
-    return sender.id if sender is not None else 0
+        return message.sender_chat
+    return message.from_user
+
+
+def sender_id_of(message: types.Message) -> int:
+    """Return the id of a message's sender, 0 if it has none."""
+    sender = sender_of(message)
+    if sender is None:
+        return 0
+    return sender.id
 
 
 def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None, str | None]:
     """Return id and name of a forwarded message's author; a hidden user has no id."""
-    if origin is None:
-        return None, None
-    if isinstance(origin, types.MessageOriginHiddenUser):
-        return None, origin.sender_user_name
-    if isinstance(origin, types.MessageOriginUser):
-        return origin.sender_user.id, origin.sender_user.full_name
-    chat = origin.sender_chat if isinstance(origin, types.MessageOriginChat) else origin.chat
-    return chat.id, chat.full_name
-
-
-def _sender_name(message: types.Message) -> str | None:
-    if message.sender_chat is not None:
-        return message.sender_chat.full_name
-    return message.from_user.full_name if message.from_user else None
+    for field in ("sender_user", "sender_chat", "chat"):
+        author = getattr(origin, field, None)
+        if author is not None:
+            return author.id, author.full_name
+    return None, getattr(origin, "sender_user_name", None)
 
 
 def _quoted_text(message: types.Message, language: Language) -> str:
     """Return the quoted part of the replied-to text, or all of it."""
-    replied, text = message.reply_to_message, ""
+    replied = message.reply_to_message
     if message.quote is not None:
-        text = message.quote.text
-    elif replied is not None:
-        text = replied.text or replied.caption or describe(replied, language)
-    elif message.external_reply is not None:
-        text = describe(message.external_reply, language)
-    return text
+        return message.quote.text
+    if replied is not None:
+        return replied.text or replied.caption or describe(replied, language)
+    if message.external_reply is not None:
+        return describe(message.external_reply, language)
+    return ""
 
 
 def replied_author_id(message: types.Message) -> int | None:
@@ -120,8 +120,7 @@ def replied_author_id(message: types.Message) -> int | None:
     replied = message.reply_to_message
     if replied is not None:
         return forward_author(replied.forward_origin)[0] or sender_id_of(replied) or None
-    external = message.external_reply
-    return forward_author(external.origin)[0] if external is not None else None
+    return forward_author(getattr(message.external_reply, "origin", None))[0]
 
 
 async def fetch_file(bot: Bot, file_id: str) -> bytes:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 MODEL_ATTEMPTS = 6  # then the bot apologises, after pauses of 1 + 2 + 4 + 8 + 16 seconds
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "teach", "command", "new", "stop")
-DELIVERY_DAYS = 1.0  # during which an answer is retried if Telegram cannot be reached
+DELIVERY_SECONDS = 86_400.0  # during which an answer is retried if Telegram cannot be reached
 EXTRA_ATTEMPTS = 1  # retries after a refusal for an unknown reason, or an unparsable response
 UNEXPLAINED = (errors.DeliveryRefusedError, errors.DeliveryNonsenseError)
 UNREACHABLE = (errors.ChatUnavailableError, errors.PlaceLostError)
@@ -162,7 +162,8 @@ class UpdateTasks:
             return  # its process died after it was handled, before the job was finished
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         seconds = self._core.settings.gather_seconds
-        if looks_like_part(stored) and (pause := stored.time_left(seconds)):
+        pause = min(seconds, seconds - stored.age)  # clocks may differ a bit
+        if pause > 0 and looks_like_part(stored):
             await asyncio.sleep(pause)
             stored = await self._run(self._updates.find_waiting, update)
             if stored is None:
@@ -209,7 +210,7 @@ class UpdateTasks:
         if isinstance(error, UNEXPLAINED):
             return await self._run(self._updates.count_refusal, stored.id) <= EXTRA_ATTEMPTS
         if isinstance(error, errors.DeliveryError):
-            return stored.age_days < DELIVERY_DAYS
+            return stored.age < DELIVERY_SECONDS
         return attempts + 1 < MODEL_ATTEMPTS
 
     async def _give_up(
@@ -253,7 +254,7 @@ class UpdateTasks:
             may_pass = isinstance(error, errors.DeliveryError) and not isinstance(
                 error, UNEXPLAINED
             )
-            if may_pass and stored.age_days < DELIVERY_DAYS:
+            if may_pass and stored.age < DELIVERY_SECONDS:
                 raise
             log = {"update": stored.id}
             logger.warning("the apology did not arrive either", extra=log, exc_info=error)
