@@ -114,7 +114,7 @@ async def test_a_file_that_telegram_says_it_took_goes_once(world: World) -> None
     assert len(files) == 2  # one to read, one for programs
 
 
-async def test_a_file_of_which_telegram_talks_nonsense_is_given_up_after_three_tries(
+async def test_a_file_of_which_telegram_talks_nonsense_is_given_up_after_two_tries(
     world: World,
 ) -> None:
     telegram, user = world.telegram, LONG + 11
@@ -129,7 +129,7 @@ async def test_a_file_of_which_telegram_talks_nonsense_is_given_up_after_three_t
         return world.answers(user)[-1:] == ["эхо: дальше"]
 
     await eventually(is_answered, "the next answer", 30)
-    assert len(telegram.calls_of("getFile")) == 3
+    assert len(telegram.calls_of("getFile")) == 2
     assert world.answers(user) == [say("error_busy", "ru"), "эхо: дальше"]
 
 
