@@ -28,7 +28,6 @@ from src.queue.workers import Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
 from src.telegram.tasks import ReminderTasks, UpdateTasks
-from src.telegram.webhook import WebhookWatch
 from src.web.http_server import HttpServer, build_http_app
 
 logger = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         )
         webhook = _build_webhook(core, intake) if receive else None
         url = core.settings.telegram_webhook_url
-        watch = WebhookWatch(bot, intake, url) if webhook and url else None
+        watch = receiver.WebhookWatch(bot, intake, url) if webhook and url else None
         http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
         await _warm_up(core)
@@ -141,7 +140,7 @@ def _build_http(
     core: Core,
     intake: receiver.UpdateIntake | None,
     webhook: receiver.WebhookRoute | None,
-    watch: WebhookWatch | None,
+    watch: receiver.WebhookWatch | None,
 ) -> HttpServer:
     last_polled = (lambda: intake.last_received) if intake and webhook is None else None
     find_problem = (lambda: watch.problem) if watch else None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiogram import Bot, exceptions
+from aiogram import Bot, exceptions, types
 from aiogram.methods import GetUpdates
 from aiogram.utils.backoff import Backoff, BackoffConfig
 from starlette.requests import ClientDisconnect, Request
@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from src.base.errors import ConfigError, StorageError
 from src.base.metrics import Metrics
+from src.base.webhooks import WebhookState, find_problem
 from src.pg.client import PgClient
 from src.pg.locks import AdvisoryLock
 from src.queue.update_repo import UpdateRepository
@@ -245,3 +246,39 @@ class WebhookRoute:
             logger.error("an update waits at Telegram: the database is away", exc_info=error)  # noqa: TRY400
             return PlainTextResponse("try again", 503)
         return PlainTextResponse("ok")
+
+
+WELL_PAUSE, TROUBLE_PAUSE = 60.0, 2.0  # seconds between two questions
+
+
+def read_state(info: types.WebhookInfo) -> WebhookState:
+    """Return the parts of Telegram's answer that tell whether it can deliver."""
+    failed_at = info.last_error_date.timestamp() if info.last_error_date else 0.0
+    return WebhookState(info.url, info.pending_update_count, failed_at, info.last_error_message)
+
+
+class WebhookWatch:
+    """Asks Telegram at an interval whether it can deliver: a quiet bot may be well.
+
+    Attributes:
+        problem: What was wrong at the last question.
+    """
+
+    def __init__(self, bot: Bot, intake: UpdateIntake, url: str) -> None:
+        """Watch the webhook at ``url``."""
+        self.problem: str | None = "Telegram has not been asked about the webhook yet"
+        self._bot = bot
+        self._intake = intake
+        self._url = url
+
+    async def run(self) -> None:
+        """Ask until cancelled; a good answer counts as contact with Telegram."""
+        while True:
+            try:
+                info = await self._bot.get_webhook_info()
+                self.problem = find_problem(read_state(info), self._url)
+            except exceptions.AiogramError as error:
+                self.problem = f"no answer to getWebhookInfo ({type(error).__name__})"
+            if self.problem is None:
+                self._intake.note_contact()
+            await asyncio.sleep(TROUBLE_PAUSE if self.problem else WELL_PAUSE)

@@ -23,7 +23,7 @@ from src.operate.checks import CheckResult, check_access, check_machine, check_v
 from src.operate.model_checks import MAX_SAID, check_embeddings, check_model
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings
-from src.telegram.webhook import read_state
+from src.telegram.receiver import read_state
 from tests.conftest import execute
 from tests.fakes import LoopbackServer
 

@@ -15,8 +15,7 @@ from src.base.errors import ConfigError
 from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.pg.client import PgClient
-from src.telegram.receiver import WebhookRoute
-from src.telegram.webhook import WebhookWatch
+from src.telegram.receiver import WebhookRoute, WebhookWatch
 from src.web.http_server import build_http_app
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
