@@ -65,6 +65,7 @@ class AnswerStream(AnswerView):
         self._address = address
         self._number = number
         self._is_slow = is_slow
+        self._language = address.language
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
         self._grows = streaming != "off"
@@ -85,6 +86,7 @@ class AnswerStream(AnswerView):
             on_message: Awaited with the id of the edited message as soon as it is known.
         """
         self._on_message, self.message_id = on_message, turn.shown_in
+        self._language = turn.incoming.language
         works = [self._show_typing(), self._show_frames()]
         if self._is_slow:
             works.append(self._show_slow_line())
@@ -98,7 +100,7 @@ class AnswerStream(AnswerView):
     def think(self) -> None:
         """Show a line in place of the answer until its first piece."""
         if not self._line:
-            self._line = say("model_thinking", self._address.language)
+            self._line = say("model_thinking", self._language)
             self._changed.set()
 
     @property
@@ -147,7 +149,7 @@ class AnswerStream(AnswerView):
 
     async def _show_slow_line(self) -> None:
         await asyncio.sleep(SLOW_AFTER)
-        self._line = say("model_slow", self._address.language)
+        self._line = say("model_slow", self._language)
         self._changed.set()
 
     def _frame_text(self) -> str:

@@ -288,7 +288,7 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
         edits = [edit for sent in fake.sent_to(owner) for edit in (sent.text, *sent.edits)]
         return [draft.text for draft in fake.drafts] + [str(edit) for edit in edits]
 
-    await fake.wait_for(lambda: texts() == [say("model_slow", "en")])
+    await fake.wait_for(lambda: texts() == [say("model_slow", "ru")])
     stream.feed("ответ")
     await fake.wait_for(lambda: any("ответ" in text for text in texts()))
     await stream.close()
