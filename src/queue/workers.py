@@ -36,13 +36,12 @@ class BackOff(BaseRetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """Retry at once after a shutdown, else after a delay."""
-        if isinstance(exception, asyncio.CancelledError | JobAborted):
-            return RetryDecision(retry_at=utcnow())
-        if not isinstance(exception, errors.TransientError):
+        seconds = 0.0
+        if isinstance(exception, errors.TransientError):
+            seconds = retry_delay(exception, job.attempts)
+        elif not isinstance(exception, asyncio.CancelledError | JobAborted):
             return None
-        return RetryDecision(
-            retry_at=utcnow() + timedelta(seconds=retry_delay(exception, job.attempts))
-        )
+        return RetryDecision(retry_at=utcnow() + timedelta(seconds=seconds))
 
 
 def retry_delay(error: errors.TransientError, attempts: int) -> float:
