@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aiogram import Bot, enums, exceptions, types
 
@@ -121,12 +121,8 @@ class Delivery:
         """
         if address.private_chat is not None:
             receiver = types.EphemeralMessageParameters(receiver_user_id=address.private_chat)
-            part = Part(text, [])
-            try:
-                await with_quick_retries(self.send_once, address, part, receiver=receiver)
+            if await self._try_to_send(address, text, receiver=receiver):
                 return
-            except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
-                logger.info("a notice cannot be for one person alone", exc_info=error)
         await self.send_text(address, text)
 
     async def show_reply(
@@ -173,13 +169,17 @@ class Delivery:
         """Send one of the bot's own sentences as a reply to ``address.reply_to``, or not.
 
         Returns:
-            False, with nothing sent, if Telegram refuses it because that message is gone.
+            False, with nothing sent, if that message is deleted, or in a lost topic, or was left
+            behind in a group that moved.
         """
-        part = Part(text, [])
+        return await self._try_to_send(address, text, must_reply=True)
+
+    async def _try_to_send(self, address: Address, text: str, **how: Any) -> bool:
         try:
-            await with_quick_retries(self.send_once, address, part, must_reply=True)
-        except (errors.DeliveryRefusedError, errors.PlaceLostError):
-            return False  # deleted, left behind in a group that moved, or in a lost topic
+            await with_quick_retries(self.send_once, address, Part(text, []), **how)
+        except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
+            logger.info("Telegram does not take a message so", exc_info=error)
+            return False
         return True
 
     async def send_once(

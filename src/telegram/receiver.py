@@ -189,10 +189,10 @@ class Poller:
         Raises:
             ConfigError: It is one more 401 in a row; a single one may be Telegram's mistake.
         """
-        pause, is_unauthorized = next(self._backoff), False
+        pause = next(self._backoff)
         match error:
             case exceptions.TelegramUnauthorizedError():
-                is_unauthorized = True
+                self._unauthorized += 1
                 self._log_once("Telegram does not know this token; asking again")
             case exceptions.TelegramRetryAfter():
                 pause = min(float(error.retry_after), self._timing.max_retry_after)
@@ -207,7 +207,8 @@ class Poller:
                 self._log_once(f"updates wait at Telegram while the database is away: {error}")
             case _:
                 self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
-        self._unauthorized = self._unauthorized + 1 if is_unauthorized else 0
+        if not isinstance(error, exceptions.TelegramUnauthorizedError):
+            self._unauthorized = 0
         if self._unauthorized == UNAUTHORIZED:
             raise ConfigError([UNKNOWN_TOKEN]) from error
         return pause

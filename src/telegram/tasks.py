@@ -251,9 +251,8 @@ class UpdateTasks:
         except UNREACHABLE as error:
             return await self._note_unreachable(error, stored)
         except errors.AppError as error:
-            may_pass = isinstance(error, errors.DeliveryError) and not isinstance(
-                error, UNEXPLAINED
-            )
+            is_explained = not isinstance(error, UNEXPLAINED)
+            may_pass = isinstance(error, errors.DeliveryError) and is_explained
             if may_pass and stored.age < DELIVERY_SECONDS:
                 raise
             log = {"update": stored.id}
@@ -360,9 +359,7 @@ class ReminderTasks:
 
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
         _count_error(error, self._core.metrics)
-        if isinstance(error, errors.TransientError) and not isinstance(
-            error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError
-        ):
+        if isinstance(error, errors.TransientError) and not isinstance(error, UNEXPLAINED):
             return False
         failures = await self._run(self._rows.count_failure, reminder, due)
         return failures > EXTRA_ATTEMPTS
