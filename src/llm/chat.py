@@ -23,10 +23,9 @@ from src.llm.errors import model_error
 from src.llm.forms import Schema, read_form
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache, send_as_is
 from src.llm.reply import ModelReply, ModelUsage, at, ending_of
-from src.llm.requests import Requests
+from src.llm.requests import CompletionClient
 from src.llm.tokens import TokenCounter
 
-MAX_REDIRECTS = 2  # per call; more are a loop
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
 # Called with True while a call of this task waits for its first token, then with False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
@@ -65,20 +64,17 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
     secret = provider.secret(settings)
     options: dict[str, Any] = {"timeout": read_timeout, "max_retries": 0, "api_key": secret}
     options |= provider.options
-    if provider.has_openai_client:
-        options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
     base_url, proxy = provider.base_url(settings), provider.proxy(settings)
     if base_url:
         options["base_url"] = base_url
-    if proxy is not None and provider.proxy_option is not None:
+    if provider.has_openai_client:
+        options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
+        options["http_async_client"] = CompletionClient(proxy)
+    elif proxy is not None and provider.proxy_option is not None:
         options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
-    if proxy is not None and provider.proxy_option is None:
+    if proxy is not None and provider.name == "google_genai":
         chat_model.client = _build_google_client(provider, settings, proxy)
-    if provider.has_openai_client:
-        chat_model.async_client = Requests(chat_model.async_client)
-        # The SDK would follow twenty, and resend the prompt each time.
-        chat_model.root_async_client._client.max_redirects = MAX_REDIRECTS
     return cast("BaseChatModel", chat_model)
 
 
@@ -130,7 +126,8 @@ class ModelCaller:
     @property
     def takes_tools(self) -> bool:
         """False after the server has refused tools."""
-        return getattr(getattr(self._model, "async_client", None), "takes_tools", True)
+        client = getattr(self._model, "http_async_client", None)
+        return getattr(client, "takes_tools", True)
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """Bind tools to the model; with ``may_call`` off, forbid calls of them.

@@ -8,21 +8,24 @@ remembered for the model as long as the process lives.
 import json
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
-import openai
+import httpx2
 
-from src.llm.completion_stream import CompletionStream, Unread
-from src.llm.errors import ReportedError, read_report
+from src.llm.completion_stream import CompletionStream, Unread, parse_record
+from src.llm.errors import Report, report_of
 from src.llm.reply import at
 
 logger = logging.getLogger(__name__)
 
 Body = dict[str, Any]
 
+PATH = "/chat/completions"
+MAX_REDIRECTS = 2  # per call; more are a loop, and resend the prompt each time
+LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)  # the SDK's
 MAX_UNREAD = 500  # calls whose unread fields are kept, until the loop of tools ends
 EARLIER = "…"  # placeholder for the user's message before an answer
 AS_JSON = "Answer with one JSON object of this schema, and nothing else: "
@@ -30,13 +33,12 @@ AS_JSON = "Answer with one JSON object of this schema, and nothing else: "
 
 def _system_first(body: Body) -> Body:
     """One system message at the start; later ones become the user's."""
-    messages = body["messages"]
-    lead = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
-    rest = [_as_users(message) for message in messages[lead:]]
-    if not lead:
-        return {**body, "messages": rest}
-    content = _joined([message["content"] for message in messages[:lead]])
-    return {**body, "messages": [{"role": "system", "content": content}, *rest]}
+    lead = list(takewhile(lambda message: message["role"] == "system", body["messages"]))
+    messages = [_as_users(message) for message in body["messages"][len(lead) :]]
+    if lead:
+        content = _joined([message["content"] for message in lead])
+        messages.insert(0, {"role": "system", "content": content})
+    return {**body, "messages": messages}
 
 
 def _as_users(message: Body) -> Body:
@@ -108,9 +110,8 @@ def _without_tools(body: Body) -> Body:
     if not body.get("tools"):
         return body
     choice, tools = body.get("tool_choice"), body["tools"]
-    body = _without("tools", "tool_choice", "parallel_tool_calls")(body)
     messages = [_as_text(message) for message in body["messages"]]
-    body = {**body, "messages": messages}
+    body = {**_without("tools", "tool_choice")(body), "messages": messages}
     if isinstance(choice, dict):
         schema = json.dumps(tools[0]["function"]["parameters"])
         body = _with_order(body, AS_JSON + schema)
@@ -134,12 +135,11 @@ def _without(*names: str) -> Callable[[Body], Body]:
 
 def _with_other_limit(body: Body) -> Body:
     """The newer or the older name of the limit of tokens."""
-    old, new = "max_tokens", "max_completion_tokens"
-    if old not in body and new not in body:
-        return body
-    if old not in body:
-        old, new = new, old
-    return {**_without(old)(body), new: body[old]}
+    names = ("max_tokens", "max_completion_tokens")
+    for name, other in (names, names[::-1]):
+        if name in body:
+            return {**_without(name)(body), other: body[name]}
+    return body
 
 
 def _without_unread(body: Body) -> Body:
@@ -164,27 +164,31 @@ class Simplification:
     hint: str
 
 
-# In the order in which they are tried if a refusal does not say what is wrong.
 SYSTEM_PLACE = "system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"
 NO_SYSTEM = "system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"
-SCHEMA = "response_format|json|grammar|structured output"
-UNKNOWN_FIELD = "reasoning|extra (fields|inputs)|thought_signature"
-SIMPLIFICATIONS = tuple(
-    Simplification(name, apply, hint)
-    for apply, name, hint in (
-        (_without_unread, "no extra fields of messages", UNKNOWN_FIELD),
-        (_without("stream_options"), "no stream options", "stream_options|include_usage"),
-        (_without("temperature"), "no temperature", "temperature"),
-        (_with_other_limit, "the other name of the limit of tokens", "max_(completion_)?tokens"),
-        (_without("prompt_cache_key"), "no prompt cache key", "prompt_cache_key"),
-        (_without("parallel_tool_calls"), "no parallel calls", "parallel_tool_calls"),
-        (_system_first, "system messages only at the start", SYSTEM_PLACE),
-        (_without_system, "no system messages", NO_SYSTEM),
-        (_alternating, "roles that alternate", "alternat|consecutive|successive|roles? must"),
-        (_with_free_choice, "no forced tool choice", "tool[_ ]choice|forced|required"),
-        (_with_schema_in_text, "no schema of the reply", SCHEMA),
-        (_without_tools, "no tools", r"\btools?\b|function"),
-    )
+ALTERNATION = "alternat|consecutive|successive|roles? must"
+# In the order in which they are tried if a refusal does not say what is wrong.
+SIMPLIFICATIONS = (
+    Simplification(
+        "no extra fields of messages",
+        _without_unread,
+        "reasoning|extra (fields|inputs)|thought_signature",
+    ),
+    Simplification(
+        "no stream options", _without("stream_options"), "stream_options|include_usage"
+    ),
+    Simplification("no temperature", _without("temperature"), "temperature"),
+    Simplification("another limit of tokens", _with_other_limit, "max_(completion_)?tokens"),
+    Simplification("system messages only at the start", _system_first, SYSTEM_PLACE),
+    Simplification("no system messages", _without_system, NO_SYSTEM),
+    Simplification("roles that alternate", _alternating, ALTERNATION),
+    Simplification("no forced tool choice", _with_free_choice, "tool[_ ]choice|forced|required"),
+    Simplification(
+        "no schema of the reply",
+        _with_schema_in_text,
+        "response_format|json|grammar|structured output",
+    ),
+    Simplification("no tools", _without_tools, r"\btools?\b|function"),
 )
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
 # Failures (of ``failures.toml``) that another shape may mend; the second kind only if their words
@@ -202,67 +206,52 @@ def _is_text(message: Body) -> bool:
     return not isinstance(message.get("content"), list)
 
 
-class Requests:
-    """OpenAI's chat completions without the SDK's conversion of requests, in the shape taken.
+class CompletionClient(httpx2.AsyncClient):
+    """HTTP client of OpenAI's SDK that asks for completions in the shape that the server takes.
 
-    The SDK matches every message and every tool against every type of parameter, to rename fields
-    that need no renaming here; that takes nearly half of a turn's processor time. LangChain's
-    request already has the API's format, so it is passed as ``extra_body``, which the SDK merges
-    unchanged. ``CompletionStream`` reads the response.
-
-    What a provider sends beside calls goes back to it with them, unread.
+    Bodies of replies are replaced by a ``CompletionStream``. What a provider sends beside calls
+    goes back to it with them, unread.
     """
 
-    def __init__(self, completions: Any) -> None:
-        """Wrap ``openai.resources.chat.AsyncCompletions``."""
-        self._completions = completions
+    def __init__(self, proxy: str | None = None) -> None:
+        """Connect through a proxy, or directly; nothing connects yet."""
+        super().__init__(
+            proxy=proxy, limits=LIMITS, follow_redirects=True, max_redirects=MAX_REDIRECTS
+        )
         self._shape: tuple[Simplification, ...] = ()
         self._may_refuse_tools = False  # True once a request passed only without them
-        self._unread: OrderedDict[str, tuple[Body, Body]] = OrderedDict()
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the SDK."""
-        return getattr(self._completions, name)
-
-    @property
-    def shape(self) -> tuple[str, ...]:
-        """Names of the simplifications that this server needs."""
-        return tuple(simplification.name for simplification in self._shape)
+        self._unread: dict[str, tuple[Body, Body]] = {}  # the oldest first
 
     @property
     def takes_tools(self) -> bool:
         """False after the server has refused tools."""
         return WITHOUT_TOOLS not in self._shape
 
-    async def create(
-        self, *, model: str, extra_body: Body | None = None, **payload: Any
-    ) -> CompletionStream:
-        """Call ``AsyncCompletions.create``; the arguments ask for a stream.
-
-        Raises:
-            openai.APIError: The server refused every shape, or failed otherwise.
-            ReportedError: It says so inside a successful response.
-        """
-        body = self._with_unread({**payload, **(extra_body or {}), "stream": True})
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; return the response, or that to the first shape if all are refused."""
+        if not request.url.path.endswith(PATH):
+            return await super().send(request, **options)
+        body = self._with_unread(json.loads(request.content))
         shape, is_told = self._shape, True
-        refusal: Exception | None = None
+        first: httpx2.Response | None = None
         while True:
             sent = body
             for simplification in shape:
                 sent = simplification.apply(sent)
-            try:
-                stream = await self._open(model, sent)
-            except (openai.APIStatusError, ReportedError) as error:
-                refusal = refusal or error
-                following, is_told = _next_simplification(error, sent, shape)
-                if following is None:
-                    raise refusal from None
-                shape = (*shape, following)
-                continue
-            if shape != self._shape and self._is_certain(shape, is_told=is_told):
-                self._shape = shape
-                logger.warning("this model's server takes: %s", "; ".join(self.shape))
-            return stream
+            response, refusal = await self._try(request, sent, options)
+            if refusal is None:
+                break
+            if first is None:
+                first = response
+            following, is_told = _next_simplification(refusal, sent, shape)
+            if following is None:
+                return first
+            shape = (*shape, following)
+        if shape != self._shape and self._is_certain(shape, is_told=is_told):
+            self._shape = shape
+            names = "; ".join(simplification.name for simplification in shape)
+            logger.warning("this model's server takes: %s", names)
+        return response
 
     def _is_certain(self, shape: tuple[Simplification, ...], *, is_told: bool) -> bool:
         """Return False if no tools are guessed for the first time: that may pass by itself."""
@@ -270,20 +259,41 @@ class Requests:
         self._may_refuse_tools = self._may_refuse_tools or WITHOUT_TOOLS in shape
         return not is_guess
 
-    async def _open(self, model: str, body: Body) -> CompletionStream:
-        raw = await self._completions.create(
-            model=model, messages=[], stream=True, extra_body=body
+    async def _try(
+        self, request: httpx2.Request, body: Body, options: Body
+    ) -> tuple[httpx2.Response, Report | None]:
+        """Send a body; return the response, and what it says if it is a refusal."""
+        headers = request.headers.copy()
+        del headers["content-length"]  # of another body
+        sent = httpx2.Request(
+            request.method,
+            request.url,
+            headers=headers,
+            content=json.dumps(body).encode(),
+            extensions=request.extensions,
         )
-        stream = CompletionStream(raw, self._keep_unread)
-        await stream.begin()
-        return stream
+        response = await super().send(sent, **options)
+        if not response.is_success:
+            await response.aread()
+            problem: Any = parse_record(response.content) or response.text
+            return response, report_of(response.status_code, problem)
+        stream = CompletionStream(response, self._keep_unread)
+        problem = await stream.begin()
+        events = httpx2.Response(
+            response.status_code,
+            headers={"Content-Type": "text/event-stream"},
+            stream=stream,
+            request=request,
+        )
+        if not problem:
+            return events, None
+        await stream.aclose()
+        return events, report_of(response.status_code, problem)
 
     def _keep_unread(self, unread: Unread) -> None:
-        for id_, fields in unread.calls.items():
-            if fields or unread.message:
-                self._unread[id_] = (unread.message, fields)
-        while len(self._unread) > MAX_UNREAD:
-            self._unread.popitem(last=False)
+        self._unread |= unread
+        for id_ in list(self._unread)[:-MAX_UNREAD]:
+            del self._unread[id_]
 
     def _with_unread(self, body: Body) -> Body:
         """Return a request with the fields that the provider sent beside its calls."""
@@ -299,10 +309,9 @@ class Requests:
 
 
 def _next_simplification(
-    error: Exception, sent: Body, shape: tuple[Simplification, ...]
+    report: Report, sent: Body, shape: tuple[Simplification, ...]
 ) -> tuple[Simplification | None, bool]:
     """Return the simplification to try after a refusal, and whether its words ask for it."""
-    report = read_report(error)
     name, text = report.failure.name, " ".join(report.words)
     if name not in REFUSALS | HINTED:
         return None, False
