@@ -202,17 +202,13 @@ class ModelCaller:
         if call.is_form:  # what looks like a call there is what was asked for
             return ModelReply(may_think_first=self.may_think_first)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
-        parameters: dict[str, Collection[str]] = {}
+        offered: dict[str, Collection[str]] = {}
         for tool in call.tools:
             function = at(tool, "function") or tool
             if at(function, "name"):
-                parameters[function["name"]] = at(function, "parameters", "properties") or ()
+                offered[function["name"]] = at(function, "parameters", "properties") or ()
         return ModelReply(
-            parameters,
-            quoted,
-            known=self.known_tools,
-            parameters=parameters,
-            may_think_first=self.may_think_first,
+            offered, quoted, known=self.known_tools, may_think_first=self.may_think_first
         )
 
     async def _read_reply(

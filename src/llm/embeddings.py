@@ -43,23 +43,17 @@ def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
     """
     try:
         rows = list(reply["data"])
-        has_none = all(row.get("index") is None for row in rows)
-        if has_none and len(rows) != count:
-            raise BadVectorsError("the reply does not tell whose vectors it holds")
-        places = [n if has_none else row.get("index") or 0 for n, row in enumerate(rows)]
+        places = [row.get("index") or 0 for row in rows]
+        if len(rows) == count and all(row.get("index") is None for row in rows):
+            places = list(range(count))
         if not rows or len(set(places)) < len(places) or not set(places) <= set(range(count)):
-            raise BadVectorsError("the reply holds other vectors than those that were asked for")
+            raise BadVectorsError("the reply does not tell whose vectors it holds")
         vectors = np.array([_numbers(row["embedding"]) for row in rows], dtype=np.float64)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
-    if vectors.ndim != 2 or not np.isfinite(vectors).all():
+    if vectors.ndim != 2 or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
-    vectors = vectors[:, :MAX_DIMENSIONS]
-    # Divide by the largest number first: the square of 1e200 overflows.
-    largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
-    if not largest.all():
-        raise BadVectorsError("the reply holds a vector of zeros")
-    return places, unit(vectors / largest)
+    return places, unit(vectors[:, :MAX_DIMENSIONS])
 
 
 def _numbers(embedding: Any) -> Any:

@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, ToolCall
@@ -131,28 +132,26 @@ class ModelReply:
 
     def __init__(
         self,
-        offered: Collection[str] = (),
+        offered: Mapping[str, Collection[str]] | None = None,
         prompt: Iterable[str] = (),
         *,
         known: Collection[str] = (),
-        parameters: Mapping[str, Collection[str]] | None = None,
         may_think_first: bool = False,
     ) -> None:
         """Expect a reply.
 
         Args:
-            offered: Names of the tools that it may call.
+            offered: Names of the tools that it may call, with the names of their parameters.
             prompt: The texts that it answers.
             known: Names of other tools, whose calls are not shown either.
-            parameters: Names of the parameters of each tool in ``offered``.
             may_think_first: True if it may begin with thoughts that no tag announces.
         """
         self.is_coming = False
         self.is_finished = False
-        self._offered, self._prompt = offered, tuple(prompt)
-        self._known = frozenset(offered) | frozenset(known)
-        self._parameters = parameters
-        self._calls_in_text = TextCalls(self._known, self._prompt, parameters)
+        self._offered = offered or {}
+        names = {*self._offered, *known}
+        self._new_text_calls = partial(TextCalls, names, tuple(prompt), self._offered)
+        self._calls_in_text = self._new_text_calls()
         self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
@@ -251,7 +250,7 @@ class ModelReply:
         if text.strip():
             self._blank = 0
         self._blank += len(text) - len(text.rstrip())
-        text = text[: MAX_REPLY - self._length + 1]
+        text = text[: max(0, MAX_REPLY - self._length + 1)]
         self._length += len(text)
         text, self._pending_surrogate = self._pending_surrogate + text, ""
         if "\ud800" <= text[-1:] <= "\udbff":
@@ -263,7 +262,7 @@ class ModelReply:
         if self.thought_first and not self._was_cleared:
             self._was_cleared = True  # all before it was thoughts
             self._texts.clear()
-            self._calls_in_text = TextCalls(self._known, self._prompt, self._parameters)
+            self._calls_in_text = self._new_text_calls()
         released = self._calls_in_text.feed(text)
         self._texts.append(released)
         return released

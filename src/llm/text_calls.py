@@ -9,8 +9,8 @@ import ast
 import html
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from json import JSONDecoder
 from typing import Any, NoReturn
 
@@ -67,19 +67,16 @@ UNSURE = (
     r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
 )
 FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s{0,9})?"
+SURE_OPENING = f"{FENCE}(?:{'|'.join(SURE)})"
+OPENING = f"{FENCE}(?:{'|'.join(SURE + UNSURE)})"
 CODE = regex.compile(r"`[^`\n]{1,200}`")  # in a line
 BEGINNINGS = (
     r"[<&＜‹⟨\[{`✿]|>>>|\b(?:Action|Thought):|\b(?:print|functools|default_api|NAMES)|\b\w{1,40}\Z"
 )
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A call in a text: its name, its arguments, and what it was read from."""
-
-    name: str
-    arguments: dict[str, Any]
-    source: str
+# A call in a text: its name, its arguments, and what it was read from.
+Found = tuple[str, dict[str, Any], str]
 
 
 def _refuse(_constant: str) -> NoReturn:
@@ -97,14 +94,14 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
         return None, start
 
 
-def _read_json(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_json(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read objects that have a name and arguments."""
-    starts, end = (match.start() for match in re.finditer(r"[{\[]", text)), 0
-    for _, start in zip(range(MAX_STARTS), starts, strict=False):
-        if start >= end:
-            value, end = _decode(text, start)
+    end = 0
+    for match in islice(re.finditer(r"[{\[]", text), MAX_STARTS):
+        if match.start() >= end:
+            value, end = _decode(text, match.start())
             for name, arguments in _calls_in(value, names):
-                yield _Found(name, arguments, text[start:end])
+                yield name, arguments, text[match.start() : end]
 
 
 def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -143,12 +140,12 @@ def _spans(pattern: Any, text: str) -> Iterator[tuple[Any, int]]:
     return zip(heads, ends, strict=False)
 
 
-def _read_tags(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_tags(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read tags around a name, up to the next such tag: ``<function=x>``, ``<name>x</name>``."""
     tags = text.translate(BRACKETS).replace("&lt;", "<").replace("&gt;", ">")
-    for head, end in _spans(_patterns(frozenset(names)).head, tags):
+    for head, end in _spans(_compile(HEAD, names), tags):
         name = next(group for group in head.groups() if group)
-        yield _Found(name, _read_body(tags[head.end() : end]), tags[head.start() : end])
+        yield name, _read_body(tags[head.end() : end]), tags[head.start() : end]
 
 
 BRACKETS = str.maketrans("＜‹⟨＞›⟩", "<<<>>>")
@@ -200,14 +197,14 @@ def _read_value(text: str) -> Any:
     return value if decoded is None or end < len(value) else decoded
 
 
-def _read_named(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_named(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read a name and, after some marks, an object: ``[TOOL_CALLS]x[ARGS]{…}``."""
     end = 0
-    for match in _patterns(frozenset(names)).named.finditer(text):
+    for match in _compile(NAMED, names).finditer(text):
         if match.start() >= end:
             value, end = _decode(text, match.end() - 1)
             if value is not None:
-                yield _Found(match[1], value, text[match.start() : end])
+                yield match[1], value, text[match.start() : end]
 
 
 NAMED = r"(?<![\w.])(?:functions\.)?(NAMES)\b[^{}]{0,80}\{"
@@ -220,17 +217,17 @@ ESCAPED_PAIR = regex.compile(
 )
 
 
-def _read_escaped(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_escaped(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read Gemma's calls: ``call:x{a:<escape>…<escape>}``."""
-    for head, end in _spans(_patterns(frozenset(names)).escaped, text):
+    for head, end in _spans(_compile(ESCAPED, names), text):
         pairs = ESCAPED_PAIR.finditer(text, head.end(), end)
         values = {pair[1]: next(v for v in pair.groups()[1:] if v is not None) for pair in pairs}
-        yield _Found(head[1], values, text[head.start() : end])
+        yield head[1], values, text[head.start() : end]
 
 
-def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_python(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read calls in Python: ``x(quote="…", limit=5)``."""
-    for match in _patterns(frozenset(names)).python.finditer(text):
+    for match in _compile(r"\b(NAMES)\(", names).finditer(text):
         ends = [found.end() for found in re.finditer(r"\)", text[match.start() :])]
         for end in ends[:50]:
             source = text[match.start() : match.start() + end]
@@ -241,7 +238,7 @@ def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
                 arguments = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-            yield _Found(match[1], arguments, source)
+            yield match[1], arguments, source
             break
 
 
@@ -270,52 +267,35 @@ def read_bare_arguments(
     return calls
 
 
-def _read_loose_json(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_loose_json(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read JSON with trailing commas, single quotes and the like, unless it is truncated."""
     source = text[text.find("{") : text.rfind("}") + 1]
     if source.count("{") == source.count("}"):
         for name, arguments in _calls_in(json_repair.loads(source), names):
-            yield _Found(name, arguments, source)
+            yield name, arguments, source
 
 
-Reader = Callable[[str, Collection[str]], Iterator[_Found]]
-STRICT: tuple[Reader, ...] = (_read_json, _read_tags, _read_escaped, _read_named, _read_python)
-READERS = (*STRICT, _read_loose_json)
+Reader = Callable[[str, frozenset[str]], Iterator[Found]]
+READERS: tuple[Reader, ...] = (
+    _read_json,
+    _read_tags,
+    _read_escaped,
+    _read_named,
+    _read_python,
+    _read_loose_json,
+)
 
 
-@dataclass(frozen=True)
-class _Patterns:
-    """Patterns for the names of the offered tools."""
-
-    sure: Any
-    opening: Any
-    beginning: Any
-    head: Any
-    named: Any
-    escaped: Any
-    python: Any
-
-
-@lru_cache(maxsize=32)
-def _patterns(names: frozenset[str], parameters: frozenset[str] = frozenset()) -> _Patterns:
-    def alternatives(words: frozenset[str]) -> str:
-        return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or "(?!)"
-
-    def build(pattern: str) -> Any:
-        filled = pattern.replace("NAMES", alternatives(names))
-        filled = filled.replace("PARAMETERS", alternatives(parameters))
-        return regex.compile(filled, regex.IGNORECASE)
-
-    sure = f"{FENCE}(?:{'|'.join(SURE)})"
-    return _Patterns(
-        sure=build(sure),
-        opening=build(f"{sure}|{FENCE}(?:{'|'.join(UNSURE)})"),
-        beginning=build(BEGINNINGS),
-        head=build(HEAD),
-        named=build(NAMED),
-        escaped=build(ESCAPED),
-        python=build(r"\b(NAMES)\("),
-    )
+@lru_cache(maxsize=256)
+def _compile(
+    pattern: str, names: frozenset[str], parameters: frozenset[str] = frozenset()
+) -> regex.Pattern[str]:
+    """Compile a pattern with the names of the offered tools and of their parameters."""
+    for placeholder, words in (("NAMES", names), ("PARAMETERS", parameters)):
+        longest_first = sorted(words, key=len, reverse=True)
+        alternatives = "|".join(map(re.escape, longest_first)) or "(?!)"
+        pattern = pattern.replace(placeholder, alternatives)
+    return regex.compile(pattern, regex.IGNORECASE)
 
 
 class TextCalls:
@@ -333,9 +313,10 @@ class TextCalls:
         """
         self._names = frozenset(offered)
         self._parameters = parameters or {}
-        self._patterns = _patterns(
-            self._names, frozenset(name for own in self._parameters.values() for name in own)
+        self._opening = _compile(
+            OPENING, self._names, frozenset().union(*self._parameters.values())
         )
+        self._beginning = _compile(BEGINNINGS, self._names)
         self._prompt = prompt
         self._before = ""  # the last character that was passed on
         self._held = ""
@@ -371,12 +352,12 @@ class TextCalls:
         text, position = self._before + self._held, len(self._before)
         while position < len(text):
             position = self._skip_code(text, position)
-            beginning = self._patterns.beginning.search(text, position)
+            beginning = self._beginning.search(text, position)
             if beginning is None:
                 break
             position = beginning.start()
             code = CODE.match(text, position, partial=not is_end)
-            match = self._patterns.opening.match(text, position, partial=not is_end)
+            match = self._opening.match(text, position, partial=not is_end)
             if code is not None and not code.partial:
                 position = code.end()
             elif match is not None or code is not None:
@@ -419,16 +400,16 @@ def read_text_calls(
     names = frozenset(offered)
     found = next(filter(None, (list(read(text, names)) for read in READERS)), [])
     prompt_text = _strip_blanks("\n".join(prompt))
-    if any(_strip_blanks(one.source) in prompt_text for one in found):
+    if any(_strip_blanks(source) in prompt_text for _, _, source in found):
         return None
     if found:
-        return [(one.name, one.arguments) for one in found]
+        return [(name, arguments) for name, arguments, _ in found]
     if _strip_blanks(text) in prompt_text:
         return None
     bare = read_bare_arguments(text, parameters or {})
     if bare:
         return bare
-    if _patterns(names).sure.match(text.lstrip()) is None:
+    if _compile(SURE_OPENING, names).match(text.lstrip()) is None:
         return None
     return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in offered if name in text]
 

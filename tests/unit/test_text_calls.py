@@ -21,7 +21,7 @@ SAVED = json.dumps({"name": SAVE[0], "arguments": SAVE[1]}, ensure_ascii=False)
 
 def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[str], ModelReply]:
     """What is shown of a text that comes in pieces, and the whole reply."""
-    reply = ModelReply(OFFERED, prompt)
+    reply = ModelReply(dict.fromkeys(OFFERED, ()), prompt)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     shown = [reply.feed(AIMessageChunk(content=piece)) for piece in pieces]
     return [*shown, reply.flush()], reply
@@ -179,7 +179,7 @@ PARAMETERS = {"save": ("text", "quote", "object"), "remind": ("text", "when")}
 def test_arguments_alone_are_a_call_of_the_only_tool_that_takes_them(
     text: str, calls: list[str], size: int
 ) -> None:
-    reply = ModelReply(PARAMETERS, parameters=PARAMETERS)
+    reply = ModelReply(PARAMETERS)
     pieces = [text[n : n + size] for n in range(0, len(text), size)]
     shown = "".join(reply.feed(AIMessageChunk(content=piece)) for piece in pieces) + reply.flush()
     assert [call["name"] for call in reply.message().tool_calls] == calls
@@ -241,7 +241,7 @@ def test_calls_are_bounded_in_size_and_number() -> None:
 
 
 def test_calls_that_also_come_as_such_are_made_once() -> None:
-    reply = ModelReply(OFFERED)
+    reply = ModelReply(dict.fromkeys(OFFERED, ()))
     reply.feed(AIMessageChunk(content=TIME))
     chunk = {
         "name": "current_time",
