@@ -7,7 +7,7 @@ import asyncio
 import base64
 import unicodedata
 from abc import ABC, abstractmethod
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,13 +129,11 @@ class Embedder(ABC):
     def __init__(self) -> None:
         """Start with an empty cache."""
         self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
-        self._waiters: Counter[asyncio.Task[Vectors]] = Counter()
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector of shape (dimensions,); in the hot path.
 
-        Concurrent callers with the same text share one computation. It is cancelled only when all
-        of them are.
+        Concurrent callers with the same text share one computation, which outlives them.
 
         Raises:
             ModelError: The endpoint refused; the local model crashes on the text.
@@ -150,14 +148,7 @@ class Embedder(ABC):
                 self._queries[text] = task
                 if len(self._queries) > MAX_CACHED:
                     self._queries.popitem(last=False)
-        self._waiters[task] += 1
-        try:
-            return await asyncio.shield(task)
-        finally:
-            self._waiters[task] -= 1
-            if not self._waiters[task]:
-                del self._waiters[task]
-                task.cancel()
+        return await asyncio.shield(task)
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of shape (len(texts), dimensions); in background jobs.

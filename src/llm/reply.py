@@ -127,7 +127,7 @@ class ModelReply:
         is_coming: True after the first token, even one of hidden reasoning.
         is_finished: True after the provider has reported the end of the reply.
         usage: Usage reported by the provider, if any.
-        first_ms: Milliseconds until the first token of a complete reply; 0 before its end.
+        first_ms: Milliseconds until the first token.
     """
 
     def __init__(
@@ -170,11 +170,6 @@ class ModelReply:
     def is_full(self) -> bool:
         """True if the reply, or its trailing whitespace, is so long that the rest is not read."""
         return self._length > MAX_REPLY or self._blank >= MAX_BLANK
-
-    @property
-    def has_begun(self) -> bool:
-        """True if any text or call has arrived."""
-        return self._length > 0
 
     @property
     def is_thinking(self) -> bool:
