@@ -10,6 +10,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import httpx2
+import openai
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -21,9 +22,10 @@ from src.llm.errors import model_error
 from src.llm.forms import Schema, read_form
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache, send_as_is
 from src.llm.reply import ModelReply, ModelUsage, at, ending_of
-from src.llm.requests import CompletionClient
+from src.llm.requests import Requests
 from src.llm.tokens import TokenCounter
 
+MAX_REDIRECTS = 2  # per call; the SDK would follow twenty, and resend the prompt each time
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
 # Called with True while a call of this task waits for its first token, then with False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
@@ -67,12 +69,16 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
         options["base_url"] = base_url
     if provider.has_openai_client:
         options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
-        options["http_async_client"] = CompletionClient(proxy)
+        options["http_async_client"] = openai.DefaultAsyncHttpxClient(
+            proxy=proxy, max_redirects=MAX_REDIRECTS
+        )
     elif proxy is not None and provider.proxy_option is not None:
         options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
     if proxy is not None and provider.name == "google_genai":
         chat_model.client = _build_google_client(provider, settings, proxy)
+    if provider.has_openai_client:
+        chat_model.async_client = Requests(chat_model.async_client)
     return cast("BaseChatModel", chat_model)
 
 
@@ -124,8 +130,7 @@ class ModelCaller:
     @property
     def takes_tools(self) -> bool:
         """False after the server has refused tools."""
-        client = getattr(self._model, "http_async_client", None)
-        return getattr(client, "takes_tools", True)
+        return getattr(getattr(self._model, "async_client", None), "takes_tools", True)
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """Bind tools to the model; with ``may_call`` off, forbid calls of them.

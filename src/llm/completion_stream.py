@@ -1,14 +1,16 @@
-"""Lenient reader of chat completion bodies, which passes on valid events only.
+"""Lenient reader of chat completion bodies, which yields valid chunks only.
 
 OpenAI-compatible servers send usage as strings, chunks without choices, an error in mid-stream, a
 whole completion instead of a stream, an HTML page. The SDK and LangChain trust their input and
-crash on it. So they receive a body that holds only the documented fields and types.
+crash on it. So the body is parsed here, and LangChain receives only the documented fields and
+types.
 """
 
 import json
 import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx2
@@ -36,8 +38,8 @@ TEXT_PARTS = ("text", "output_text", None)  # types of the parts of a content th
 Unread = Mapping[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
-class CompletionStream(httpx2.AsyncByteStream):
-    """Body of a response to the request for a stream, with events as the API documents them.
+class CompletionStream(AbstractAsyncContextManager[Any, None]):
+    """Replacement of the SDK's stream for LangChain, with chunks as the API documents them.
 
     Chunks without content are dropped, so a server that only keeps the connection open runs into
     the caller's timeout.
@@ -55,20 +57,23 @@ class CompletionStream(httpx2.AsyncByteStream):
         self._has_content = False
         self._is_finished = False
 
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the connection, or return it to the pool."""
         await self._response.aclose()
 
-    async def begin(self) -> Any:
-        """Read the first record; return the error that it reports, or None.
+    async def begin(self) -> None:
+        """Read the first record: some servers refuse a request inside a successful response.
 
-        Some servers refuse a request inside a successful response.
+        Raises:
+            ReportedError: It is an error.
         """
         self._first = await anext(self._records, None)
-        return at(self._first, "error")
+        if self._first is not None and self._first.get("error"):
+            await self._response.aclose()
+            raise ReportedError(self._first["error"])
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the events, and the usage at the end.
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the chunks, and the usage at the end.
 
         Raises:
             ModelReplyError: The body is no completion, or breaks off.
@@ -80,14 +85,14 @@ class CompletionStream(httpx2.AsyncByteStream):
                 usage = _normalize_usage(record["usage"])
             choice = self._normalize_choice(at(record, "choices", 0))
             if choice:
-                yield _event([choice])
+                yield {"choices": [choice]}
         if not self._has_content and usage is None:
             raise ModelReplyError("the reply is no chat completion")
         if self._has_content and not self._is_finished:
             raise ModelReplyError("the reply broke off")
         self._on_calls({id_: (self._beside, own) for id_, own in self._beside_calls.items()})
         if usage is not None:
-            yield _event([], usage)
+            yield {"choices": [], "usage": usage}
 
     async def _read_all(self) -> AsyncIterator[Json]:
         """Yield the first record and the others, up to an error after the end of the reply.
@@ -157,7 +162,7 @@ class CompletionStream(httpx2.AsyncByteStream):
             return None
         self._has_content = True
         self._is_finished = self._is_finished or bool(finish)
-        delta = {"role": "assistant", "content": text, "tool_calls": calls or None}
+        delta = {"content": text, "tool_calls": calls}
         return {"index": 0, "delta": delta, "finish_reason": finish or None}
 
     def _normalize_calls(self, calls: Any) -> Iterator[dict[str, Any]]:
@@ -178,7 +183,7 @@ class CompletionStream(httpx2.AsyncByteStream):
             beside = self._beside_calls.setdefault(self._ids[index], {})
             _merge_unknown(beside, call, READ_OF_CALL)
             named = {"name": _string(function.get("name")), "arguments": _string(arguments) or ""}
-            yield {"index": index, "id": id_, "type": "function", "function": named}
+            yield {"index": index, "id": id_, "function": named}
 
 
 def _merge_unknown(fields: dict[str, Any], piece: Json, known: frozenset[str]) -> bool:
@@ -190,11 +195,6 @@ def _merge_unknown(fields: dict[str, Any], piece: Json, known: frozenset[str]) -
             value = merge_content(before, value)
         fields[name] = value
     return bool(unknown)
-
-
-def _event(choices: list[Any], usage: Json | None = None) -> bytes:
-    chunk = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": ""}
-    return f"data: {json.dumps({**chunk, 'choices': choices, 'usage': usage})}\n\n".encode()
 
 
 def parse_record(text: bytes) -> Json | None:

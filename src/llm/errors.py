@@ -105,24 +105,18 @@ def read_report(error: BaseException) -> Report:
         status = _status(link)
         if status is not None:
             body = getattr(link, "body", None) or getattr(link, "details", None) or str(link)
-            return report_of(status, body)
+            words = tuple(_read_words(body))
+            if status < 300:  # also Anthropic's SDK: an error in mid-stream
+                return Report(next(filter(STATUS.fullmatch, words), REPLY), words, is_reply=True)
+            return Report(str(status), words)
     messages = tuple(f"{type(link).__name__}: {link}" for link in links)
     return Report(NETWORK if _is_network_error(error) else OTHER, messages)
 
 
-def report_of(status: int, body: Any) -> Report:
-    """Return what an HTTP status and the body of an error tell."""
-    words = tuple(_read_words(body))
-    if status < 300:  # an error in mid-stream, or instead of a stream
-        return Report(next(filter(STATUS.fullmatch, words), REPLY), words, is_reply=True)
-    return Report(str(status), words)
-
-
 def model_error(error: Exception) -> errors.AppError:
     """Return the error to raise instead of an SDK's."""
-    ours = [link for link in errors.causes(error) if isinstance(link, errors.AppError)]
-    if ours:
-        return ours[0]
+    if isinstance(error, errors.AppError):
+        return error
     report, name = read_report(error), type(error).__name__
     if report.origin == NETWORK:
         return errors.ModelUnavailableError(f"the model could not be reached ({name})")
