@@ -143,6 +143,7 @@ class Embedder(ABC):
         task = self._queries.get(text)
         if task is None or (task.done() and not _succeeded(task)):
             task = asyncio.create_task(self._embed_query(text))
+            task.add_done_callback(_succeeded)  # looks at its failure, which all may have left
             # Of a longer text, a query embeds the end, a document the start.
             if len(text) <= MAX_QUERY:
                 self._queries[text] = task

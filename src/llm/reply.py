@@ -95,10 +95,10 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 4
 def at(value: Any, *path: str | int) -> Any:
     """Return the entry of a JSON value at a path; None if the path does not exist."""
     for step in path:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and len(value) > step else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
     return value
 
 
@@ -149,8 +149,8 @@ class ModelReply:
         self.is_coming = False
         self.is_finished = False
         self._offered = offered or {}
-        names = {*self._offered, *known}
-        self._new_text_calls = partial(TextCalls, names, tuple(prompt), self._offered)
+        named = {**dict.fromkeys(known, ()), **self._offered}
+        self._new_text_calls = partial(TextCalls, named, tuple(prompt))
         self._calls_in_text = self._new_text_calls()
         self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
         self.usage: UsageMetadata | None = None

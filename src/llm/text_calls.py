@@ -242,14 +242,12 @@ def _read_python(text: str, names: frozenset[str]) -> Iterator[Found]:
             break
 
 
-def read_bare_arguments(
-    text: str, parameters: Mapping[str, Collection[str]]
+def _read_bare_arguments(
+    text: str, offered: Mapping[str, Collection[str]]
 ) -> list[TextCall] | None:
     """Return calls without their tool's name, if the text is nothing but their arguments.
 
-    Args:
-        text: Objects, perhaps in a fence.
-        parameters: Names of the parameters of each offered tool; one tool must fit alone.
+    One tool must fit alone.
     """
     calls, rest = [], re.sub(r"```\w*", "", text).strip()
     while rest:
@@ -259,7 +257,7 @@ def read_bare_arguments(
         for entry in value:
             if not isinstance(entry, dict) or not entry:
                 return None
-            fitting = [name for name, known in parameters.items() if entry.keys() <= set(known)]
+            fitting = [name for name, known in offered.items() if entry.keys() <= set(known)]
             if len(fitting) != 1:
                 return None
             calls.append((fitting[0], entry))
@@ -301,23 +299,18 @@ def _compile(
 class TextCalls:
     """Passes on the text of a reply, but holds it back from the first opening of a call on."""
 
-    def __init__(
-        self,
-        offered: Collection[str],
-        prompt: Iterable[str] = (),
-        parameters: Mapping[str, Collection[str]] | None = None,
-    ) -> None:
+    def __init__(self, offered: Mapping[str, Collection[str]], prompt: Iterable[str] = ()) -> None:
         """Detect calls of the tools ``offered``, unless copied from ``prompt``.
 
-        ``parameters`` are the names of each tool's, for calls without their tool's name.
+        Args:
+            offered: Names of tools, with the names of their parameters.
+            prompt: The texts that the reply answers.
         """
-        self._names = frozenset(offered)
-        self._parameters = parameters or {}
-        self._opening = _compile(
-            OPENING, self._names, frozenset().union(*self._parameters.values())
-        )
-        self._beginning = _compile(BEGINNINGS, self._names)
+        names, parameters = frozenset(offered), frozenset().union(*offered.values())
+        self._offered = offered
         self._prompt = prompt
+        self._opening = _compile(OPENING, names, parameters)
+        self._beginning = _compile(BEGINNINGS, names)
         self._before = ""  # the last character that was passed on
         self._held = ""
         self._has_begun = False
@@ -325,7 +318,7 @@ class TextCalls:
 
     def feed(self, text: str) -> str:
         """Add a chunk; return the text that is certain not to be calls."""
-        if not self._names:
+        if not self._offered:
             return text
         self._held += text
         if self._has_begun and len(self._held) <= MAX_HELD:
@@ -334,13 +327,13 @@ class TextCalls:
 
     def flush(self) -> tuple[str, list[TextCall]]:
         """Return the rest at the end of the reply: text, or the calls that it contains."""
-        if not self._names:
+        if not self._offered:
             return "", []
         text = self._release(self._find_opening(is_end=True))
         rest, self._held = self._held, ""
         if not rest or len(rest) > MAX_HELD:
             return text + rest, []
-        calls = read_text_calls(rest, self._names, self._prompt, self._parameters)
+        calls = read_text_calls(rest, self._offered, self._prompt)
         if calls is None:
             return text + rest, []
         return text, calls
@@ -387,10 +380,7 @@ class TextCalls:
 
 
 def read_text_calls(
-    text: str,
-    offered: Collection[str],
-    prompt: Iterable[str] = (),
-    parameters: Mapping[str, Collection[str]] | None = None,
+    text: str, offered: Mapping[str, Collection[str]], prompt: Iterable[str] = ()
 ) -> list[TextCall] | None:
     """Return the calls in a text that begins like one; None if it is to be shown.
 
@@ -406,7 +396,7 @@ def read_text_calls(
         return [(name, arguments) for name, arguments, _ in found]
     if _strip_blanks(text) in prompt_text:
         return None
-    bare = read_bare_arguments(text, parameters or {})
+    bare = _read_bare_arguments(text, offered)
     if bare:
         return bare
     if _compile(SURE_OPENING, names).match(text.lstrip()) is None:

@@ -12,7 +12,7 @@ from src.llm.reply import ModelReply
 from src.llm.text_calls import MAX_HELD, UNREADABLE, read_text_calls
 from tests.fakes.openai_server import call_text
 
-OFFERED = frozenset({"save_user_fact", "current_time", "set_reminder"})
+OFFERED = dict.fromkeys(("save_user_fact", "current_time", "set_reminder"), ())
 TIME = '{"name": "current_time", "arguments": {}}'
 SAVE: tuple[str, dict[str, Any]] = ("save_user_fact", {"quote": "Я живу в Одессе"})
 X = ("save_user_fact", {"quote": "x"})
@@ -21,7 +21,7 @@ SAVED = json.dumps({"name": SAVE[0], "arguments": SAVE[1]}, ensure_ascii=False)
 
 def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[str], ModelReply]:
     """What is shown of a text that comes in pieces, and the whole reply."""
-    reply = ModelReply(dict.fromkeys(OFFERED, ()), prompt)
+    reply = ModelReply(OFFERED, prompt)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     shown = [reply.feed(AIMessageChunk(content=piece)) for piece in pieces]
     return [*shown, reply.flush()], reply
@@ -241,7 +241,7 @@ def test_calls_are_bounded_in_size_and_number() -> None:
 
 
 def test_calls_that_also_come_as_such_are_made_once() -> None:
-    reply = ModelReply(dict.fromkeys(OFFERED, ()))
+    reply = ModelReply(OFFERED)
     reply.feed(AIMessageChunk(content=TIME))
     chunk = {
         "name": "current_time",
@@ -257,4 +257,4 @@ def test_calls_that_also_come_as_such_are_made_once() -> None:
 def test_without_tools_json_is_an_answer() -> None:
     reply = ModelReply()
     assert reply.feed(AIMessageChunk(content=TIME)) == TIME and reply.flush() == ""
-    assert read_text_calls(TIME, frozenset({"x"})) is None
+    assert read_text_calls(TIME, {"x": ()}) is None
