@@ -52,7 +52,7 @@ class Provider:
         prompt_cache: Kind of prompt cache; see ``build_prompt_cache``.
         address: Where its SDK calls it by default.
         host: Suffix of its host names; any other host is a self-hosted server.
-        proxy_option: Argument of its LangChain class for a proxy; None if it is given otherwise.
+        proxy_option: Argument of its LangChain class for a proxy; None if it has none for all.
     """
 
     name: str
@@ -131,6 +131,7 @@ PROVIDERS: Mapping[str, Provider] = {
             prompt_cache="keyed",
             address="https://api.openai.com/v1",
             host=".api.openai.com",
+            proxy_option="openai_proxy",
             # Its own limit is too short for slow servers; ``ModelCaller`` has one of its own.
             options={"stream_usage": True, "stream_chunk_timeout": None},
             has_openai_client=True,

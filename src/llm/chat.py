@@ -10,7 +10,6 @@ from typing import Any, cast
 from uuid import UUID
 
 import httpx2
-import openai
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -25,7 +24,6 @@ from src.llm.reply import ModelReply, ModelUsage, at, ending_of
 from src.llm.requests import Requests
 from src.llm.tokens import TokenCounter
 
-MAX_REDIRECTS = 2  # per call; the SDK would follow twenty, and resend the prompt each time
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
 # Called with True while a call of this task waits for its first token, then with False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
@@ -69,13 +67,10 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
         options["base_url"] = base_url
     if provider.has_openai_client:
         options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
-        options["http_async_client"] = openai.DefaultAsyncHttpxClient(
-            proxy=proxy, max_redirects=MAX_REDIRECTS
-        )
-    elif proxy is not None and provider.proxy_option is not None:
+    if proxy is not None and provider.proxy_option is not None:
         options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
-    if proxy is not None and provider.name == "google_genai":
+    if proxy is not None and provider.proxy_option is None:
         chat_model.client = _build_google_client(provider, settings, proxy)
     if provider.has_openai_client:
         chat_model.async_client = Requests(chat_model.async_client)

@@ -395,7 +395,7 @@ def http_rows() -> Iterator[Row]:
             yield Row(f"HTTP {status} {body[:12]!r}", raw=raw, outcome="bad")
     for status in (301, 302, 307, 308):
         for location in (
-            "/v1/chat/completions",
+            "/v1/models",
             "/elsewhere",
             f"//{'x' * 300}/",
             "",
