@@ -6,7 +6,7 @@ A provider stores user text until told to delete it. ``delete_batch`` does that,
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
@@ -30,26 +30,6 @@ BATCH_TIMEOUT = 120.0  # seconds per call: files are large
 OPTIONS: Any = {"timeout": BATCH_TIMEOUT, "max_retries": 0}  # of both SDKs
 UNKNOWN, REFUSED = 404, (400, 409)  # HTTP: not found; not possible in its current state
 CLOCK_SKEW = timedelta(minutes=5)  # at most, between our clock and the provider's
-
-
-@dataclass(frozen=True)
-class BatchJob:
-    """Job of ours that sends a batch.
-
-    Attributes:
-        id: Its id.
-        model: The model that answers.
-        custom_ids: Ids of its requests.
-    """
-
-    id: str
-    model: str = ""
-    custom_ids: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """Name of what it sends, at the provider."""
-        return f"pomni-{self.id}"
 
 
 # ``lost``: unknown to the provider. ``completed``: nothing left to wait for; requests that were
@@ -115,25 +95,21 @@ class LLMProvider(Protocol):
         name: As in ``global_settings.memory_extraction_provider``.
         max_requests: Requests per batch.
         max_bytes: Encoded size of a batch.
-        max_listed: Batches to search, whatever their age, for one of ours.
         pending: States that have not ended.
         id_name: Attribute of a batch that holds its id.
         created_name: Attribute of a batch that holds its time of creation.
         state_name: Attribute of a batch that holds its state.
         retrieve: Name of the call that returns one batch.
-        id_argument: Parameter name of a batch id in calls about one batch.
     """
 
     name: str
     max_requests: int
     max_bytes: int
-    max_listed: int = 1000
     pending: frozenset[str]
     id_name: str = "id"
     created_name: str = "created_at"
     state_name: str = "status"
     retrieve: str = "retrieve"
-    id_argument: str = "batch_id"
     _client: Any  # the SDK's client
     _batches: Any  # the SDK's resource for batches
 
@@ -150,7 +126,7 @@ class LLMProvider(Protocol):
         the batch by it.
         """
         with _mapped_errors():
-            return await self._create_batch(list(requests), BatchJob(job_id, model))
+            return await self._create_batch(list(requests), model, job_id)
 
     async def find_batch(
         self, job_id: str, custom_ids: frozenset[str], *, since: datetime
@@ -165,14 +141,12 @@ class LLMProvider(Protocol):
         Raises:
             PostponedError: A batch that may be ours is still running.
         """
-        seen, job = 0, BatchJob(job_id, custom_ids=custom_ids)
         with _mapped_errors():
             async for batch in self._list_batches():  # newest first
-                if seen >= self.max_listed and self._created_at(batch) < since - CLOCK_SKEW:
+                if self._created_at(batch) < since - CLOCK_SKEW:
                     break
-                if await self._is_ours(batch, job):
+                if await self._is_ours(batch, job_id, custom_ids):
                     return str(getattr(batch, self.id_name))
-                seen += 1
         return None
 
     async def get_batch_status(self, batch_id: str) -> BatchStatus:
@@ -202,23 +176,23 @@ class LLMProvider(Protocol):
             ModelUnavailableError: It cannot be deleted yet.
         """
         with _mapped_errors(UNKNOWN, later=REFUSED):
-            await self._delete(batch_id, BatchJob(job_id))
+            await self._delete(batch_id, job_id)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def _create_batch(self, requests: list[Any], job: BatchJob) -> str: ...
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str: ...
 
     def _list_batches(self) -> AsyncIterator[Any]:
         return aiter(self._batches.list(limit=100))
 
-    async def _is_ours(self, batch: Any, job: BatchJob) -> bool: ...
+    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool: ...
 
     def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
 
     async def _call(self, call: str, batch_id: str) -> Any:
-        return await getattr(self._batches, call)(**{self.id_argument: batch_id})
+        return await getattr(self._batches, call)(batch_id)
 
     def _created_at(self, batch: Any) -> datetime:
         created: datetime | int | None = getattr(batch, self.created_name)
@@ -229,7 +203,7 @@ class LLMProvider(Protocol):
     def _is_pending(self, batch: Any) -> bool:
         return getattr(batch, self.state_name) in self.pending
 
-    async def _delete(self, batch_id: str | None, _job: BatchJob) -> None:
+    async def _delete(self, batch_id: str | None, _job_id: str) -> None:
         if batch_id is not None:
             await self._call("delete", batch_id)
 
@@ -264,22 +238,22 @@ class OpenAIProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
 
-    async def _create_batch(self, requests: list[Any], job: BatchJob) -> str:
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
         content = "\n".join(json.dumps(entry, ensure_ascii=False) for entry in requests)
         file = await self._client.files.create(
-            file=(f"{job.name}.jsonl", content.encode("utf-8", "replace")),
+            file=(_name_of(job_id), content.encode("utf-8", "replace")),
             purpose="batch",
         )
         batch = await self._batches.create(
             input_file_id=file.id,
             endpoint=ENDPOINT,
             completion_window="24h",
-            metadata={JOB: job.id, "model": job.model},
+            metadata={JOB: job_id, "model": model},
         )
-        return batch.id
+        return str(batch.id)
 
-    async def _is_ours(self, batch: Any, job: BatchJob) -> bool:
-        return bool(at(batch.metadata, JOB) == job.id)
+    async def _is_ours(self, batch: Any, job_id: str, _custom_ids: frozenset[str]) -> bool:
+        return bool(at(batch.metadata, JOB) == job_id)
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
@@ -287,27 +261,17 @@ class OpenAIProvider(LLMProvider):
             for entry in filter(None, map(parse_record, lines)):
                 yield _read_openai(entry)
 
-    async def _delete(self, batch_id: str | None, job: BatchJob) -> None:
+    async def _delete(self, batch_id: str | None, job_id: str) -> None:
         """Delete the files; of the batch itself only ids and counts remain."""
-        for file in await self._files_of(batch_id, job):
-            with _mapped_errors(UNKNOWN, later=REFUSED):
-                await self._client.files.delete(file)
-
-    async def _files_of(self, batch_id: str | None, job: BatchJob) -> list[str]:
-        """Return the files of a batch; without one, those uploaded for the job."""
+        uploads = self._client.files.list(purpose="batch")
+        files = [file.id async for file in uploads if file.filename == _name_of(job_id)]
         if batch_id is not None:
             with _mapped_errors(UNKNOWN):
                 batch = await self._call(self.retrieve, batch_id)
-                files = (batch.input_file_id, batch.output_file_id, batch.error_file_id)
-                return [file for file in files if file]
-        found, seen = [], 0
-        async for file in self._client.files.list(purpose="batch", order="desc"):
-            if file.filename == f"{job.name}.jsonl":
-                found.append(file.id)
-            seen += 1
-            if seen >= self.max_listed:
-                break
-        return found
+                files += filter(None, (batch.output_file_id, batch.error_file_id))
+        for file in files:
+            with _mapped_errors(UNKNOWN, later=REFUSED):
+                await self._client.files.delete(file)
 
 
 class AnthropicProvider(LLMProvider):
@@ -320,10 +284,8 @@ class AnthropicProvider(LLMProvider):
     name = "anthropic"
     max_requests = 100_000
     max_bytes = 240_000_000
-    max_listed = 0
     pending = frozenset({"in_progress", "canceling"})
     state_name = "processing_status"
-    id_argument = "message_batch_id"
 
     def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
@@ -346,14 +308,14 @@ class AnthropicProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "params": params}
 
-    async def _create_batch(self, requests: list[Any], _job: BatchJob) -> str:
-        return (await self._batches.create(requests=requests)).id
+    async def _create_batch(self, requests: list[Any], _model: str, _job_id: str) -> str:
+        return str((await self._batches.create(requests=requests)).id)
 
-    async def _is_ours(self, batch: Any, job: BatchJob) -> bool:
+    async def _is_ours(self, batch: Any, _job_id: str, custom_ids: frozenset[str]) -> bool:
         if self._is_pending(batch):
             raise PostponedError("a batch that may be ours runs", seconds=CHECK_AGAIN)
         async for result in self._read_results(batch):
-            return result.custom_id in job.custom_ids
+            return result.custom_id in custom_ids
         return False
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
@@ -373,7 +335,7 @@ class GoogleProvider(LLMProvider):
         | {"JOB_STATE_CANCELLING", "JOB_STATE_PAUSED", "JOB_STATE_UPDATING"}
     )
     id_name, created_name, state_name = "name", "create_time", "state"
-    retrieve, id_argument = "get", "name"
+    retrieve = "get"
 
     def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
@@ -409,18 +371,20 @@ class GoogleProvider(LLMProvider):
             "config": config,
         }
 
-    async def _create_batch(self, requests: list[Any], job: BatchJob) -> str:
-        config: Any = {"display_name": job.name}
-        return (
-            await self._batches.create(model=job.model, src=requests, config=config)
-        ).name or ""
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+        config: Any = {"display_name": _name_of(job_id)}
+        batch = await self._batches.create(model=model, src=requests, config=config)
+        return str(batch.name)
+
+    async def _call(self, call: str, batch_id: str) -> Any:
+        return await getattr(self._batches, call)(name=batch_id)
 
     async def _list_batches(self) -> AsyncIterator[Any]:
         async for batch in await self._batches.list(config={"page_size": 100}):
             yield batch
 
-    async def _is_ours(self, batch: Any, job: BatchJob) -> bool:
-        return bool(batch.display_name == job.name)
+    async def _is_ours(self, batch: Any, job_id: str, _custom_ids: frozenset[str]) -> bool:
+        return bool(batch.display_name == _name_of(job_id))
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for entry in getattr(batch.dest, "inlined_responses", None) or ():
@@ -447,47 +411,58 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
     return CLASSES[name](secret, provider.base_url(settings), provider.proxy(settings))
 
 
+def _name_of(job_id: str) -> str:
+    """Return the name of what a job of ours sends, at the provider."""
+    return f"pomni-{job_id}.jsonl"
+
+
 def _read_openai(entry: Mapping[str, Any]) -> BatchResult:
-    body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
-    error, problem = at(entry, "error", "code") or at(body, "error", "code"), None
-    if status != 200:
-        problem = _checked_code(error, f"http_{_checked_code(str(status), 'unknown')}")
-    message, counts = at(body, "choices", 0, "message"), at(body, "usage")
-    answers = (at(message, "tool_calls", 0, "function", "arguments"), at(message, "content"))
-    cached = at(counts, "prompt_tokens_details", "cached_tokens")
-    tokens = (at(counts, "prompt_tokens"), cached, at(counts, "completion_tokens"))
-    return _build_result(entry.get("custom_id"), problem, answers, tokens)
+    body = at(entry, "response", "body")
+    message, usage = at(body, "choices", 0, "message"), at(body, "usage")
+    arguments = at(message, "tool_calls", 0, "function", "arguments")
+    error = at(entry, "error", "code") or at(body, "error", "code")
+    cached = at(usage, "prompt_tokens_details", "cached_tokens")
+    tokens = (at(usage, "prompt_tokens"), cached, at(usage, "completion_tokens"))
+    return _build_result(
+        entry.get("custom_id"), [arguments, at(message, "content")], error, tokens
+    )
 
 
-def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
-    result = entry.get("result")
-    error, problem = at(result, "error", "error", "type") or at(result, "type"), None
-    if at(result, "type") != "succeeded":
-        problem = _checked_code(error, "errored")
-    answers = _values_at(at(result, "message", "content"), ("input",), ("text",))
-    counts = at(result, "message", "usage")
-    kinds = ("", "cache_read_", "cache_creation_")
-    uncached, cached, written = (at(counts, f"{kind}input_tokens") for kind in kinds)
-    prompt = sum(count for count in (uncached, cached, written) if type(count) is int)
-    tokens = (prompt if type(uncached) is int else None, cached, at(counts, "output_tokens"))
-    return _build_result(entry.get("custom_id"), problem, answers, tokens)
+def _read_anthropic(entry: Mapping[str, Any]) -> BatchResult:
+    result = entry["result"]
+    blocks, usage = at(result, "message", "content") or [], at(result, "message", "usage")
+    replies = [at(block, name) for name in ("input", "text") for block in blocks]
+    error = at(result, "error", "error", "type") or result["type"]
+    uncached, cached, written, completion = (
+        at(usage, f"{kind}_tokens") or 0
+        for kind in ("input", "cache_read_input", "cache_creation_input", "output")
+    )
+    tokens = (uncached + cached + written, cached, completion)
+    return _build_result(entry["custom_id"], replies, error, tokens)
 
 
-def _read_google(entry: dict[str, Any]) -> BatchResult:
-    reply, error = at(entry, "response"), at(entry, "error", "code")
-    problem = None
-    if reply is None:
-        problem = _checked_code(f"status_{error}", "errored")
-    parts, counts = at(reply, "candidates", 0, "content", "parts"), at(reply, "usage_metadata")
+def _read_google(entry: Mapping[str, Any]) -> BatchResult:
+    parts = at(entry, "response", "candidates", 0, "content", "parts") or []
+    usage = at(entry, "response", "usage_metadata")
+    replies = [at(part, "function_call", "args") for part in parts]
+    replies += [at(part, "text") for part in parts]
     names = ("prompt_token_count", "cached_content_token_count", "candidates_token_count")
-    answers = _values_at(parts, ("function_call", "args"), ("text",))
-    custom_id = at(entry, "metadata", ID_KEY)
-    return _build_result(custom_id, problem, answers, [at(counts, name) for name in names])
+    tokens = [at(usage, name) for name in names]
+    error, code = None, at(entry, "error", "code")
+    if code is not None:
+        error = f"status_{code}"
+    return _build_result(at(entry, "metadata", ID_KEY), replies, error, tokens)
 
 
-def _values_at(blocks: Any, *paths: tuple[str, ...]) -> list[Any]:
-    blocks = blocks if isinstance(blocks, list) else []
-    return [at(block, *path) for path in paths for block in blocks]
+def _build_result(
+    custom_id: Any, replies: Sequence[Any], error: str | None, tokens: Sequence[Any]
+) -> BatchResult:
+    """Build a result with the first of the replies, else with the error."""
+    reply = next((reply for reply in replies if isinstance(reply, Mapping | str)), None)
+    if reply is None:
+        return BatchResult(str(custom_id), error=error or "no_reply")
+    prompt, cached, completion = tokens
+    return BatchResult(str(custom_id), reply, tokens=(prompt, cached or 0, completion))
 
 
 @contextmanager
@@ -506,34 +481,3 @@ def _mapped_errors(*ignored: int, later: Sequence[int] = ()) -> Iterator[None]:
             raise ModelUnavailableError("it cannot be done yet") from error
         if not any(status in ignored for status in statuses):
             raise model_error(error) from error
-
-
-def _build_result(
-    custom_id: Any, problem: str | None, answers: Sequence[Any], tokens: Sequence[Any]
-) -> BatchResult:
-    """Build the result of a request.
-
-    Args:
-        custom_id: Id of the request.
-        problem: Code of the failure; None if it succeeded.
-        answers: Candidates for the reply, of which the first is taken: arguments of calls, then
-            texts.
-        tokens: Tokens of the prompt, of its cached part, and of the reply.
-    """
-    if problem is not None:
-        return BatchResult(str(custom_id), error=problem)
-    reply = next((answer for answer in answers if answer is not None), None)
-    prompt, cached, completion = (
-        count if type(count) is int and 0 <= count < 2**31 else None
-        for count in (tokens[0], tokens[1] or 0, tokens[2])
-    )
-    result = BatchResult(str(custom_id), reply, tokens=(prompt, cached, completion))
-    if isinstance(reply, Mapping | str):
-        return result
-    return replace(result, reply=None, error="no_reply")
-
-
-def _checked_code(value: Any, fallback: str) -> str:
-    """Return a provider's short code if it looks like one: its messages may quote user text."""
-    is_code = isinstance(value, str) and value.replace("_", "").isalnum() and len(value) < 60
-    return value if is_code else fallback

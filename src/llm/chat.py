@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Seque
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from langchain_core.messages.ai import UsageMetadata
 
 from src.base import config, errors, providers
 from src.base.metrics import Metrics
-from src.llm.completion_stream import MAX_TOKENS
 from src.llm.errors import model_error
 from src.llm.forms import Schema, read_form
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache, send_as_is
@@ -26,7 +24,6 @@ from src.llm.reply import ModelReply, ModelUsage, at, ending_of
 from src.llm.requests import Requests
 from src.llm.tokens import TokenCounter
 
-MAX_REDIRECTS = 2  # per call; more are a loop
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
 # Called with True while a call of this task waits for its first token, then with False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
@@ -65,11 +62,11 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
     secret = provider.secret(settings)
     options: dict[str, Any] = {"timeout": read_timeout, "max_retries": 0, "api_key": secret}
     options |= provider.options
-    if provider.has_openai_client:
-        options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
     base_url, proxy = provider.base_url(settings), provider.proxy(settings)
     if base_url:
         options["base_url"] = base_url
+    if provider.has_openai_client:
+        options["timeout"] = (connect_timeout, read_timeout, connect_timeout, connect_timeout)
     if proxy is not None and provider.proxy_option is not None:
         options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
@@ -77,8 +74,6 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
         chat_model.client = _build_google_client(provider, settings, proxy)
     if provider.has_openai_client:
         chat_model.async_client = Requests(chat_model.async_client)
-        # The SDK would follow twenty, and resend the prompt each time.
-        chat_model.root_async_client._client.max_redirects = MAX_REDIRECTS
     return cast("BaseChatModel", chat_model)
 
 
@@ -166,67 +161,55 @@ class ModelCaller:
             ModelUnavailableError: A retry may succeed: a timeout, 429, 5xx, the network.
             ModelError: The request was refused, or is malformed for the provider.
         """
-        start = time.perf_counter()
+        start, problem = time.perf_counter(), None
         whole = call = Call(runnable, messages)
         if conversation_id is not None:
             call = self.cache(whole, conversation_id)
         reply = self._build_reply(whole)
-        record = partial(self._record_usage, purpose, on_usage)
         try:
-            await self._read_reply(call, reply, on_text, start)
+            await self._read_reply(call, reply, on_text)
         except errors.AppError as error:
-            record(reply, _milliseconds_since(start), str(error))
+            problem = str(error)
             raise
-        except asyncio.CancelledError:
-            if reply.has_begun:  # a partial reply has its price too
-                record(reply, 0)
-            raise
+        finally:
+            if problem is not None or reply.is_coming:  # a partial reply has its price too
+                tokens, milliseconds = _tokens_of(reply.usage), _milliseconds_since(start)
+                usage = ModelUsage(
+                    purpose, self.name, *tokens, milliseconds, reply.first_ms, problem
+                )
+                if self.metrics is not None:
+                    usage.count(self.metrics)
+                on_usage(usage)
         self.may_think_first = reply.thought_first
-        record(reply, _milliseconds_since(start))
         if self.counter is not None and reply.usage is not None:
             self.counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
-
-    def _record_usage(
-        self,
-        purpose: str,
-        on_usage: Callable[[ModelUsage], None],
-        reply: ModelReply,
-        milliseconds: int,
-        problem: str | None = None,
-    ) -> None:
-        tokens = _tokens_of(reply.usage)
-        usage = ModelUsage(purpose, self.name, *tokens, milliseconds, reply.first_ms, problem)
-        if self.metrics is not None:
-            usage.count(self.metrics)
-        on_usage(usage)
 
     def _build_reply(self, call: Call) -> ModelReply:
         if call.is_form:  # what looks like a call there is what was asked for
             return ModelReply(may_think_first=self.may_think_first)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
-        parameters: dict[str, Collection[str]] = {}
+        offered: dict[str, Collection[str]] = {}
         for tool in call.tools:
             function = at(tool, "function") or tool
             if at(function, "name"):
-                parameters[function["name"]] = at(function, "parameters", "properties") or ()
+                offered[function["name"]] = at(function, "parameters", "properties") or ()
         return ModelReply(
-            parameters,
-            quoted,
-            known=self.known_tools,
-            parameters=parameters,
-            may_think_first=self.may_think_first,
+            offered, quoted, known=self.known_tools, may_think_first=self.may_think_first
         )
 
     async def _read_reply(
-        self, call: Call, reply: ModelReply, on_text: Callable[[str], None], start: float
+        self, call: Call, reply: ModelReply, on_text: Callable[[str], None]
     ) -> None:
         """Make the call, and feed its chunks into ``reply``."""
-        first_ms, chunks = 0, cast("Any", call.runnable.astream(list(call.messages)))
+        start, chunks = time.perf_counter(), cast("Any", call.runnable.astream(call.messages))
         try:
-            async with aclosing(chunks):
-                while (chunk := await self._next(chunks, reply, start + MAX_SECONDS)) is not None:
-                    first_ms = first_ms or _milliseconds_since(start)
+            async with asyncio.timeout(MAX_SECONDS), aclosing(chunks):
+                while not reply.is_full:
+                    chunk = await self._next(chunks, reply)
+                    if chunk is None:
+                        break
+                    reply.first_ms = reply.first_ms or _milliseconds_since(start)
                     text = reply.feed(chunk)
                     if text:
                         on_text(text)
@@ -237,38 +220,30 @@ class ModelCaller:
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
-        reply.first_ms = first_ms
 
-    async def _next(
-        self, chunks: AsyncIterator[Any], reply: ModelReply, deadline: float
-    ) -> AIMessage | None:
-        """Return the next chunk; None at the end, or if the reply is finished or full.
+    async def _next(self, chunks: AsyncIterator[Any], reply: ModelReply) -> AIMessage | None:
+        """Return the next chunk; None at the end, or if nothing follows a finished reply.
 
         Until the first token, while the server reads the prompt, ``WAITING`` informs the turn.
 
         Raises:
             TimeoutError: No chunk arrived in time.
         """
-        if reply.is_full:
-            return None
         timeout = self.timeout
         notify: Callable[[bool], None] = _ignore
         if self.first_timeout is not None and not reply.is_coming:
             timeout, notify = self.first_timeout, WAITING.get()
-        timeout = min(timeout, deadline - time.perf_counter())
         if reply.is_finished:
-            timeout = min(timeout, GRACE_SECONDS)
+            timeout = GRACE_SECONDS
         notify(True)
         try:
             # Not wait_for: in Python 3.11 it can swallow a cancellation, and with it a Stop.
             async with asyncio.timeout(timeout):
-                return cast("AIMessage", await anext(chunks))
-        except StopAsyncIteration:
-            return None
+                return await anext(chunks, None)
         except TimeoutError:
-            if reply.is_finished:
-                return None
-            raise
+            if not reply.is_finished:
+                raise
+            return None
         finally:
             notify(False)
 
@@ -278,9 +253,7 @@ class ModelCaller:
         It generates one token. Raises the errors of ``stream``.
         """
         one_token = runnable.bind(extra_body={"max_tokens": 1})  # the name that all servers accept
-        await self._read_reply(
-            Call(one_token, messages), ModelReply(), _ignore, time.perf_counter()
-        )
+        await self._read_reply(Call(one_token, messages), ModelReply(), _ignore)
 
     async def structured(
         self,
@@ -378,4 +351,4 @@ def _milliseconds_since(start: float) -> int:
 
 
 def _valid(tokens: int) -> int | None:
-    return tokens if 0 <= tokens <= MAX_TOKENS else None
+    return None if tokens < 0 else tokens

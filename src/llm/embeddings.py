@@ -7,7 +7,7 @@ import asyncio
 import base64
 import unicodedata
 from abc import ABC, abstractmethod
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,23 +43,17 @@ def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
     """
     try:
         rows = list(reply["data"])
-        has_none = all(row.get("index") is None for row in rows)
-        if has_none and len(rows) != count:
-            raise BadVectorsError("the reply does not tell whose vectors it holds")
-        places = [n if has_none else row.get("index") or 0 for n, row in enumerate(rows)]
+        places = [row.get("index") or 0 for row in rows]
+        if len(rows) == count and all(row.get("index") is None for row in rows):
+            places = list(range(count))
         if not rows or len(set(places)) < len(places) or not set(places) <= set(range(count)):
-            raise BadVectorsError("the reply holds other vectors than those that were asked for")
+            raise BadVectorsError("the reply does not tell whose vectors it holds")
         vectors = np.array([_numbers(row["embedding"]) for row in rows], dtype=np.float64)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
-    if vectors.ndim != 2 or not np.isfinite(vectors).all():
+    if vectors.ndim != 2 or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
-    vectors = vectors[:, :MAX_DIMENSIONS]
-    # Divide by the largest number first: the square of 1e200 overflows.
-    largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
-    if not largest.all():
-        raise BadVectorsError("the reply holds a vector of zeros")
-    return places, unit(vectors / largest)
+    return places, unit(vectors[:, :MAX_DIMENSIONS])
 
 
 def _numbers(embedding: Any) -> Any:
@@ -135,13 +129,11 @@ class Embedder(ABC):
     def __init__(self) -> None:
         """Start with an empty cache."""
         self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
-        self._waiters: Counter[asyncio.Task[Vectors]] = Counter()
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector of shape (dimensions,); in the hot path.
 
-        Concurrent callers with the same text share one computation. It is cancelled only when all
-        of them are.
+        Concurrent callers with the same text share one computation, which outlives them.
 
         Raises:
             ModelError: The endpoint refused; the local model crashes on the text.
@@ -151,19 +143,13 @@ class Embedder(ABC):
         task = self._queries.get(text)
         if task is None or (task.done() and not _succeeded(task)):
             task = asyncio.create_task(self._embed_query(text))
+            task.add_done_callback(_succeeded)  # looks at its failure, which all may have left
             # Of a longer text, a query embeds the end, a document the start.
             if len(text) <= MAX_QUERY:
                 self._queries[text] = task
                 if len(self._queries) > MAX_CACHED:
                     self._queries.popitem(last=False)
-        self._waiters[task] += 1
-        try:
-            return await asyncio.shield(task)
-        finally:
-            self._waiters[task] -= 1
-            if not self._waiters[task]:
-                del self._waiters[task]
-                task.cancel()
+        return await asyncio.shield(task)
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of shape (len(texts), dimensions); in background jobs.

@@ -5,7 +5,7 @@ The table of their wordings, with a remedy for each, is ``failures.toml``.
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,12 @@ MAX_CLUE = 4000  # characters
 MAX_RETRY_AFTER = 300.0  # seconds; a longer request to wait is ignored
 # Parts of class names of network errors in Python, httpx, its successor, aiohttp and the SDKs.
 NETWORK_NAMES = re.compile("OSError|Timeout|Connection|Transport|Protocol|RequestError|Payload")
+# Errors by the kinds of ``failures.toml`` that no retry mends.
+LASTING: Mapping[str, tuple[type[errors.ModelError], str]] = {
+    "setup": (errors.ModelSetupError, "the provider refuses the bot"),
+    "filtered": (errors.ModelFilteredError, "the provider's filter refused the request"),
+    "refused": (errors.ModelRefusedError, "the model refused the request"),
+}
 
 
 class ReportedError(Exception):
@@ -117,12 +123,9 @@ def model_error(error: Exception) -> errors.AppError:
     if report.origin == OTHER:
         return errors.ModelError(f"the model call failed ({name})")
     where = "in mid-reply" if report.is_reply else f"HTTP {report.origin}, {name}"
-    if report.failure.kind == "setup":
-        return errors.ModelSetupError(f"the provider refuses the bot ({where})")
-    if report.failure.kind == "filtered":
-        return errors.ModelFilteredError(f"the provider's filter refused the request ({where})")
-    if report.failure.kind == "refused":
-        return errors.ModelRefusedError(f"the model refused the request ({where})")
+    if report.failure.kind in LASTING:
+        kind, problem = LASTING[report.failure.kind]
+        return kind(f"{problem} ({where})")
     if report.is_reply:
         return errors.ModelReplyError("the provider reported an error in mid-reply")
     unavailable = errors.ModelUnavailableError(f"the model is unavailable ({where})")

@@ -36,16 +36,16 @@ def read_form(
     """
     try:
         entries = _find_entries(reply)
-        unwrapped = (_unwrap(entry, schema) for entry in reversed(entries))
-        values = next((form for form in unwrapped if form is not None), None)
-        is_whole = values is not None
-        if values is None:  # only the entries of what is the first field
-            values = {next(iter(schema.model_fields)): entries}
-        form, dropped = _validate(values, schema)
+        forms = (_unwrap(entry, schema) for entry in reversed(entries))
+        values = next((form for form in forms if form is not None), None)
+        if values is not None:
+            form, dropped = _validate(values, schema)
+        else:  # only the entries of what is the first field
+            form, dropped = _validate({next(iter(schema.model_fields)): entries}, schema)
+            if entries and dropped == len(entries):
+                raise ValueError("no entry fits")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
-    if not is_whole and dropped == len(entries) and not _is_empty_list(reply):
-        raise ModelError(f"the reply has no {schema.__name__}")
     if metrics is not None:
         metrics.forms.labels("read").inc()
         metrics.forms.labels("entry dropped").inc(dropped)
@@ -53,18 +53,18 @@ def read_form(
 
 
 def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
-    """Return the values in a reply, those of a list one by one."""
+    """Return the values in a reply, those of a list one by one.
+
+    Raises:
+        ValueError: It has no JSON.
+    """
     if not isinstance(reply, str):
         return [reply]
     text = without_thoughts(reply)[:MAX_FORM]
     if "}" not in text and "]" not in text:
-        return []
-    found = _decode(text)
+        raise ValueError("no JSON")
+    found = json_repair.loads(text)
     return found if isinstance(found, list) else [found]
-
-
-def _is_empty_list(reply: Mapping[str, Any] | str) -> bool:
-    return isinstance(reply, str) and "[]" in "".join(without_thoughts(reply).split())
 
 
 def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:
@@ -77,12 +77,8 @@ def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:
         keys = (*ARGUMENTS, *NESTING, schema.__name__)
         value = next((value[key] for key in keys if key in value), None)
         if isinstance(value, str):
-            value = _decode(value)
+            value = json_repair.loads(value)
     return None
-
-
-def _decode(text: str) -> Any:
-    return json_repair.loads(text)
 
 
 def _validate(values: dict[str, Any], schema: type[Schema]) -> tuple[Schema, int]:

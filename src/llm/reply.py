@@ -8,7 +8,8 @@ import math
 import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, ToolCall
@@ -61,12 +62,10 @@ class ModelUsage:
 # arguments that are not JSON, two calls with one id, a call without a name. The assembled message
 # can be stored, sent, logged and put into the next prompt.
 
-MAX_TEXT = 200_000  # characters of text that are kept; later calls are still read
-MAX_REPLY = 2_000_000  # characters of text and arguments; the rest is not read
+MAX_REPLY = 200_000  # characters of text and arguments; the rest is not read
 MAX_BLANK = 400  # characters of whitespace, which a small model may write forever
 MAX_CALLS = 32  # per reply; further ones are dropped
 MAX_ARGUMENTS = 20_000  # characters of JSON per call; no tool of ours needs a tenth of it
-MAX_DEPTH = 20  # of lists and objects in arguments
 # Blocks of content that duplicate the text and the calls of a reply.
 REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
 
@@ -96,10 +95,10 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 4
 def at(value: Any, *path: str | int) -> Any:
     """Return the entry of a JSON value at a path; None if the path does not exist."""
     for step in path:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and len(value) > step else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
     return value
 
 
@@ -116,10 +115,9 @@ def sanitize(text: str) -> str:
 
 @dataclass
 class _PartialCall:
-    index: Any
     id: str | None
-    name: str
-    arguments: list[str] = field(default_factory=list)
+    name: str = ""
+    arguments: str = ""
 
 
 class ModelReply:
@@ -129,43 +127,41 @@ class ModelReply:
         is_coming: True after the first token, even one of hidden reasoning.
         is_finished: True after the provider has reported the end of the reply.
         usage: Usage reported by the provider, if any.
-        first_ms: Milliseconds until the first token of a complete reply; 0 before its end.
+        first_ms: Milliseconds until the first token.
     """
 
     def __init__(
         self,
-        offered: Collection[str] = (),
+        offered: Mapping[str, Collection[str]] | None = None,
         prompt: Iterable[str] = (),
         *,
         known: Collection[str] = (),
-        parameters: Mapping[str, Collection[str]] | None = None,
         may_think_first: bool = False,
     ) -> None:
         """Expect a reply.
 
         Args:
-            offered: Names of the tools that it may call.
+            offered: Names of the tools that it may call, with the names of their parameters.
             prompt: The texts that it answers.
             known: Names of other tools, whose calls are not shown either.
-            parameters: Names of the parameters of each tool in ``offered``.
             may_think_first: True if it may begin with thoughts that no tag announces.
         """
         self.is_coming = False
         self.is_finished = False
-        self._offered, self._prompt = offered, tuple(prompt)
-        self._known = frozenset(offered) | frozenset(known)
-        self._parameters = parameters
-        self._calls_in_text = TextCalls(self._known, self._prompt, parameters)
+        self._offered = offered or {}
+        named = {**dict.fromkeys(known, ()), **self._offered}
+        self._new_text_calls = partial(TextCalls, named, tuple(prompt))
+        self._calls_in_text = self._new_text_calls()
         self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
         self._texts: list[str] = []
         self._blocks: list[Any] = []
         self._calls: list[_PartialCall] = []
+        self._open_calls: dict[Any, _PartialCall] = {}  # by what pieces continue them
         self._pending_surrogate = ""
-        self._room = MAX_REPLY
+        self._length = 0  # characters of text and arguments
         self._blank = 0  # characters of trailing whitespace
-        self._room_for_text = MAX_TEXT
         self._ending: Ending = ""
         self._was_cleared = False
         self._is_silent = False  # True while nothing arrives but fields that are not shown
@@ -173,12 +169,7 @@ class ModelReply:
     @property
     def is_full(self) -> bool:
         """True if the reply, or its trailing whitespace, is so long that the rest is not read."""
-        return self._room <= 0 or self._blank >= MAX_BLANK
-
-    @property
-    def has_begun(self) -> bool:
-        """True if any text or call has arrived."""
-        return self._room < MAX_REPLY
+        return self._length > MAX_REPLY or self._blank >= MAX_BLANK
 
     @property
     def is_thinking(self) -> bool:
@@ -225,9 +216,9 @@ class ModelReply:
         rest, calls = self._calls_in_text.flush()
         self._pending_surrogate = ""
         if self._offered and not self._calls:
-            for name, args in calls:
+            for n, (name, args) in enumerate(calls):
                 arguments = json.dumps(args, ensure_ascii=False)
-                self._add_call({"name": name, "args": arguments})
+                self._add_call({"index": n, "name": name, "args": arguments})
         self._texts.append(rest)
         return start + rest
 
@@ -243,7 +234,7 @@ class ModelReply:
         content: Any = text
         if blocks:
             content = [*blocks, {"type": "text", "text": text}]
-        if self._room_for_text <= 0:
+        if self._length > MAX_REPLY:
             self._ending = "length"
         ending = {"ending": self._ending}
         calls = list(self._tool_calls())
@@ -251,13 +242,11 @@ class ModelReply:
 
     def _add_text(self, text: str) -> str:
         """Add a piece of text; hold back a trailing surrogate until its pair arrives."""
-        self._room -= len(text)
-        trailing = len(text) - len(text.rstrip())
-        if trailing < len(text):
+        if text.strip():
             self._blank = 0
-        self._blank += trailing
-        text = text[: max(0, self._room_for_text)]
-        self._room_for_text -= len(text)
+        self._blank += len(text) - len(text.rstrip())
+        text = text[: max(0, MAX_REPLY - self._length + 1)]
+        self._length += len(text)
         text, self._pending_surrogate = self._pending_surrogate + text, ""
         if "\ud800" <= text[-1:] <= "\udbff":
             text, self._pending_surrogate = text[:-1], text[-1]
@@ -265,27 +254,29 @@ class ModelReply:
 
     def _show(self, text: str) -> str:
         """Keep text that is no thought; return what of it is no call either."""
-        if self._thoughts.was_unannounced and not self._was_cleared:
+        if self.thought_first and not self._was_cleared:
             self._was_cleared = True  # all before it was thoughts
             self._texts.clear()
-            self._calls_in_text = TextCalls(self._known, self._prompt, self._parameters)
+            self._calls_in_text = self._new_text_calls()
         released = self._calls_in_text.feed(text)
         self._texts.append(released)
         return released
 
     def _add_call(self, chunk: Mapping[str, Any]) -> None:
-        name, arguments = str(chunk.get("name") or ""), str(chunk.get("args") or "")
-        index, id_ = chunk.get("index"), chunk.get("id") or None
-        call = next((c for c in reversed(self._calls) if _continues(c, index, id_, name)), None)
-        if call is None:
+        """Add a piece of a call; it continues the last one with its index, or with its id."""
+        id_, key = chunk.get("id") or None, chunk.get("index")
+        if key is None:
+            key = id_
+        call = self._open_calls.get(key)
+        if call is None or (id_ and call.id and id_ != call.id):
             if len(self._calls) == MAX_CALLS:
                 return
-            call = _PartialCall(index, id_, "")
+            call = self._open_calls[key] = _PartialCall(id_)
             self._calls.append(call)
         call.id = call.id or id_
-        call.name = call.name or name
-        call.arguments.append(arguments)
-        self._room -= len(arguments)
+        call.name = call.name or str(chunk.get("name") or "")
+        call.arguments += str(chunk.get("args") or "")
+        self._length += len(str(chunk.get("args") or ""))
 
     def _tool_calls(self) -> Iterator[ToolCall]:
         ids: set[str] = set()
@@ -295,7 +286,7 @@ class ModelReply:
                 id_ = f"call_{uuid.uuid4().hex}"
             ids.add(id_)
             name = UNSAFE_IN_NAME.sub("_", call.name)[:64] or "unnamed"
-            arguments = read_arguments("".join(call.arguments))
+            arguments = read_arguments(call.arguments)
             yield ToolCall(name=name, args=arguments, id=id_, type="tool_call")
 
 
@@ -316,35 +307,27 @@ def read_arguments(text: str) -> dict[str, Any]:
         arguments = JSON.decode(text or "{}")
         if not isinstance(arguments, dict):
             raise TypeError
-        return {sanitize(name): _sanitize_value(value) for name, value in arguments.items()}
+        checked: dict[str, Any] = _sanitize_value(arguments)
+        return checked
     except (ValueError, TypeError, RecursionError):
         return {UNREADABLE: sanitize(text[:MAX_SHOWN])}
 
 
-def _sanitize_value(value: Any, depth: int = 1) -> Any:
+def _sanitize_value(value: Any) -> Any:
     """Return a JSON value with valid texts.
 
     Raises:
-        ValueError: It is nested too deeply, or a number is not finite.
+        ValueError: A number is not finite.
     """
     if isinstance(value, str):
         return sanitize(value)
-    if depth > MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
-        raise ValueError("no value")
     if isinstance(value, dict):
-        return {sanitize(name): _sanitize_value(entry, depth + 1) for name, entry in value.items()}
+        return {sanitize(name): _sanitize_value(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_sanitize_value(entry, depth + 1) for entry in value]
+        return [_sanitize_value(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("no number of JSON")
     return value
-
-
-def _continues(call: _PartialCall, index: Any, id_: str | None, name: str) -> bool:
-    """Return True if a piece continues a call: by number, by id, or because it has neither."""
-    if id_ and call.id and id_ != call.id:
-        return False
-    if index is not None:
-        return bool(call.index == index)
-    return bool(id_ and id_ == call.id) or not (id_ or name)
 
 
 def _as_chunks(piece: AIMessage) -> list[dict[str, Any]]:

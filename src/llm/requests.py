@@ -8,9 +8,9 @@ remembered for the model as long as the process lives.
 import json
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import openai
@@ -30,13 +30,12 @@ AS_JSON = "Answer with one JSON object of this schema, and nothing else: "
 
 def _system_first(body: Body) -> Body:
     """One system message at the start; later ones become the user's."""
-    messages = body["messages"]
-    lead = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
-    rest = [_as_users(message) for message in messages[lead:]]
-    if not lead:
-        return {**body, "messages": rest}
-    content = _joined([message["content"] for message in messages[:lead]])
-    return {**body, "messages": [{"role": "system", "content": content}, *rest]}
+    lead = list(takewhile(lambda message: message["role"] == "system", body["messages"]))
+    messages = [_as_users(message) for message in body["messages"][len(lead) :]]
+    if lead:
+        content = _joined([message["content"] for message in lead])
+        messages.insert(0, {"role": "system", "content": content})
+    return {**body, "messages": messages}
 
 
 def _as_users(message: Body) -> Body:
@@ -108,9 +107,8 @@ def _without_tools(body: Body) -> Body:
     if not body.get("tools"):
         return body
     choice, tools = body.get("tool_choice"), body["tools"]
-    body = _without("tools", "tool_choice", "parallel_tool_calls")(body)
     messages = [_as_text(message) for message in body["messages"]]
-    body = {**body, "messages": messages}
+    body = {**_without("tools", "tool_choice")(body), "messages": messages}
     if isinstance(choice, dict):
         schema = json.dumps(tools[0]["function"]["parameters"])
         body = _with_order(body, AS_JSON + schema)
@@ -134,12 +132,11 @@ def _without(*names: str) -> Callable[[Body], Body]:
 
 def _with_other_limit(body: Body) -> Body:
     """The newer or the older name of the limit of tokens."""
-    old, new = "max_tokens", "max_completion_tokens"
-    if old not in body and new not in body:
-        return body
-    if old not in body:
-        old, new = new, old
-    return {**_without(old)(body), new: body[old]}
+    names = ("max_tokens", "max_completion_tokens")
+    for name, other in (names, names[::-1]):
+        if name in body:
+            return {**_without(name)(body), other: body[name]}
+    return body
 
 
 def _without_unread(body: Body) -> Body:
@@ -164,27 +161,31 @@ class Simplification:
     hint: str
 
 
-# In the order in which they are tried if a refusal does not say what is wrong.
 SYSTEM_PLACE = "system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"
 NO_SYSTEM = "system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"
-SCHEMA = "response_format|json|grammar|structured output"
-UNKNOWN_FIELD = "reasoning|extra (fields|inputs)|thought_signature"
-SIMPLIFICATIONS = tuple(
-    Simplification(name, apply, hint)
-    for apply, name, hint in (
-        (_without_unread, "no extra fields of messages", UNKNOWN_FIELD),
-        (_without("stream_options"), "no stream options", "stream_options|include_usage"),
-        (_without("temperature"), "no temperature", "temperature"),
-        (_with_other_limit, "the other name of the limit of tokens", "max_(completion_)?tokens"),
-        (_without("prompt_cache_key"), "no prompt cache key", "prompt_cache_key"),
-        (_without("parallel_tool_calls"), "no parallel calls", "parallel_tool_calls"),
-        (_system_first, "system messages only at the start", SYSTEM_PLACE),
-        (_without_system, "no system messages", NO_SYSTEM),
-        (_alternating, "roles that alternate", "alternat|consecutive|successive|roles? must"),
-        (_with_free_choice, "no forced tool choice", "tool[_ ]choice|forced|required"),
-        (_with_schema_in_text, "no schema of the reply", SCHEMA),
-        (_without_tools, "no tools", r"\btools?\b|function"),
-    )
+ALTERNATION = "alternat|consecutive|successive|roles? must"
+# In the order in which they are tried if a refusal does not say what is wrong.
+SIMPLIFICATIONS = (
+    Simplification(
+        "no extra fields of messages",
+        _without_unread,
+        "reasoning|extra (fields|inputs)|thought_signature",
+    ),
+    Simplification(
+        "no stream options", _without("stream_options"), "stream_options|include_usage"
+    ),
+    Simplification("no temperature", _without("temperature"), "temperature"),
+    Simplification("another limit of tokens", _with_other_limit, "max_(completion_)?tokens"),
+    Simplification("system messages only at the start", _system_first, SYSTEM_PLACE),
+    Simplification("no system messages", _without_system, NO_SYSTEM),
+    Simplification("roles that alternate", _alternating, ALTERNATION),
+    Simplification("no forced tool choice", _with_free_choice, "tool[_ ]choice|forced|required"),
+    Simplification(
+        "no schema of the reply",
+        _with_schema_in_text,
+        "response_format|json|grammar|structured output",
+    ),
+    Simplification("no tools", _without_tools, r"\btools?\b|function"),
 )
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
 # Failures (of ``failures.toml``) that another shape may mend; the second kind only if their words
@@ -203,14 +204,12 @@ def _is_text(message: Body) -> bool:
 
 
 class Requests:
-    """OpenAI's chat completions without the SDK's conversion of requests, in the shape taken.
+    """OpenAI's chat completions for LangChain, in the shape that the server takes.
 
-    The SDK matches every message and every tool against every type of parameter, to rename fields
-    that need no renaming here; that takes nearly half of a turn's processor time. LangChain's
-    request already has the API's format, so it is passed as ``extra_body``, which the SDK merges
-    unchanged. ``CompletionStream`` reads the response.
-
-    What a provider sends beside calls goes back to it with them, unread.
+    LangChain's request has the API's format already, so it is passed as ``extra_body``: the SDK
+    would match each message and tool against all types of parameters, which takes 5 to 7 ms of a
+    turn's 18. ``CompletionStream`` reads the response. What a provider sends beside calls goes
+    back to it with them, unread.
     """
 
     def __init__(self, completions: Any) -> None:
@@ -218,16 +217,7 @@ class Requests:
         self._completions = completions
         self._shape: tuple[Simplification, ...] = ()
         self._may_refuse_tools = False  # True once a request passed only without them
-        self._unread: OrderedDict[str, tuple[Body, Body]] = OrderedDict()
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the SDK."""
-        return getattr(self._completions, name)
-
-    @property
-    def shape(self) -> tuple[str, ...]:
-        """Names of the simplifications that this server needs."""
-        return tuple(simplification.name for simplification in self._shape)
+        self._unread: dict[str, tuple[Body, Body]] = {}  # the oldest first
 
     @property
     def takes_tools(self) -> bool:
@@ -251,18 +241,23 @@ class Requests:
             for simplification in shape:
                 sent = simplification.apply(sent)
             try:
-                stream = await self._open(model, sent)
+                raw = await self._completions.create(
+                    model=model, messages=[], stream=True, extra_body=sent
+                )
+                stream = CompletionStream(raw.response, self._keep_unread)
+                await stream.begin()
+                break
             except (openai.APIStatusError, ReportedError) as error:
                 refusal = refusal or error
                 following, is_told = _next_simplification(error, sent, shape)
                 if following is None:
                     raise refusal from None
                 shape = (*shape, following)
-                continue
-            if shape != self._shape and self._is_certain(shape, is_told=is_told):
-                self._shape = shape
-                logger.warning("this model's server takes: %s", "; ".join(self.shape))
-            return stream
+        if shape != self._shape and self._is_certain(shape, is_told=is_told):
+            self._shape = shape
+            names = "; ".join(simplification.name for simplification in shape)
+            logger.warning("this model's server takes: %s", names)
+        return stream
 
     def _is_certain(self, shape: tuple[Simplification, ...], *, is_told: bool) -> bool:
         """Return False if no tools are guessed for the first time: that may pass by itself."""
@@ -270,20 +265,10 @@ class Requests:
         self._may_refuse_tools = self._may_refuse_tools or WITHOUT_TOOLS in shape
         return not is_guess
 
-    async def _open(self, model: str, body: Body) -> CompletionStream:
-        raw = await self._completions.create(
-            model=model, messages=[], stream=True, extra_body=body
-        )
-        stream = CompletionStream(raw, self._keep_unread)
-        await stream.begin()
-        return stream
-
     def _keep_unread(self, unread: Unread) -> None:
-        for id_, fields in unread.calls.items():
-            if fields or unread.message:
-                self._unread[id_] = (unread.message, fields)
-        while len(self._unread) > MAX_UNREAD:
-            self._unread.popitem(last=False)
+        self._unread |= unread
+        for id_ in list(self._unread)[:-MAX_UNREAD]:
+            del self._unread[id_]
 
     def _with_unread(self, body: Body) -> Body:
         """Return a request with the fields that the provider sent beside its calls."""

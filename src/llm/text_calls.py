@@ -9,8 +9,8 @@ import ast
 import html
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from json import JSONDecoder
 from typing import Any, NoReturn
 
@@ -67,19 +67,16 @@ UNSURE = (
     r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
 )
 FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s{0,9})?"
+SURE_OPENING = f"{FENCE}(?:{'|'.join(SURE)})"
+OPENING = f"{FENCE}(?:{'|'.join(SURE + UNSURE)})"
 CODE = regex.compile(r"`[^`\n]{1,200}`")  # in a line
 BEGINNINGS = (
     r"[<&＜‹⟨\[{`✿]|>>>|\b(?:Action|Thought):|\b(?:print|functools|default_api|NAMES)|\b\w{1,40}\Z"
 )
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A call in a text: its name, its arguments, and what it was read from."""
-
-    name: str
-    arguments: dict[str, Any]
-    source: str
+# A call in a text: its name, its arguments, and what it was read from.
+Found = tuple[str, dict[str, Any], str]
 
 
 def _refuse(_constant: str) -> NoReturn:
@@ -97,14 +94,14 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
         return None, start
 
 
-def _read_json(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_json(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read objects that have a name and arguments."""
-    starts, end = (match.start() for match in re.finditer(r"[{\[]", text)), 0
-    for _, start in zip(range(MAX_STARTS), starts, strict=False):
-        if start >= end:
-            value, end = _decode(text, start)
+    end = 0
+    for match in islice(re.finditer(r"[{\[]", text), MAX_STARTS):
+        if match.start() >= end:
+            value, end = _decode(text, match.start())
             for name, arguments in _calls_in(value, names):
-                yield _Found(name, arguments, text[start:end])
+                yield name, arguments, text[match.start() : end]
 
 
 def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -143,12 +140,12 @@ def _spans(pattern: Any, text: str) -> Iterator[tuple[Any, int]]:
     return zip(heads, ends, strict=False)
 
 
-def _read_tags(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_tags(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read tags around a name, up to the next such tag: ``<function=x>``, ``<name>x</name>``."""
     tags = text.translate(BRACKETS).replace("&lt;", "<").replace("&gt;", ">")
-    for head, end in _spans(_patterns(frozenset(names)).head, tags):
+    for head, end in _spans(_compile(HEAD, names), tags):
         name = next(group for group in head.groups() if group)
-        yield _Found(name, _read_body(tags[head.end() : end]), tags[head.start() : end])
+        yield name, _read_body(tags[head.end() : end]), tags[head.start() : end]
 
 
 BRACKETS = str.maketrans("＜‹⟨＞›⟩", "<<<>>>")
@@ -200,14 +197,14 @@ def _read_value(text: str) -> Any:
     return value if decoded is None or end < len(value) else decoded
 
 
-def _read_named(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_named(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read a name and, after some marks, an object: ``[TOOL_CALLS]x[ARGS]{…}``."""
     end = 0
-    for match in _patterns(frozenset(names)).named.finditer(text):
+    for match in _compile(NAMED, names).finditer(text):
         if match.start() >= end:
             value, end = _decode(text, match.end() - 1)
             if value is not None:
-                yield _Found(match[1], value, text[match.start() : end])
+                yield match[1], value, text[match.start() : end]
 
 
 NAMED = r"(?<![\w.])(?:functions\.)?(NAMES)\b[^{}]{0,80}\{"
@@ -220,17 +217,17 @@ ESCAPED_PAIR = regex.compile(
 )
 
 
-def _read_escaped(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_escaped(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read Gemma's calls: ``call:x{a:<escape>…<escape>}``."""
-    for head, end in _spans(_patterns(frozenset(names)).escaped, text):
+    for head, end in _spans(_compile(ESCAPED, names), text):
         pairs = ESCAPED_PAIR.finditer(text, head.end(), end)
         values = {pair[1]: next(v for v in pair.groups()[1:] if v is not None) for pair in pairs}
-        yield _Found(head[1], values, text[head.start() : end])
+        yield head[1], values, text[head.start() : end]
 
 
-def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_python(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read calls in Python: ``x(quote="…", limit=5)``."""
-    for match in _patterns(frozenset(names)).python.finditer(text):
+    for match in _compile(r"\b(NAMES)\(", names).finditer(text):
         ends = [found.end() for found in re.finditer(r"\)", text[match.start() :])]
         for end in ends[:50]:
             source = text[match.start() : match.start() + end]
@@ -241,18 +238,16 @@ def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
                 arguments = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-            yield _Found(match[1], arguments, source)
+            yield match[1], arguments, source
             break
 
 
-def read_bare_arguments(
-    text: str, parameters: Mapping[str, Collection[str]]
+def _read_bare_arguments(
+    text: str, offered: Mapping[str, Collection[str]]
 ) -> list[TextCall] | None:
     """Return calls without their tool's name, if the text is nothing but their arguments.
 
-    Args:
-        text: Objects, perhaps in a fence.
-        parameters: Names of the parameters of each offered tool; one tool must fit alone.
+    One tool must fit alone.
     """
     calls, rest = [], re.sub(r"```\w*", "", text).strip()
     while rest:
@@ -262,7 +257,7 @@ def read_bare_arguments(
         for entry in value:
             if not isinstance(entry, dict) or not entry:
                 return None
-            fitting = [name for name, known in parameters.items() if entry.keys() <= set(known)]
+            fitting = [name for name, known in offered.items() if entry.keys() <= set(known)]
             if len(fitting) != 1:
                 return None
             calls.append((fitting[0], entry))
@@ -270,73 +265,52 @@ def read_bare_arguments(
     return calls
 
 
-def _read_loose_json(text: str, names: Collection[str]) -> Iterator[_Found]:
+def _read_loose_json(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read JSON with trailing commas, single quotes and the like, unless it is truncated."""
     source = text[text.find("{") : text.rfind("}") + 1]
     if source.count("{") == source.count("}"):
         for name, arguments in _calls_in(json_repair.loads(source), names):
-            yield _Found(name, arguments, source)
+            yield name, arguments, source
 
 
-Reader = Callable[[str, Collection[str]], Iterator[_Found]]
-STRICT: tuple[Reader, ...] = (_read_json, _read_tags, _read_escaped, _read_named, _read_python)
-READERS = (*STRICT, _read_loose_json)
+Reader = Callable[[str, frozenset[str]], Iterator[Found]]
+READERS: tuple[Reader, ...] = (
+    _read_json,
+    _read_tags,
+    _read_escaped,
+    _read_named,
+    _read_python,
+    _read_loose_json,
+)
 
 
-@dataclass(frozen=True)
-class _Patterns:
-    """Patterns for the names of the offered tools."""
-
-    sure: Any
-    opening: Any
-    beginning: Any
-    head: Any
-    named: Any
-    escaped: Any
-    python: Any
-
-
-@lru_cache(maxsize=32)
-def _patterns(names: frozenset[str], parameters: frozenset[str] = frozenset()) -> _Patterns:
-    def alternatives(words: frozenset[str]) -> str:
-        return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or "(?!)"
-
-    def build(pattern: str) -> Any:
-        filled = pattern.replace("NAMES", alternatives(names))
-        filled = filled.replace("PARAMETERS", alternatives(parameters))
-        return regex.compile(filled, regex.IGNORECASE)
-
-    sure = f"{FENCE}(?:{'|'.join(SURE)})"
-    return _Patterns(
-        sure=build(sure),
-        opening=build(f"{sure}|{FENCE}(?:{'|'.join(UNSURE)})"),
-        beginning=build(BEGINNINGS),
-        head=build(HEAD),
-        named=build(NAMED),
-        escaped=build(ESCAPED),
-        python=build(r"\b(NAMES)\("),
-    )
+@lru_cache(maxsize=256)
+def _compile(
+    pattern: str, names: frozenset[str], parameters: frozenset[str] = frozenset()
+) -> regex.Pattern[str]:
+    """Compile a pattern with the names of the offered tools and of their parameters."""
+    for placeholder, words in (("NAMES", names), ("PARAMETERS", parameters)):
+        longest_first = sorted(words, key=len, reverse=True)
+        alternatives = "|".join(map(re.escape, longest_first)) or "(?!)"
+        pattern = pattern.replace(placeholder, alternatives)
+    return regex.compile(pattern, regex.IGNORECASE)
 
 
 class TextCalls:
     """Passes on the text of a reply, but holds it back from the first opening of a call on."""
 
-    def __init__(
-        self,
-        offered: Collection[str],
-        prompt: Iterable[str] = (),
-        parameters: Mapping[str, Collection[str]] | None = None,
-    ) -> None:
+    def __init__(self, offered: Mapping[str, Collection[str]], prompt: Iterable[str] = ()) -> None:
         """Detect calls of the tools ``offered``, unless copied from ``prompt``.
 
-        ``parameters`` are the names of each tool's, for calls without their tool's name.
+        Args:
+            offered: Names of tools, with the names of their parameters.
+            prompt: The texts that the reply answers.
         """
-        self._names = frozenset(offered)
-        self._parameters = parameters or {}
-        self._patterns = _patterns(
-            self._names, frozenset(name for own in self._parameters.values() for name in own)
-        )
+        names, parameters = frozenset(offered), frozenset().union(*offered.values())
+        self._offered = offered
         self._prompt = prompt
+        self._opening = _compile(OPENING, names, parameters)
+        self._beginning = _compile(BEGINNINGS, names)
         self._before = ""  # the last character that was passed on
         self._held = ""
         self._has_begun = False
@@ -344,7 +318,7 @@ class TextCalls:
 
     def feed(self, text: str) -> str:
         """Add a chunk; return the text that is certain not to be calls."""
-        if not self._names:
+        if not self._offered:
             return text
         self._held += text
         if self._has_begun and len(self._held) <= MAX_HELD:
@@ -353,13 +327,13 @@ class TextCalls:
 
     def flush(self) -> tuple[str, list[TextCall]]:
         """Return the rest at the end of the reply: text, or the calls that it contains."""
-        if not self._names:
+        if not self._offered:
             return "", []
         text = self._release(self._find_opening(is_end=True))
         rest, self._held = self._held, ""
         if not rest or len(rest) > MAX_HELD:
             return text + rest, []
-        calls = read_text_calls(rest, self._names, self._prompt, self._parameters)
+        calls = read_text_calls(rest, self._offered, self._prompt)
         if calls is None:
             return text + rest, []
         return text, calls
@@ -371,12 +345,12 @@ class TextCalls:
         text, position = self._before + self._held, len(self._before)
         while position < len(text):
             position = self._skip_code(text, position)
-            beginning = self._patterns.beginning.search(text, position)
+            beginning = self._beginning.search(text, position)
             if beginning is None:
                 break
             position = beginning.start()
             code = CODE.match(text, position, partial=not is_end)
-            match = self._patterns.opening.match(text, position, partial=not is_end)
+            match = self._opening.match(text, position, partial=not is_end)
             if code is not None and not code.partial:
                 position = code.end()
             elif match is not None or code is not None:
@@ -406,10 +380,7 @@ class TextCalls:
 
 
 def read_text_calls(
-    text: str,
-    offered: Collection[str],
-    prompt: Iterable[str] = (),
-    parameters: Mapping[str, Collection[str]] | None = None,
+    text: str, offered: Mapping[str, Collection[str]], prompt: Iterable[str] = ()
 ) -> list[TextCall] | None:
     """Return the calls in a text that begins like one; None if it is to be shown.
 
@@ -419,16 +390,16 @@ def read_text_calls(
     names = frozenset(offered)
     found = next(filter(None, (list(read(text, names)) for read in READERS)), [])
     prompt_text = _strip_blanks("\n".join(prompt))
-    if any(_strip_blanks(one.source) in prompt_text for one in found):
+    if any(_strip_blanks(source) in prompt_text for _, _, source in found):
         return None
     if found:
-        return [(one.name, one.arguments) for one in found]
+        return [(name, arguments) for name, arguments, _ in found]
     if _strip_blanks(text) in prompt_text:
         return None
-    bare = read_bare_arguments(text, parameters or {})
+    bare = _read_bare_arguments(text, offered)
     if bare:
         return bare
-    if _patterns(names).sure.match(text.lstrip()) is None:
+    if _compile(SURE_OPENING, names).match(text.lstrip()) is None:
         return None
     return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in offered if name in text]
 

@@ -114,9 +114,10 @@ class ThoughtFilter:
         """Add a chunk; return the text that is certain not to be thoughts."""
         self._rest += text
         self._read(is_end=False)
-        if self._suspects and len(self._text) > MAX_SUSPECT:
-            self._suspects = False
-        return "" if self._suspects else self._take()
+        self._suspects = self._suspects and len(self._text) <= MAX_SUSPECT
+        if self._suspects:
+            return ""
+        return self._take()
 
     def flush(self) -> str:
         """Return the rest of the text at the end of the reply."""
@@ -142,27 +143,26 @@ class ThoughtFilter:
 
     def _find(self, text: str, position: int, *, is_end: bool) -> tuple[int, Any]:
         """Return where the next markup begins, and its match; no match if it is incomplete."""
-        pattern = self._pattern()
-        beginnings = BEGINNINGS if self._kind is None else ENDINGS
+        pattern, beginnings = IN_TEXT, BEGINNINGS
+        if self._kind is not None:
+            pattern, beginnings = IN_THOUGHT[self._kind], ENDINGS
+        elif self._is_code:
+            pattern = IN_CODE
         for beginning in beginnings.finditer(text, position):
             match = pattern.match(text, beginning.start(), partial=not is_end)
-            if match is not None:
-                if not is_end and match.end() == len(text):  # it may go on
-                    match = None
-                return beginning.start(), match
+            if match is None:
+                continue
+            if not is_end and match.end() == len(text):  # it may go on
+                match = None
+            return beginning.start(), match
         return len(text), None
-
-    def _pattern(self) -> Any:
-        if self._kind is not None:
-            return IN_THOUGHT[self._kind]
-        return IN_CODE if self._is_code else IN_TEXT
 
     def _add(self, text: str) -> None:
         if self._kind is None:
-            if self.has_thoughts and not self._text and not self._has_text:
+            if self.has_thoughts and not self._has_text:
                 text = text.lstrip()
             self._text += text
-            self._has_text = self._has_text or bool(self._text)
+            self._has_text = self._has_text or bool(text)
 
     def _handle(self, kind: str, text: str) -> None:
         if kind == "fence":

@@ -198,7 +198,8 @@ def text_rows() -> Iterator[Row]:
     yield Row("no text", lambda s: s.texts.clear(), outcome="any")
     parts = [{"type": "text", "text": CANARY}, {"type": "image"}, 7]
     yield Row("parts", add_text(parts), outcome="any")
-    for finish in ("length", "content_filter", "error", "", None, 7, "x" * 10_000):
+    yield Row("ends with 'error'", lambda s: setattr(s, "finish", "error"), outcome="bad")
+    for finish in ("length", "content_filter", "", None, 7, "x" * 10_000):
         yield Row(f"ends with {finish!r:.20}", lambda s, f=finish: setattr(s, "finish", f))
         yield Row(f"nothing, and ends with {finish!r:.20}", empty_with(finish), outcome="any")
     yield Row("reasoning", lambda s: s.extra.update(reasoning_content=CANARY, reasoning=CANARY))
@@ -394,10 +395,9 @@ def http_rows() -> Iterator[Row]:
             yield Row(f"HTTP {status} {body[:12]!r}", raw=raw, outcome="bad")
     for status in (301, 302, 307, 308):
         for location in (
-            "/v1/chat/completions",
+            "/v1/models",
             "/elsewhere",
             f"//{'x' * 300}/",
-            "",
             CANARY.encode(),
         ):
             where = location if isinstance(location, str) else location.decode("latin-1")

@@ -12,7 +12,7 @@ from src.llm.reply import ModelReply
 from src.llm.text_calls import MAX_HELD, UNREADABLE, read_text_calls
 from tests.fakes.openai_server import call_text
 
-OFFERED = frozenset({"save_user_fact", "current_time", "set_reminder"})
+OFFERED = dict.fromkeys(("save_user_fact", "current_time", "set_reminder"), ())
 TIME = '{"name": "current_time", "arguments": {}}'
 SAVE: tuple[str, dict[str, Any]] = ("save_user_fact", {"quote": "Я живу в Одессе"})
 X = ("save_user_fact", {"quote": "x"})
@@ -179,7 +179,7 @@ PARAMETERS = {"save": ("text", "quote", "object"), "remind": ("text", "when")}
 def test_arguments_alone_are_a_call_of_the_only_tool_that_takes_them(
     text: str, calls: list[str], size: int
 ) -> None:
-    reply = ModelReply(PARAMETERS, parameters=PARAMETERS)
+    reply = ModelReply(PARAMETERS)
     pieces = [text[n : n + size] for n in range(0, len(text), size)]
     shown = "".join(reply.feed(AIMessageChunk(content=piece)) for piece in pieces) + reply.flush()
     assert [call["name"] for call in reply.message().tool_calls] == calls
@@ -257,4 +257,4 @@ def test_calls_that_also_come_as_such_are_made_once() -> None:
 def test_without_tools_json_is_an_answer() -> None:
     reply = ModelReply()
     assert reply.feed(AIMessageChunk(content=TIME)) == TIME and reply.flush() == ""
-    assert read_text_calls(TIME, frozenset({"x"})) is None
+    assert read_text_calls(TIME, {"x": ()}) is None
