@@ -87,8 +87,8 @@ WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
 
 # Keep facts apart: the nightly job treats them like a merge that an operator undid.
 KEEP_APART = """
-INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
-SELECT 'contradiction', known.id, new.id, '{"by": "user"}'::jsonb, now()
+INSERT INTO changes (owner_id, kind, memory_id, merged_id, before, undone_at)
+SELECT new.owner_id, 'merged', new.id, known.id, '{"by": "user"}'::jsonb, now()
 FROM memories known JOIN memories new ON new.owner_id = known.owner_id AND new.id <> known.id
 WHERE known.id = ANY(%(known)s) AND new.id = %(new)s AND known.owner_id = %(owner)s
 """

@@ -11,7 +11,7 @@ from src.base.owners import Owner
 from src.base.zones import first_moment
 from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
+from src.memory.memory_repo import Memory, NewMemory, StoredFacts
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -182,8 +182,8 @@ class MemoryWriter:
         self,
         stored: StoredFacts,
         memory: NewMemory,
-        same: Sequence[Similar],
-        rivals: Sequence[Similar],
+        same: Sequence[Memory],
+        rivals: Sequence[Memory],
     ) -> Outcome:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         uid, said_at = memory.source.uid, memory.source.said_at
@@ -251,14 +251,14 @@ class MemoryWriter:
         return await self._client.run(self._client.in_transaction, work)
 
     def compare(
-        self, memory: NewMemory, similar: Sequence[Similar]
-    ) -> tuple[list[Similar], list[Similar]]:
+        self, memory: NewMemory, similar: Sequence[Memory]
+    ) -> tuple[list[Memory], list[Memory]]:
         """Return the facts that say the same, and the current ones that it contradicts."""
         same = [one for one in similar if self._is_same(memory, one)]
         rivals = [one for one in similar if one not in same and _is_rival(memory, one)]
         return same, rivals
 
-    def _is_same(self, memory: NewMemory, other: Similar) -> bool:
+    def _is_same(self, memory: NewMemory, other: Memory) -> bool:
         if _is_corrected(memory, other) and other.text != memory.fact.text:
             return False
         if other.content_hash == memory.content_hash:
@@ -368,7 +368,7 @@ def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEn
     ]
 
 
-def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
+def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Memory]) -> NewMemory:
     inherited = {
         "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
         "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
@@ -376,7 +376,7 @@ def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) 
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
-def _is_rival(memory: NewMemory, other: Similar) -> bool:
+def _is_rival(memory: NewMemory, other: Memory) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
     if other.retired_at is not None:
         return False
@@ -403,6 +403,6 @@ def _is_now(fact: Fact | Memory, moment: datetime) -> bool:
     return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)
 
 
-def _is_corrected(memory: NewMemory, other: Similar) -> bool:
+def _is_corrected(memory: NewMemory, other: Memory) -> bool:
     """Return True if the user says that a fact replaces this one."""
     return memory.is_decided and other.id in memory.contradicts
