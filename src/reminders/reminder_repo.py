@@ -85,15 +85,6 @@ WHERE r.id = ANY(%(ids)s) AND r.owner_id = %(owner)s AND r.is_waiting
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
-# Undo a cancellation or a move, if the time is still in the future.
-UPDATE_RESTORED = f"""
-UPDATE reminders r SET is_waiting = true, cancelled_at = NULL, due_at = %(due_at)s,
-                       recurrence = %(recurrence)s, time_zone = %(time_zone)s
-WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND r.snooze_of IS NULL
-  AND %(due_at)s::timestamptz > %(now)s
-RETURNING {COLUMNS}
-"""  # noqa: S608  (it holds a constant of ours)
-
 # Finish a reminder: one that does not recur, or the snoozed occurrence of one that does.
 UPDATE_FINISHED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
@@ -101,11 +92,13 @@ WHERE owner_id = %(owner)s AND is_waiting
   AND (snooze_of = %(id)s OR (id = %(id)s AND recurrence IS NULL))
 """
 
-# Move a reminder to another time and recurrence; one that was delivered is pending again.
+# Move a reminder to another time and recurrence; one that was delivered is pending again, by an
+# undo also one that was cancelled.
 UPDATE_MOVED = f"""
 UPDATE reminders r SET is_waiting = true, due_at = %(due_at)s, time_zone = %(time_zone)s,
-                       recurrence = %(recurrence)s, attempts = 0
-WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND r.cancelled_at IS NULL
+                       recurrence = %(recurrence)s, attempts = 0, cancelled_at = NULL
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s
+  AND (r.cancelled_at IS NULL OR (%(is_undo)s AND r.snooze_of IS NULL))
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -383,11 +376,12 @@ class ReminderRepository(Repository):
                 return []
             changes.close(change)
             steps = ReminderRepository(transaction)
-            found = (
-                steps._change(owner, UPDATE_RESTORED, now=now, **was)
-                for was in change.before["reminders"]
-            )
-            return [one for one in found if one is not None]
+            rows = change.before["reminders"]
+            future = [was for was in rows if datetime.fromisoformat(was["due_at"]) > now]
+            restored = [
+                steps._change(owner, UPDATE_MOVED, now=now, is_undo=True, **was) for was in future
+            ]
+            return [one for one in restored if one is not None]
 
         return self._client.in_transaction(work)
 
@@ -413,6 +407,7 @@ class ReminderRepository(Repository):
         return self._change(
             owner, UPSERT_SNOOZED, UPDATE_MOVED, now=now, id=number,
             due_at=due_at.replace(microsecond=0), time_zone=time_zone, recurrence=None,
+            is_undo=False,
         )  # fmt: skip
 
     def move(
@@ -426,7 +421,8 @@ class ReminderRepository(Repository):
         def work(transaction: Transaction) -> Reminder | None:
             steps = ReminderRepository(transaction)
             was = steps.find(owner, number)
-            moved = steps._change(owner, UPDATE_MOVED, now=now, id=number, **new.columns())
+            to = {"id": number, "is_undo": False, **new.columns()}
+            moved = steps._change(owner, UPDATE_MOVED, now=now, **to)
             if was is not None and moved is not None:
                 _record(transaction, owner, new.asker_id, [was])
             return moved
