@@ -1,5 +1,6 @@
 """Steps of forgetting and of its undo, in a transaction of the caller."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -260,7 +261,8 @@ class ForgettingRepository(OwnerSteps):
             ids: Ids of messages; adds answers to them, and answers that cite them.
             beginnings: Beginnings of words; adds messages with one of the words.
         """
-        patterns = [f"%{_escape_like(word)}%" for word in beginnings]
+        literal = [re.sub(r"([\\%_])", r"\\\1", storable(word)) for word in beginnings]
+        patterns = [f"%{word}%" for word in literal]
         rows = self._rows(SELECT_MESSAGES, facts=list(facts), ids=list(ids), patterns=patterns)
         return [TouchedMessage(*row) for row in rows]
 
@@ -435,7 +437,3 @@ class ForgettingRepository(OwnerSteps):
         if not rows:
             return None
         return UndoResult(rows[0][0], self.changes.restore_replaced(memory_id))
-
-
-def _escape_like(word: str) -> str:
-    return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

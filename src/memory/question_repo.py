@@ -4,7 +4,7 @@
 messages is edited, hidden or forgotten.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,7 +199,9 @@ class QuestionRepository(Repository):
             for id_, text, said_at in rows
         }
         denied = {number for record in records for number in record["denies"]}
-        known = self._list_current(owner, denied)
+        query = FactQuery(ids=sorted(denied))
+        facts = MemoryRepository(self._client).list_facts(owner, query)
+        known = {fact.id: fact for fact in facts}
         if len(said) < len(set(messages)) or len(known) < len(denied):
             return []
         return [
@@ -210,11 +212,6 @@ class QuestionRepository(Repository):
             )
             for record in records
         ]
-
-    def _list_current(self, owner: Owner, ids: Collection[int]) -> dict[int, Memory]:
-        query = FactQuery(ids=sorted(ids))
-        facts = MemoryRepository(self._client).list_facts(owner, query)
-        return {fact.id: fact for fact in facts}
 
     def close(
         self,
