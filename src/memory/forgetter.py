@@ -220,6 +220,7 @@ class Forgetter:
             facts=ids, ids=[message.id for message in messages]
         )
         changes = self._build_changes(messages, others)
+        changed = {change.message_id for change in changes}
         asked = [fact for fact in forgotten if fact.id in facts]
         texts = [fact.text for fact in asked if fact.is_current] or [fact.text for fact in asked]
         texts += sentences
@@ -230,7 +231,7 @@ class Forgetter:
             texts=texts,
             asked_by=self._speaker_id,
             changes=changes,
-            quotes=_find_removed_quotes(changes, others),
+            others=[other for other in others if other.message_id in changed],
         )
         if self._request_id is not None:
             self._repository.hide_request(self._request_id)
@@ -366,18 +367,6 @@ def _asks_about(text: str, fact: Candidate) -> bool:
         return True
     shared = forget_matching.count_shared(request, fact)
     return bool(request.words) and shared == len(request.words)
-
-
-def _find_removed_quotes(
-    changes: Sequence[TextChange], others: Sequence[OtherQuote]
-) -> dict[int, tuple[str, str]]:
-    """Map sources of other facts to a removed quote and the fact's text, which replaces it."""
-    after = {change.message_id: change.after for change in changes}
-    return {
-        other.source_id: (other.quote, other.text)
-        for other in others
-        if other.message_id in after and not spans(after[other.message_id] or "", other.quote)
-    }
 
 
 def _key_lemmas(fact: Candidate) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Steps of forgetting and of its undo, in a transaction of the caller."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -126,7 +126,15 @@ WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s) AND f.owner_
 ORDER BY s.id
 """
 
-# Replace the quote of one source.
+# Replace quotes that were cut out of their messages with the text of their fact.
+REPLACE_QUOTES = """
+UPDATE memory_sources s SET quote = f.text FROM memories f, messages m
+WHERE s.id = ANY(%(sources)s) AND f.id = s.memory_id AND f.owner_id = %(owner)s
+  AND m.id = s.message_id
+  AND (m.is_forgotten OR position(lower(s.quote) IN lower(m.content)) = 0)
+"""
+
+# Restore the quote of one source.
 UPDATE_QUOTE = """
 UPDATE memory_sources s SET quote = %(quote)s FROM memories f
 WHERE s.id = %(source_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
@@ -218,12 +226,6 @@ WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.owner_id = %(ow
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
 """
 
-# Rename the episode of a fact's sources, so that the same fact can be stored again.
-RENAME_EPISODE = """
-UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
-WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
-"""
-
 # Restored facts that are not in the search index.
 SELECT_UNINDEXED_FACTS = """
 SELECT f.id, f.text, f.relation, f.said_at FROM facts f
@@ -280,7 +282,7 @@ class ForgettingRepository(OwnerSteps):
         texts: Sequence[str],
         asked_by: int | None = None,
         changes: Sequence[TextChange] = (),
-        quotes: Mapping[int, tuple[str, str]] = {},
+        others: Sequence[OtherQuote] = (),
     ) -> int:
         """Delete facts and redact messages; returns the id of the forgetting, for its undo.
 
@@ -289,7 +291,7 @@ class ForgettingRepository(OwnerSteps):
             texts: The forgotten texts that the reply to the user lists.
             asked_by: In a group, the member who asked for it, and may undo it.
             changes: Changes of messages.
-            quotes: Quotes of other facts, before and after, by the id of the source.
+            others: Quotes of other facts in messages.
         """
         number = self.changes.record(
             "forgotten",
@@ -297,13 +299,12 @@ class ForgettingRepository(OwnerSteps):
             asked_by=asked_by,
             texts=list(texts),
             messages=[[change.message_id, change.before, change.after] for change in changes],
-            quotes=[[source, *quote] for source, quote in quotes.items()],
+            quotes=[[other.source_id, other.quote] for other in others],
         )
-        for source, (_, after) in quotes.items():
-            self._run(UPDATE_QUOTE, source_id=source, quote=after)
         gone = [text for (text,) in self._rows(FORGET_FACTS, facts=list(facts))]
         self._run(DELETE_FACT_DOCUMENTS, facts=list(facts))
         self._apply(changes)
+        self._run(REPLACE_QUOTES, sources=[other.source_id for other in others])
         gone += [*texts, *(change.before for change in changes if change.before)]
         self._run(CLEAR_QUOTED, DELETE_RESULTS, gone=gone)
         return number
@@ -381,7 +382,6 @@ class ForgettingRepository(OwnerSteps):
             self._run(DELETE_SOURCE, message_id=message_id, memory_id=memory_id)
         else:
             self._withdraw(memory_id, "edited")
-            self._run(RENAME_EPISODE, memory_id=memory_id)
 
     def find_forgetting(self, uid: str, asker: int | None) -> tuple[int, list[str]] | None:
         """Return number and texts of the forgetting of a fact or message that can be undone.
@@ -404,8 +404,8 @@ class ForgettingRepository(OwnerSteps):
         ]
         if documents:
             add_documents(self._transaction, self._owner, documents)
-        for source, before, _ in change.before["quotes"]:
-            self._run(UPDATE_QUOTE, source_id=source, quote=before)
+        for source, quote in change.before["quotes"]:
+            self._run(UPDATE_QUOTE, source_id=source, quote=quote)
         messages = change.before["messages"]
         self._apply([TextChange(id_, after, before) for id_, before, after in messages])
         self._run(DELETE_RESULTS)

@@ -431,6 +431,7 @@ SELECT {memory}, {more}, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN facts f ON f.id = chosen.id AND f.owner_id = %(owner)s
      AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
+     AND f.retired_reason IS DISTINCT FROM 'edited'
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
 ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
