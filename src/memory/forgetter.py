@@ -85,6 +85,7 @@ class Forgetter:
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
         self._forgotten: list[Candidate] = []
+        self._rests: dict[int, str] = {}
         self._request: Request | None = None
 
     def forget(self, ids: Sequence[str], about: str = "") -> Forgotten:
@@ -227,11 +228,12 @@ class Forgetter:
         if not texts:
             texts = [existing[number].text for number in self._message_ids & existing.keys()]
         number = self._repository.forget(
-            ids,
+            ids - self._rests.keys(),
             texts=texts,
             asked_by=self._speaker_id,
             changes=changes,
             others=[other for other in others if other.message_id in changed],
+            rests=self._rests,
         )
         if self._request_id is not None:
             self._repository.hide_request(self._request_id)
@@ -279,13 +281,18 @@ class Forgetter:
         return cut(text, parts) if parts else message.text
 
     def _narrow(self, fact: Candidate) -> Candidate:
-        """Return a fact with nothing but the clauses that the request means."""
+        """Return a fact with nothing but the clauses that the request means; note what stays."""
         if self._request is None:
             return fact
         texts = [fact.text, *fact.quotes.values()]
         text, *quotes = (_meant_text(one, self._request) for one in texts)
         if text == fact.text.strip():
             return fact
+        meant = _meant_clauses(fact.text, self._request)
+        others = (fact.text[a:b] for a, b in clauses(fact.text) if (a, b) not in meant)
+        rest = ", ".join(map(_without_conjunction, others))
+        if fact.is_current and len(content_words(rest)) > MAX_REST:
+            self._rests[fact.id] = rest
         return replace(
             fact, text=text, object="", quotes=dict(zip(fact.quotes, quotes, strict=True))
         )

@@ -1,7 +1,7 @@
 """Steps of forgetting and of its undo, in a transaction of the caller."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from src.memory.question_repo import CLEAR_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.pg.client import OwnerSteps, Transaction, storable
-from src.reading.facts import fact_number
+from src.reading.facts import content_hash, fact_number, fact_uid
 from src.reading.gate import MASK
 from src.texts.morphology import terms
 
@@ -90,6 +90,32 @@ WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s RETURNING text
 """
 DELETE_FACT_DOCUMENTS = """
 DELETE FROM search_documents WHERE memory_id = ANY(%(facts)s) AND owner_id = %(owner)s
+"""
+
+# Facts from which a clause is cut, with the quotes of their sources.
+SELECT_WHOLE = """
+SELECT f.id, f.text, f.object, f.content_hash, s.id, s.quote
+FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s ORDER BY f.id, s.id
+"""
+
+# Replace the text of a fact.
+UPDATE_FACT = """
+UPDATE memories SET text = %(text)s, object = %(object)s, content_hash = %(content_hash)s
+WHERE id = %(id)s AND owner_id = %(owner)s
+"""
+
+# Quotes of these facts, and entities that only they mention, but not in their text.
+TRIM_SOURCES = """
+UPDATE memory_sources s SET quote = f.text FROM memories f
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s AND s.memory_id = f.id
+"""
+DELETE_CUT_ENTITIES = """
+DELETE FROM entities e USING memory_entities l JOIN memories f ON f.id = l.memory_id
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s AND e.id = l.entity_id
+  AND position(lower(e.name) IN lower(f.text)) = 0
+  AND NOT EXISTS (SELECT 1 FROM memory_entities other
+                  WHERE other.entity_id = e.id AND other.memory_id <> f.id)
 """
 
 # Hide messages (and the answers to a request) from model and search until a job deletes them
@@ -283,6 +309,7 @@ class ForgettingRepository(OwnerSteps):
         asked_by: int | None = None,
         changes: Sequence[TextChange] = (),
         others: Sequence[OtherQuote] = (),
+        rests: Mapping[int, str] = {},
     ) -> int:
         """Delete facts and redact messages; returns the id of the forgetting, for its undo.
 
@@ -292,15 +319,21 @@ class ForgettingRepository(OwnerSteps):
             asked_by: In a group, the member who asked for it, and may undo it.
             changes: Changes of messages.
             others: Quotes of other facts in messages.
+            rests: What stays of facts from which a clause is cut, by id.
         """
+        whole = self._rows(SELECT_WHOLE, facts=list(rests))
+        quotes = [[other.source_id, other.quote] for other in others]
+        quotes += [[source, quote] for *_, source, quote in whole]
         number = self.changes.record(
             "forgotten",
             facts=facts,
             asked_by=asked_by,
             texts=list(texts),
             messages=[[change.message_id, change.before, change.after] for change in changes],
-            quotes=[[other.source_id, other.quote] for other in others],
+            quotes=quotes,
+            whole=[list(fact) for fact in dict.fromkeys(row[:4] for row in whole)],
         )
+        self._trim(rests)
         gone = [text for (text,) in self._rows(FORGET_FACTS, facts=list(facts))]
         self._run(DELETE_FACT_DOCUMENTS, facts=list(facts))
         self._apply(changes)
@@ -308,6 +341,23 @@ class ForgettingRepository(OwnerSteps):
         gone += [*texts, *(change.before for change in changes if change.before)]
         self._run(CLEAR_QUOTED, DELETE_RESULTS, gone=gone)
         return number
+
+    def _trim(self, rests: Mapping[int, str]) -> None:
+        for id_, rest in rests.items():
+            hashed = content_hash(f"{rest} {fact_uid(id_)}")  # another fact may say the same
+            text = storable(rest)
+            self._run(UPDATE_FACT, id=id_, text=text, object=text, content_hash=hashed)
+        facts = list(rests)
+        self._run(TRIM_SOURCES, DELETE_CUT_ENTITIES, DELETE_FACT_DOCUMENTS, facts=facts)
+        self._index(facts)
+
+    def _index(self, facts: Sequence[int]) -> None:
+        documents = [
+            NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))
+            for id_, text, relation, said_at in self._rows(SELECT_UNINDEXED_FACTS, facts=facts)
+        ]
+        if documents:
+            add_documents(self._transaction, self._owner, documents)
 
     def hide_request(self, message_id: int) -> None:
         """Hide a request and the answers to it, since it names the thing to forget."""
@@ -398,12 +448,11 @@ class ForgettingRepository(OwnerSteps):
     def _undo_forgetting(self, change: Change) -> UndoResult:
         self.changes.restore(change)
         ids = [fact["id"] for fact in change.before.get("facts", ())]
-        documents = [
-            NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))
-            for id_, text, relation, said_at in self._rows(SELECT_UNINDEXED_FACTS, facts=ids)
-        ]
-        if documents:
-            add_documents(self._transaction, self._owner, documents)
+        for id_, text, value, hashed in change.before.get("whole", ()):
+            self._run(UPDATE_FACT, id=id_, text=text, object=value, content_hash=hashed)
+            self._run(DELETE_FACT_DOCUMENTS, facts=[id_])
+            ids.append(id_)
+        self._index(ids)
         for source, quote in change.before["quotes"]:
             self._run(UPDATE_QUOTE, source_id=source, quote=quote)
         messages = change.before["messages"]
