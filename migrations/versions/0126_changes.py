@@ -40,8 +40,8 @@ COMMENT ON COLUMN changes.memory_id IS 'The new or kept fact.';
 COMMENT ON COLUMN changes.merged_id IS 'The duplicate or contradicted fact of a merge.';
 COMMENT ON COLUMN changes.asked_by IS 'In a group: the member who made it, and may undo it.';
 COMMENT ON COLUMN changes.before IS
-    'Columns as they were: facts (without texts), reminders; of a forgetting also messages, quotes '
-    'and whole facts from which words were cut, and texts, what the reply named.';
+    'Columns as they were: facts (without texts), reminders; of a forgetting also messages, '
+    'quotes and whole facts from which words were cut, and texts, what the reply named.';
 COMMENT ON COLUMN changes.made_at IS 'When it was made.';
 COMMENT ON COLUMN changes.undone_at IS
     'Of a merge: when it was undone; these two facts are not merged again.';

@@ -192,9 +192,9 @@ class MemoryWriter:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         uid, said_at = memory.source.uid, memory.source.said_at
         memory = _inherit_importance_and_pin(memory, older)
-        kind: OutcomeKind = "update" if older else "same" if same else "new"
+        kind: OutcomeKind = "new"
         if same:
-            number, text = same[0].id, same[0].text
+            kind, number, text = "same", same[0].id, same[0].text
             stored.add_source(number, memory.source)
             stored.touch(number, memory.fact)
         else:
@@ -204,7 +204,7 @@ class MemoryWriter:
             stored.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
-            ids = [rival.id for rival in older]
+            kind, ids = "update", [rival.id for rival in older]
             stored.retire(ids, successor=number, reason="replaced", until=said_at)
         if not same:
             stored.retire_surplus(self._settings.last_known.max_memories_per_user)
