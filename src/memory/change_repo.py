@@ -149,14 +149,8 @@ class ChangeRepository(OwnerSteps):
             kinds: Only changes of these kinds.
             holds: Rows, or parts of them, that it must have changed.
         """
-        rows = self._rows(
-            SELECT_CHANGE,
-            asker=asker,
-            number=number,
-            kinds=list(kinds),
-            holds=json.dumps(holds),
-            seconds=UNDO_SECONDS,
-        )
+        wanted = {"number": number, "kinds": list(kinds), "holds": json.dumps(holds)}
+        rows = self._rows(SELECT_CHANGE, asker=asker, seconds=UNDO_SECONDS, **wanted)
         return Change(*rows[0]) if rows else None
 
     def restore_replaced(self, memory_id: int) -> list[str]:

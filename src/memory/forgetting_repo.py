@@ -361,14 +361,8 @@ class ForgettingRepository(OwnerSteps):
 
     def hide_request(self, message_id: int) -> None:
         """Hide a request and the answers to it, since it names the thing to forget."""
-        self._run(
-            SET_HIDDEN,
-            DELETE_DOCUMENTS,
-            DELETE_SUMMARIES,
-            hidden=True,
-            request=message_id,
-            ids=[message_id],
-        )
+        hiding = (SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES)
+        self._run(*hiding, hidden=True, request=message_id, ids=[message_id])
 
     def mask(self, message_id: int, secret: str) -> None:
         """Replace a secret in a message, and in the answers to it, with ``MASK``."""

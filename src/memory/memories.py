@@ -115,10 +115,8 @@ class Memories:
             owner, about, now, MAX_NEAREST, SUGGEST_FROM, kinds=("memory",), speaker_id=speaker_id
         )
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
-        nearest = tuple(
-            ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST]
-        )
-        return Forgotten(nearest=nearest)
+        near = (ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
+        return Forgotten(nearest=tuple(near))
 
     async def forget_once(self, owner: Owner, uid: str, *, asker: int | None) -> Forgotten:
         """Forget a fact or message; called again, return the same result while it can be undone.

@@ -544,13 +544,8 @@ class MemoryRepository(Repository):
         self, owner: Owner, conversation_id: UUID, answer_id: int
     ) -> list[Memory]:
         """Return facts with which the background replaced others since the previous answer."""
-        ids = self._all(
-            int,
-            SELECT_REPLACED_BEHIND,
-            owner,
-            conversation_id=conversation_id,
-            answer_id=answer_id,
-        )
+        answer = {"conversation_id": conversation_id, "answer_id": answer_id}
+        ids = self._all(int, SELECT_REPLACED_BEHIND, owner, **answer)
         return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
@@ -575,12 +570,8 @@ class MemoryRepository(Repository):
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
     ) -> bool:
         """Pin or unpin a current fact; False if it does not exist or is another member's."""
-        return (
-            self._client.execute(
-                UPDATE_PINNED, owner, memory_id=memory_id, pinned=pinned, asker=asker
-            )
-            > 0
-        )
+        values: dict[str, Any] = {"memory_id": memory_id, "pinned": pinned, "asker": asker}
+        return self._client.execute(UPDATE_PINNED, owner, **values) > 0
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """Return the message ``msg-<id>``, else a fact's quote of it; None if both are deleted."""
@@ -598,14 +589,10 @@ class MemoryRepository(Repository):
         self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
     ) -> None:
         """Log a refused fact; ``text`` is None if it must not be stored."""
-        self._client.execute(
-            INSERT_REJECTED,
-            owner,
-            message_id=message_id,
-            reason=reason,
-            origin=origin,
-            text=None if text is None else storable(text),
-        )
+        if text is not None:
+            text = storable(text)
+        values: dict[str, Any] = {"message_id": message_id, "reason": reason, "origin": origin}
+        self._client.execute(INSERT_REJECTED, owner, text=text, **values)
 
 
 class StoredFacts(OwnerSteps):

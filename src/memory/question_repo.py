@@ -178,15 +178,8 @@ class QuestionRepository(Repository):
             return None
         id_, text, sender_id, is_over, is_expired, changes, records = row
         disputes = self._read(owner, records, time_zone)
-        return ConflictQuestion(
-            id_,
-            text,
-            sender_id,
-            is_over,
-            is_expired,
-            turn_repo.Changes.from_row(changes),
-            disputes,
-        )
+        was_changed = turn_repo.Changes.from_row(changes)
+        return ConflictQuestion(id_, text, sender_id, is_over, is_expired, was_changed, disputes)
 
     def _read(
         self, owner: Owner, records: Sequence[dict[str, Any]], time_zone: str
@@ -231,12 +224,9 @@ class QuestionRepository(Repository):
             changes: Changes that can be undone, for a later press of a button.
             is_shown: True if the caller shows the ending; else the job SHOW_ENDING does.
         """
+        ending = storable(f"\n\n{ending}")
         self._client.execute(
-            UPDATE_ANSWER,
-            owner,
-            answer_id=answer_id,
-            ending=storable(f"\n\n{ending}"),
-            changes=changes.as_row(),
+            UPDATE_ANSWER, owner, answer_id=answer_id, ending=ending, changes=changes.as_row()
         )
         self._client.execute(DELETE_DOCUMENTS, owner, ids=[answer_id])
         if not is_shown:
