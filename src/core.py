@@ -289,7 +289,7 @@ class Core:
             client,
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
-            forgetting=ForgetScreens(memories, client),
+            forgetting=ForgetScreens(memories, self.reminders, client),
             erasing=EraseScreens(self.agent, memories, client, facts, has_model),
             questions=QuestionScreens(self.questions, memories, client),
             pages=Pages(memories, self.ceilings, self.servers, features),

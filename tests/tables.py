@@ -29,8 +29,7 @@ ROWS_OF_OWNER = {
     "entities": _OWN,
     "rejected_facts": _OWN,
     "reminders": _OWN,
-    "consolidations": _MEMORIES,
-    "forgettings": _OWN,
+    "changes": _OWN,
     "parting_messages": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,
@@ -118,9 +117,9 @@ ON CONFLICT DO NOTHING RETURNING day
 
 # The newest fact of an owner was consolidated as a duplicate of the oldest.
 NIGHT = """
-INSERT INTO consolidations (kind, memory_id, kept_memory_id)
-SELECT 'duplicate', max(id), min(id) FROM memories
-WHERE owner_id = add_owner(%s, %s) HAVING max(id) IS NOT NULL RETURNING id
+INSERT INTO changes (owner_id, kind, memory_id, merged_id, before)
+SELECT min(owner_id), 'merged', min(id), max(id), '{"why": "duplicate", "sources": []}'
+FROM memories WHERE owner_id = add_owner(%s, %s) HAVING max(id) IS NOT NULL RETURNING id
 """
 
 # The newest document of an owner was given up by the newest embedding model.

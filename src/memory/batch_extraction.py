@@ -261,7 +261,9 @@ class BatchExtractionService:
             return "foreign"
         await self._extraction.store_facts(window, extracted, request.known_ids)
         if await self._client.run(self._batches.settle, job.id, request.id):
-            spent = reply.ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
+            provider = providers.find_batch_provider(job.provider)
+            model = f"{provider.name if provider else job.provider}:{job.model}"
+            spent = reply.ModelUsage(PURPOSE, model, *result.tokens, 0)
             spent.count(self._metrics)
             await self._client.run(self._turns.add_usage, request.conversation_id, (spent,))
         return None
@@ -303,12 +305,6 @@ class BatchExtractionService:
 
     def _count(self, job: BatchJob, outcome: str) -> None:
         self._metrics.batch_requests.labels(job.provider, outcome).inc()
-
-
-def _usage_name(job: BatchJob) -> str:
-    """Return the model as in ``model_usage``: ``provider:model``."""
-    provider = providers.find_batch_provider(job.provider)
-    return f"{provider.name if provider else job.provider}:{job.model}"
 
 
 def _is_foreign(extracted: prompts.ExtractedFacts, window: Window) -> bool:

@@ -192,14 +192,10 @@ class DailyCeilings:
         for ceiling, is_reached in checks:
             if is_reached and getattr(settings, ceiling):
                 if is_new:
-                    await self._uncount(sender)
+                    uncount, zone = self._client.execute, self._time_zone
+                    await self._client.run(uncount, UNCOUNT_MESSAGE, Owner(sender), zone=zone)
                 return self._report(ceiling, today.ends_at)
         return None
-
-    async def _uncount(self, sender: int) -> None:
-        await self._client.run(
-            self._client.execute, UNCOUNT_MESSAGE, Owner(sender), zone=self._time_zone
-        )
 
     async def mark_told(self, sender: int, until: datetime) -> bool:
         """Store that the sender is told of a limit; return False if they were told already.

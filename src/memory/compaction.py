@@ -150,12 +150,9 @@ class CompactionService:
         if gap is None:
             past = await self._find_to_merge(conversation_id, summaries, last, settings)
             return await self._merge(conversation_id, past)
-        return await self._fold(conversation_id, gap, settings.summary_messages)
-
-    async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
-        first, last = gap
-        size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
-        portion = first, min(last, first + size - 1)
+        (first, end), usual = gap, settings.summary_messages
+        size = portion_size(end - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
+        portion = first, min(end, first + size - 1)
         _, _, is_stored = await self._fold_range(conversation_id, portion, least=usual)
         return is_stored
 

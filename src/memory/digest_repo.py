@@ -520,17 +520,9 @@ class BatchRepository(Repository):
         Returns:
             False if no window was waiting.
         """
-        return bool(
-            self._first(
-                int,
-                SETTLE,
-                job=job_id,
-                id=request_id,
-                status="failed" if error else "applied",
-                error=error,
-                dropped=dropped,
-            )
-        )
+        status = "failed" if error else "applied"
+        result = {"status": status, "error": error, "dropped": dropped}
+        return bool(self._first(int, SETTLE, job=job_id, id=request_id, **result))
 
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
         """Set the status of a batch (None keeps it), and its error.

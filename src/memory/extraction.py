@@ -173,12 +173,11 @@ class ExtractionService:
             if source is None or not fact.text:
                 continue
             try:
+                said_at = zones.local_time(source.said_at, zone)
                 await self._memories.writer.remember(
                     window.state.owner,
                     fact,
-                    writer.SourceText(
-                        source.id, source.text, zones.local_time(source.said_at, zone)
-                    ),
+                    writer.SourceText(source.id, source.text, said_at),
                     origin="extraction",
                     contradicts=fact.replaced_ids() & set(known),
                 )

@@ -126,8 +126,10 @@ def count_shared(request: Request, candidate: Candidate) -> int:
     relation = _relation_words(candidate, known)
     if not candidate.is_fact:
         known |= answered_values(candidate.text)  # "the locker number" is in "locker 12"
-    texts = (word.text for word in content_words(candidate.text))
-    short = tuple(text for text in texts if _is_short_form(text))
+    # Words that no dictionary knows may be cut short: "аккум".
+    texts = [word.text for word in content_words(candidate.text)]
+    long = [text for text in texts if len(text) >= SHORT_FORM and not text.isascii()]
+    short = tuple(text for text in long if not parts_of_speech(text))
     found = sum(
         bool(word.lemmas & (known | relation)) or word.text.startswith(short)
         for word in request.words
@@ -140,20 +142,13 @@ def count_shared(request: Request, candidate: Candidate) -> int:
 
 def weigh_shared(request: Request, text: str) -> int:
     """Return how many words of the request a clause contains; a person counts twice."""
-    return sum(
-        count_shared(replace(request, words=(word,)), Candidate(text, is_fact=False))
-        * (1 + _is_person(word))
-        for word in request.words
-    )
-
-
-def _is_person(word: Word) -> bool:
-    return word.is_kin or word.is_name or "Name" in parts_of_speech(word.text)
-
-
-def _is_short_form(word: str) -> bool:
-    """Return True for a word that no dictionary knows, and that may be cut short: "аккум"."""
-    return len(word) >= SHORT_FORM and not word.isascii() and not parts_of_speech(word)
+    weight = 0
+    for word in request.words:
+        shared = count_shared(replace(request, words=(word,)), Candidate(text, is_fact=False))
+        if word.is_kin or word.is_name or "Name" in parts_of_speech(word.text):
+            shared *= 2
+        weight += shared
+    return weight
 
 
 def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -192,7 +187,10 @@ def _fits(request: Request, candidate: Candidate) -> bool:
     is_users_own = request.is_about_user or request.is_own
     if is_users_own and _is_about_other(request, candidate):
         return False
-    if is_users_own and _names_only_relation(request, candidate) and not _is_about_user(candidate):
+    by_relation = lemmas_about(candidate.relation)
+    # Of "my name" only the owner of the thing decides.
+    names_only_relation = all(word.lemmas & by_relation for word in request.words)
+    if is_users_own and names_only_relation and not _is_about_user(candidate):
         return False
     has_polarity = request.is_negative or request.is_about_user or request.has_thing
     if has_polarity and stance(_statement(request, candidate)).is_positive == request.is_negative:
@@ -212,12 +210,6 @@ def _statement(request: Request, candidate: Candidate) -> str:
     ends = [end.end() for end in CLAUSE_END.finditer(candidate.text, 0, found[0].start)]
     start = ends[-1] if ends else 0
     return candidate.text[start : found[-1].end]
-
-
-def _names_only_relation(request: Request, candidate: Candidate) -> bool:
-    """Return True for a request such as "my name", where only the owner of the thing decides."""
-    by_relation = lemmas_about(candidate.relation)
-    return all(word.lemmas & by_relation for word in request.words)
 
 
 def _is_about_user(candidate: Candidate) -> bool:

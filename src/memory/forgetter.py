@@ -85,6 +85,7 @@ class Forgetter:
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
         self._forgotten: list[Candidate] = []
+        self._rests: dict[int, str] = {}
         self._request: Request | None = None
 
     def forget(self, ids: Sequence[str], about: str = "") -> Forgotten:
@@ -220,17 +221,19 @@ class Forgetter:
             facts=ids, ids=[message.id for message in messages]
         )
         changes = self._build_changes(messages, others)
+        changed = {change.message_id for change in changes}
         asked = [fact for fact in forgotten if fact.id in facts]
         texts = [fact.text for fact in asked if fact.is_current] or [fact.text for fact in asked]
         texts += sentences
         if not texts:
             texts = [existing[number].text for number in self._message_ids & existing.keys()]
         number = self._repository.forget(
-            ids,
+            ids - self._rests.keys(),
             texts=texts,
             asked_by=self._speaker_id,
             changes=changes,
-            quotes=_find_removed_quotes(changes, others),
+            others=[other for other in others if other.message_id in changed],
+            rests=self._rests,
         )
         if self._request_id is not None:
             self._repository.hide_request(self._request_id)
@@ -278,13 +281,18 @@ class Forgetter:
         return cut(text, parts) if parts else message.text
 
     def _narrow(self, fact: Candidate) -> Candidate:
-        """Return a fact with nothing but the clauses that the request means."""
+        """Return a fact with nothing but the clauses that the request means; note what stays."""
         if self._request is None:
             return fact
         texts = [fact.text, *fact.quotes.values()]
         text, *quotes = (_meant_text(one, self._request) for one in texts)
         if text == fact.text.strip():
             return fact
+        meant = _meant_clauses(fact.text, self._request)
+        others = (fact.text[a:b] for a, b in clauses(fact.text) if (a, b) not in meant)
+        rest = ", ".join(map(_without_conjunction, others))
+        if fact.is_current and len(content_words(rest)) > MAX_REST:
+            self._rests[fact.id] = rest
         return replace(
             fact, text=text, object="", quotes=dict(zip(fact.quotes, quotes, strict=True))
         )
@@ -366,18 +374,6 @@ def _asks_about(text: str, fact: Candidate) -> bool:
         return True
     shared = forget_matching.count_shared(request, fact)
     return bool(request.words) and shared == len(request.words)
-
-
-def _find_removed_quotes(
-    changes: Sequence[TextChange], others: Sequence[OtherQuote]
-) -> dict[int, tuple[str, str]]:
-    """Map sources of other facts to a removed quote and the fact's text, which replaces it."""
-    after = {change.message_id: change.after for change in changes}
-    return {
-        other.source_id: (other.quote, other.text)
-        for other in others
-        if other.message_id in after and not spans(after[other.message_id] or "", other.quote)
-    }
 
 
 def _key_lemmas(fact: Candidate) -> frozenset[str]:

@@ -1,21 +1,20 @@
 """Steps of forgetting and of its undo, in a transaction of the caller."""
 
-import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from psycopg2.sql import SQL, Identifier, Placeholder
-
+from src.base.owners import Owner
 from src.history.timeline_repo import DELETE_RESULTS
+from src.memory.change_repo import Change, ChangeRepository
 from src.memory.forget_matching import Candidate
-from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
-from src.memory.purge_repo import UNDO_SECONDS
+from src.memory.memory_repo import fact_terms, message_number
 from src.memory.question_repo import CLEAR_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
-from src.pg.client import OwnerSteps, storable
-from src.reading.facts import fact_number
+from src.pg.client import OwnerSteps, Transaction, storable
+from src.reading.facts import content_hash, fact_number, fact_uid
 from src.reading.gate import MASK
 from src.texts.morphology import terms
 
@@ -65,7 +64,7 @@ SELECT_FACTS = """
 SELECT f.text, f.subject, f.relation, f.object, true, f.id, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
                  WHERE s.memory_id = f.id), '{}'), f.speaker_id
-FROM memories f WHERE f.owner_id = %(owner)s ORDER BY f.id
+FROM facts f WHERE f.owner_id = %(owner)s ORDER BY f.id
 """
 
 # Messages that may repeat the forgotten facts: their sources, answers to those, answers that cite
@@ -84,23 +83,40 @@ WHERE c.owner_id = %(owner)s AND m.role IN ('user', 'assistant') AND NOT m.is_fo
 ORDER BY m.id
 """
 
-# Rows that an undo needs, as they are now. Their owner is left out: the row in ``forgettings``
-# has it, also after a group moved.
-SELECT_UNDO_ROWS = """
-SELECT jsonb_build_object(
-    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'owner_id')
-                       FROM memories f WHERE f.id = ANY(%(facts)s)), '[]'),
-    'sources', coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM memory_sources s
-                         WHERE s.memory_id = ANY(%(facts)s)), '[]'),
-    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e) - 'owner_id')
-                  FROM entities e WHERE e.id IN (
-                  SELECT entity_id FROM memory_entities WHERE memory_id = ANY(%(facts)s))), '[]'),
-    'links', coalesce((SELECT jsonb_agg(to_jsonb(l)) FROM memory_entities l
-                       WHERE l.memory_id = ANY(%(facts)s)), '[]'))
+# Forget facts: they are hidden until a job deletes them (``PurgeRepository``).
+FORGET_FACTS = """
+UPDATE memories SET retired_at = now(), retired_reason = 'forgotten'
+WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s RETURNING text
+"""
+DELETE_FACT_DOCUMENTS = """
+DELETE FROM search_documents WHERE memory_id = ANY(%(facts)s) AND owner_id = %(owner)s
 """
 
-# The forgotten facts.
-DELETE_FACTS = "DELETE FROM memories WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s"
+# Facts from which a clause is cut, with the quotes of their sources.
+SELECT_WHOLE = """
+SELECT f.id, f.text, f.object, f.content_hash, s.id, s.quote
+FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s ORDER BY f.id, s.id
+"""
+
+# Replace the text of a fact.
+UPDATE_FACT = """
+UPDATE memories SET text = %(text)s, object = %(object)s, content_hash = %(content_hash)s
+WHERE id = %(id)s AND owner_id = %(owner)s
+"""
+
+# Quotes of these facts, and entities that only they mention, but not in their text.
+TRIM_SOURCES = """
+UPDATE memory_sources s SET quote = f.text FROM memories f
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s AND s.memory_id = f.id
+"""
+DELETE_CUT_ENTITIES = """
+DELETE FROM entities e USING memory_entities l JOIN memories f ON f.id = l.memory_id
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s AND e.id = l.entity_id
+  AND position(lower(e.name) IN lower(f.text)) = 0
+  AND NOT EXISTS (SELECT 1 FROM memory_entities other
+                  WHERE other.entity_id = e.id AND other.memory_id <> f.id)
+"""
 
 # Hide messages (and the answers to a request) from model and search until a job deletes them
 # (``PurgeRepository``), or show them again and queue them for the index.
@@ -131,12 +147,20 @@ WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
 # Quotes in other facts of the messages that are redacted.
 SELECT_OTHER_QUOTES = """
 SELECT s.id, s.message_id, s.quote, f.text, f.object
-FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+FROM memory_sources s JOIN facts f ON f.id = s.memory_id
 WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s) AND f.owner_id = %(owner)s
 ORDER BY s.id
 """
 
-# Replace the quote of one source.
+# Replace quotes that were cut out of their messages with the text of their fact.
+REPLACE_QUOTES = """
+UPDATE memory_sources s SET quote = f.text FROM memories f, messages m
+WHERE s.id = ANY(%(sources)s) AND f.id = s.memory_id AND f.owner_id = %(owner)s
+  AND m.id = s.message_id
+  AND (m.is_forgotten OR position(lower(s.quote) IN lower(m.content)) = 0)
+"""
+
+# Restore the quote of one source.
 UPDATE_QUOTE = """
 UPDATE memory_sources s SET quote = %(quote)s FROM memories f
 WHERE s.id = %(source_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
@@ -155,13 +179,6 @@ DELETE_REJECTED = """
 DELETE FROM rejected_facts WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
-# Entities that no fact mentions any more.
-DELETE_ORPHANED_ENTITIES = """
-DELETE FROM entities e
-WHERE e.owner_id = %(owner)s
-  AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
-"""
-
 # Remove quotations of forgotten text from replies; a long one is cut, with an ellipsis.
 CLEAR_QUOTED = """
 UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
@@ -171,12 +188,6 @@ WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL AND c.owner_id = %(owner
               WHERE position(rtrim(lower(m.quoted), '…') IN lower(gone)) > 0
                  OR position(lower(gone) IN lower(m.quoted)) > 0)
 """
-
-# The data of an undo, for ``UNDO_SECONDS``.
-INSERT_FORGETTING = """
-INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s) RETURNING id
-"""
-
 
 # Mark a message, the answers to it and the answers that cite it as private.
 MARK_PRIVATE = """
@@ -217,26 +228,13 @@ class UndoResult(NamedTuple):
     restored: list[str]
 
 
-# The last change that can be undone: a replacement of facts, a fact from /remember that no message
-# followed, a given fact, or a forgetting; in a group only those of the member who asks.
-SELECT_LAST = """
-SELECT 'replacement' AS kind, f.id, f.text, coalesce(max(old.retired_at), f.created_at) AS at
-FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
-     AND old.retired_reason = 'replaced' AND old.owner_id = %(owner)s
-WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
-  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND (old.id IS NOT NULL
-       OR f.origin = 'command' AND f.created_at >= (
-           SELECT max(said.created_at) FROM messages said
-           JOIN conversations c ON c.id = said.conversation_id
-           WHERE c.owner_id = %(owner)s AND said.role = 'user')))
-  AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
-GROUP BY f.id, f.text
-UNION ALL
-SELECT 'forgetting', id, NULL, created_at FROM forgettings
-WHERE owner_id = %(owner)s AND %(memory_id)s::bigint IS NULL
-  AND created_at > now() - make_interval(secs => %(seconds)s)
-  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
-ORDER BY at DESC, kind DESC, id DESC LIMIT 1
+# Retire a fact that was wrong, or told by words that were edited; in a group an undo is up to the
+# member who told it.
+WITHDRAW = """
+UPDATE memories SET retired_at = now(), retired_reason = %(reason)s, superseded_by = NULL
+WHERE id = %(memory_id)s AND owner_id = %(owner)s AND retired_at IS NULL
+  AND (%(reason)s = 'edited' OR speaker_id IS NULL OR speaker_id = %(asker)s)
+RETURNING text
 """
 
 # Current facts of a message, with its quote for each, and whether they have another source.
@@ -254,58 +252,6 @@ WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.owner_id = %(ow
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
 """
 
-# Rename the episode of a fact's sources, so that the same fact can be stored again.
-RENAME_EPISODE = """
-UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
-WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
-"""
-
-# Take a forgetting that can still be undone; in a group only the member who asked for it can.
-TAKE_FORGETTING = """
-DELETE FROM forgettings
-WHERE id = %(id)s AND owner_id = %(owner)s
-  AND created_at > now() - make_interval(secs => %(seconds)s)
-  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
-RETURNING kept
-"""
-
-# A forgetting of a given fact or message that can still be undone.
-SELECT_FORGETTING = """
-SELECT id, kept -> 'texts' FROM forgettings
-WHERE owner_id = %(owner)s AND created_at > now() - make_interval(secs => %(seconds)s)
-  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
-  AND (kept -> 'facts' @> jsonb_build_array(jsonb_build_object('id', %(fact)s::bigint))
-       OR kept -> 'messages' @> jsonb_build_array(jsonb_build_array(%(message)s::bigint)))
-ORDER BY id DESC LIMIT 1
-"""
-
-# Restore rows: facts, sources, entities, links, in this order. A fact that was stored again
-# meanwhile stays, and rows that hung on the old one are skipped; references to deleted rows become
-# NULL. Columns that a table does not have are ignored.
-UNDO_TABLES = {
-    "facts": "memories",
-    "sources": "memory_sources",
-    "entities": "entities",
-    "links": "memory_entities",
-}
-RESTORE_ROWS = SQL("""
-INSERT INTO {table} OVERRIDING SYSTEM VALUE
-SELECT (jsonb_populate_record(NULL::{table}, old || jsonb_build_object(
-    'owner_id', %(owner)s,
-    'message_id', (SELECT id FROM messages WHERE id = (old->>'message_id')::bigint),
-    'superseded_by', (
-        SELECT id FROM (SELECT id FROM memories UNION ALL
-                        SELECT (fact->>'id')::bigint
-                        FROM jsonb_array_elements(%(facts)s::jsonb) AS fact) AS there (id)
-        WHERE id = (old->>'superseded_by')::bigint LIMIT 1)))).*
-FROM jsonb_array_elements({rows}::jsonb) AS old
-WHERE (old->>'memory_id' IS NULL
-       OR EXISTS (SELECT 1 FROM memories WHERE id = (old->>'memory_id')::bigint))
-  AND (old->>'entity_id' IS NULL
-       OR EXISTS (SELECT 1 FROM entities WHERE id = (old->>'entity_id')::bigint))
-ON CONFLICT DO NOTHING
-""")
-
 # Restored facts that are not in the search index.
 SELECT_UNINDEXED_FACTS = """
 SELECT f.id, f.text, f.relation, f.said_at FROM facts f
@@ -319,6 +265,11 @@ class ForgettingRepository(OwnerSteps):
 
     ``src/memory/forgetter.py`` orders the steps of forgetting.
     """
+
+    def __init__(self, transaction: Transaction, owner: Owner) -> None:
+        """Run the steps in ``transaction``, on the rows of ``owner``."""
+        super().__init__(transaction, owner)
+        self.changes = ChangeRepository(transaction, owner)
 
     def list_facts(self) -> list[Candidate]:
         """List every fact, oldest first."""
@@ -338,7 +289,8 @@ class ForgettingRepository(OwnerSteps):
             ids: Ids of messages; adds answers to them, and answers that cite them.
             beginnings: Beginnings of words; adds messages with one of the words.
         """
-        patterns = [f"%{_escape_like(word)}%" for word in beginnings]
+        literal = [re.sub(r"([\\%_])", r"\\\1", storable(word)) for word in beginnings]
+        patterns = [f"%{word}%" for word in literal]
         rows = self._rows(SELECT_MESSAGES, facts=list(facts), ids=list(ids), patterns=patterns)
         return [TouchedMessage(*row) for row in rows]
 
@@ -356,7 +308,8 @@ class ForgettingRepository(OwnerSteps):
         texts: Sequence[str],
         asked_by: int | None = None,
         changes: Sequence[TextChange] = (),
-        quotes: Mapping[int, tuple[str, str]] = {},
+        others: Sequence[OtherQuote] = (),
+        rests: Mapping[int, str] = {},
     ) -> int:
         """Delete facts and redact messages; returns the id of the forgetting, for its undo.
 
@@ -365,33 +318,51 @@ class ForgettingRepository(OwnerSteps):
             texts: The forgotten texts that the reply to the user lists.
             asked_by: In a group, the member who asked for it, and may undo it.
             changes: Changes of messages.
-            quotes: Quotes of other facts, before and after, by the id of the source.
+            others: Quotes of other facts in messages.
+            rests: What stays of facts from which a clause is cut, by id.
         """
-        [(undo,)] = self._rows(SELECT_UNDO_ROWS, facts=list(facts))
-        undo |= {"texts": list(texts), "asked_by": asked_by}
-        undo["messages"] = [[c.message_id, c.before, c.after] for c in changes]
-        undo["quotes"] = [[source, before, after] for source, (before, after) in quotes.items()]
-        for source, (_, after) in quotes.items():
-            self._run(UPDATE_QUOTE, source_id=source, quote=after)
-        self._run(DELETE_FACTS, facts=list(facts))
+        whole = self._rows(SELECT_WHOLE, facts=list(rests))
+        quotes = [[other.source_id, other.quote] for other in others]
+        quotes += [[source, quote] for *_, source, quote in whole]
+        number = self.changes.record(
+            "forgotten",
+            facts=facts,
+            asked_by=asked_by,
+            texts=list(texts),
+            messages=[[change.message_id, change.before, change.after] for change in changes],
+            quotes=quotes,
+            whole=[list(fact) for fact in dict.fromkeys(row[:4] for row in whole)],
+        )
+        self._trim(rests)
+        gone = [text for (text,) in self._rows(FORGET_FACTS, facts=list(facts))]
+        self._run(DELETE_FACT_DOCUMENTS, facts=list(facts))
         self._apply(changes)
-        forgotten = [*texts, *(change.before for change in changes)]
-        forgotten += [row["text"] for row in undo["facts"]]
-        self._run(CLEAR_QUOTED, gone=[text for text in forgotten if text])
-        self._run(DELETE_RESULTS, DELETE_ORPHANED_ENTITIES)
-        [(number,)] = self._rows(INSERT_FORGETTING, kept=json.dumps(undo, ensure_ascii=False))
-        return int(number)
+        self._run(REPLACE_QUOTES, sources=[other.source_id for other in others])
+        gone += [*texts, *(change.before for change in changes if change.before)]
+        self._run(CLEAR_QUOTED, DELETE_RESULTS, gone=gone)
+        return number
+
+    def _trim(self, rests: Mapping[int, str]) -> None:
+        for id_, rest in rests.items():
+            hashed = content_hash(f"{rest} {fact_uid(id_)}")  # another fact may say the same
+            text = storable(rest)
+            self._run(UPDATE_FACT, id=id_, text=text, object=text, content_hash=hashed)
+        facts = list(rests)
+        self._run(TRIM_SOURCES, DELETE_CUT_ENTITIES, DELETE_FACT_DOCUMENTS, facts=facts)
+        self._index(facts)
+
+    def _index(self, facts: Sequence[int]) -> None:
+        documents = [
+            NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))
+            for id_, text, relation, said_at in self._rows(SELECT_UNINDEXED_FACTS, facts=facts)
+        ]
+        if documents:
+            add_documents(self._transaction, self._owner, documents)
 
     def hide_request(self, message_id: int) -> None:
         """Hide a request and the answers to it, since it names the thing to forget."""
-        self._run(
-            SET_HIDDEN,
-            DELETE_DOCUMENTS,
-            DELETE_SUMMARIES,
-            hidden=True,
-            request=message_id,
-            ids=[message_id],
-        )
+        hiding = (SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES)
+        self._run(*hiding, hidden=True, request=message_id, ids=[message_id])
 
     def mask(self, message_id: int, secret: str) -> None:
         """Replace a secret in a message, and in the answers to it, with ``MASK``."""
@@ -419,18 +390,28 @@ class ForgettingRepository(OwnerSteps):
             memory_id=None,
         )
 
-    def undo(self, memory_id: int | None = None, asker: int | None = None) -> UndoResult | None:
-        """Undo the last change, or the storing of ``memory_id``; None if there is none.
+    def undo(
+        self,
+        memory_id: int | None = None,
+        asker: int | None = None,
+        *,
+        number: int | None = None,
+    ) -> UndoResult | None:
+        """Undo the storing of a fact, or a change; None if that is impossible.
 
-        In a group only a change by the member ``asker``.
+        Args:
+            memory_id: The fact; what it replaced is current again.
+            asker: In a group, the member who asks, and who must have made the change.
+            number: Without a fact, the number of the change; None for the last one.
         """
-        rows = self._rows(SELECT_LAST, memory_id=memory_id, asker=asker, seconds=UNDO_SECONDS)
-        if not rows:
+        if memory_id is not None:
+            return self._withdraw(memory_id, "undone", asker)
+        change = self.changes.find(asker, number=number, kinds=("saved", "forgotten"))
+        if change is None:
             return None
-        [(kind, number, text, _)] = rows
-        if kind == "forgetting":
-            return self.undo_forgetting(number, asker)
-        return UndoResult(text, self._withdraw(number, "undone"))
+        if change.memory_id is not None:
+            return self._withdraw(change.memory_id, "undone", asker)
+        return self._undo_forgetting(change)
 
     def list_facts_of(self, message_id: int) -> list[tuple[int, str, bool]]:
         """List a message's current facts: id, quote, and whether there is another source."""
@@ -445,51 +426,33 @@ class ForgettingRepository(OwnerSteps):
             self._run(DELETE_SOURCE, message_id=message_id, memory_id=memory_id)
         else:
             self._withdraw(memory_id, "edited")
-            self._run(RENAME_EPISODE, memory_id=memory_id)
 
     def find_forgetting(self, uid: str, asker: int | None) -> tuple[int, list[str]] | None:
-        """Return id and texts of the forgetting of a fact or message that can still be undone.
+        """Return number and texts of the forgetting of a fact or message that can be undone.
 
         Args:
             uid: ``fact-12`` or ``msg-12``.
             asker: In a group, the member who may undo it.
         """
-        rows = self._rows(
-            SELECT_FORGETTING,
-            asker=asker,
-            seconds=UNDO_SECONDS,
-            fact=fact_number(uid) or 0,
-            message=message_number(uid) or 0,
-        )
-        return (int(rows[0][0]), list(rows[0][1])) if rows else None
+        fact, message = fact_number(uid), message_number(uid)
+        rows = {"messages": [[message]]} if fact is None else {"facts": [{"id": fact}]}
+        change = self.changes.find(asker, kinds=("forgotten",), **rows)
+        return (change.id, list(change.before["texts"])) if change is not None else None
 
-    def undo_forgetting(self, number: int, asker: int | None = None) -> UndoResult | None:
-        """Undo a forgetting; None when it is too late.
-
-        Args:
-            number: The id that ``forget`` returned.
-            asker: In a group, the member who asks.
-        """
-        rows = self._rows(TAKE_FORGETTING, id=number, seconds=UNDO_SECONDS, asker=asker)
-        if not rows:
-            return None
-        [(undo,)] = rows
-        old = {name: json.dumps(undo[name]) for name in UNDO_TABLES}
-        for name, table in UNDO_TABLES.items():
-            statement = RESTORE_ROWS.format(table=Identifier(table), rows=Placeholder(name))
-            self._run(statement, **old)
-        facts = self._rows(SELECT_UNINDEXED_FACTS, facts=[fact["id"] for fact in undo["facts"]])
-        documents = [
-            NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))
-            for id_, text, relation, said_at in facts
-        ]
-        if documents:
-            add_documents(self._transaction, self._owner, documents)
-        for source, before, _ in undo["quotes"]:
-            self._run(UPDATE_QUOTE, source_id=source, quote=before)
-        self._apply([TextChange(id_, after, before) for id_, before, after in undo["messages"]])
+    def _undo_forgetting(self, change: Change) -> UndoResult:
+        self.changes.restore(change)
+        ids = [fact["id"] for fact in change.before.get("facts", ())]
+        for id_, text, value, hashed in change.before.get("whole", ()):
+            self._run(UPDATE_FACT, id=id_, text=text, object=value, content_hash=hashed)
+            self._run(DELETE_FACT_DOCUMENTS, facts=[id_])
+            ids.append(id_)
+        self._index(ids)
+        for source, quote in change.before["quotes"]:
+            self._run(UPDATE_QUOTE, source_id=source, quote=quote)
+        messages = change.before["messages"]
+        self._apply([TextChange(id_, after, before) for id_, before, after in messages])
         self._run(DELETE_RESULTS)
-        return UndoResult(None, [str(text) for text in undo["texts"]])
+        return UndoResult(None, list(change.before["texts"]))
 
     def _apply(self, changes: Sequence[TextChange]) -> None:
         ids = [change.message_id for change in changes]
@@ -506,15 +469,14 @@ class ForgettingRepository(OwnerSteps):
             self._run(SET_HIDDEN, hidden=False, request=None, ids=shown)
         self._run(DELETE_SUMMARIES, DELETE_REJECTED, CLEAR_QUESTIONS, ids=ids)
 
-    def _withdraw(self, memory_id: int, reason: str) -> list[str]:
-        """Retire a fact, restore those that it replaced, and return their texts.
+    def _withdraw(
+        self, memory_id: int, reason: str, asker: int | None = None
+    ) -> UndoResult | None:
+        """Retire a fact, and restore those that it replaced; None if it does not hold.
 
         Its row stays, so that a replay of its message does not store it again.
         """
-        self._run(RETIRE, ids=[memory_id], reason=reason, successor=None, until=None)
-        rows = self._rows(RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None)
-        return [text for (text,) in rows]
-
-
-def _escape_like(word: str) -> str:
-    return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        rows = self._rows(WITHDRAW, memory_id=memory_id, reason=reason, asker=asker)
+        if not rows:
+            return None
+        return UndoResult(rows[0][0], self.changes.restore_replaced(memory_id))

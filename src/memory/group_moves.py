@@ -90,32 +90,12 @@ WHERE conversation_id = %(kept)s AND first_position < 0
 # The conversation that was merged.
 DELETE_MERGED = "DELETE FROM conversations WHERE id = %(gone)s"
 
-# Merge equal facts: the row of the old chat gets the sources, answers and links of the other.
-MERGE_FACTS = """
-WITH pair AS MATERIALIZED (
-    SELECT kept.id AS kept, gone.id AS gone
-    FROM memories kept JOIN memories gone USING (content_hash)
-    WHERE kept.owner_id = %(kept)s AND kept.retired_at IS NULL
-      AND gone.owner_id = %(gone)s AND gone.retired_at IS NULL
-), sources AS (
-    UPDATE memory_sources s SET memory_id = pair.kept FROM pair
-    WHERE s.memory_id = pair.gone AND NOT EXISTS (
-        SELECT 1 FROM memory_sources WHERE memory_id = pair.kept AND uid = s.uid)
-), answers AS (
-    UPDATE answer_sources s SET memory_id = pair.kept FROM pair WHERE s.memory_id = pair.gone
-), replaced AS (
-    UPDATE memories f SET superseded_by = pair.kept FROM pair WHERE f.superseded_by = pair.gone
-), links AS (
-    INSERT INTO memory_entities (memory_id, entity_id)
-    SELECT pair.kept, l.entity_id FROM pair JOIN memory_entities l ON l.memory_id = pair.gone
-    ON CONFLICT DO NOTHING
-), richer AS (
-    UPDATE memories f
-    SET pinned = f.pinned OR g.pinned, importance = greatest(f.importance, g.importance),
-        recalls = f.recalls + g.recalls, updated_at = greatest(f.updated_at, g.updated_at)
-    FROM pair JOIN memories g ON g.id = pair.gone WHERE f.id = pair.kept
-)
-DELETE FROM memories f USING pair WHERE f.id = pair.gone
+# Facts that both chats know: that of the new chat becomes a duplicate.
+RETIRE_DUPLICATES = """
+UPDATE memories f
+SET retired_at = now(), retired_reason = 'duplicate', superseded_by = kept.id FROM memories kept
+WHERE f.owner_id = %(gone)s AND f.retired_at IS NULL AND kept.owner_id = %(kept)s
+  AND kept.retired_at IS NULL AND kept.content_hash = f.content_hash
 """
 
 # Merge entities of the same name.
@@ -133,8 +113,8 @@ DELETE FROM entities e USING pair WHERE e.id = pair.gone
 """
 
 # In the search index, documents of the new chat follow those of the old one, after a gap wider
-# than the reach of a word into its neighbours. Settings that the new chat has not changed keep the
-# values of the old one; all other rows only change their owner.
+# than the reach of a word into its neighbours. The settings of the old chat stay; all other rows
+# only change their owner.
 MERGE_OWNERS = (
     """
     WITH shift AS (
@@ -158,20 +138,9 @@ MERGE_OWNERS = (
         terms = o.terms + EXCLUDED.terms
     """,
     """
-    INSERT INTO user_settings AS o (owner_id, language, time_zone, inactive_since, mode,
-                                    answer_length, memory_on, spoken_language)
-    SELECT %(kept)s, language, time_zone, inactive_since, mode, answer_length, memory_on,
-           spoken_language
-    FROM user_settings WHERE owner_id = %(gone)s
-    ON CONFLICT (owner_id) DO UPDATE
-    SET language = coalesce(EXCLUDED.language, o.language),
-        time_zone = coalesce(EXCLUDED.time_zone, o.time_zone),
-        inactive_since = EXCLUDED.inactive_since,
-        mode = CASE EXCLUDED.mode WHEN 'assistant' THEN o.mode ELSE EXCLUDED.mode END,
-        answer_length = CASE EXCLUDED.answer_length WHEN 'normal' THEN o.answer_length
-                        ELSE EXCLUDED.answer_length END,
-        memory_on = EXCLUDED.memory_on AND o.memory_on,
-        spoken_language = coalesce(EXCLUDED.spoken_language, o.spoken_language), updated_at = now()
+    UPDATE user_settings SET owner_id = %(kept)s
+    WHERE owner_id = %(gone)s
+      AND NOT EXISTS (SELECT 1 FROM user_settings WHERE owner_id = %(kept)s)
     """,
     *(
         f"UPDATE {table} SET owner_id = %(kept)s WHERE owner_id = %(gone)s"  # noqa: S608
@@ -232,5 +201,5 @@ def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
         pair = {"kept": kept_id, "gone": merged_id}
         for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, DELETE_MERGED):
             transaction.execute(statement, pair)
-    for statement in (MERGE_FACTS, MERGE_ENTITIES, *MERGE_OWNERS):
+    for statement in (RETIRE_DUPLICATES, MERGE_ENTITIES, *MERGE_OWNERS):
         transaction.execute(statement, owners)

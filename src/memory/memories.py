@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
+from src.memory.change_repo import Change, ChangeRepository
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
@@ -114,10 +115,8 @@ class Memories:
             owner, about, now, MAX_NEAREST, SUGGEST_FROM, kinds=("memory",), speaker_id=speaker_id
         )
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
-        nearest = tuple(
-            ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST]
-        )
-        return Forgotten(nearest=nearest)
+        near = (ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
+        return Forgotten(nearest=tuple(near))
 
     async def forget_once(self, owner: Owner, uid: str, *, asker: int | None) -> Forgotten:
         """Forget a fact or message; called again, return the same result while it can be undone.
@@ -146,31 +145,32 @@ class Memories:
 
         await self._in_transaction(work)
 
+    async def find_change(self, owner: Owner, *, asker: int | None = None) -> Change | None:
+        """Return the last change that ``/undo`` undoes; in a group only one of ``asker``."""
+        return await self._in_transaction(lambda t: ChangeRepository(t, owner).find(asker))
+
     async def undo(
-        self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
+        self,
+        owner: Owner,
+        memory_id: int | None = None,
+        *,
+        number: int | None = None,
+        asker: int | None = None,
     ) -> UndoResult | None:
-        """Undo the last replacement or forgetting, or the storing of ``memory_id``.
+        """Undo the storing of a fact, or a replacement or forgetting.
 
-        In a group only what ``asker`` told, or asked to forget.
+        Args:
+            owner: Owner of the memory.
+            memory_id: The fact.
+            number: Without a fact, the number of the change; None for the last one.
+            asker: In a group, the asker, who must have told the fact or asked to forget it.
         """
-        return await self._undo_and_index(
-            lambda t: ForgettingRepository(t, owner).undo(memory_id, asker)
-        )
 
-    async def undo_forgetting(
-        self, owner: Owner, number: int, *, asker: int | None = None
-    ) -> UndoResult | None:
-        """Undo a certain forgetting, unless it is too late or another member asked for it."""
-        return await self._undo_and_index(
-            lambda t: ForgettingRepository(t, owner).undo_forgetting(number, asker)
-        )
+        def work(transaction: Transaction) -> UndoResult | None:
+            return ForgettingRepository(transaction, owner).undo(memory_id, asker, number=number)
 
-    async def _undo_and_index(
-        self, work: Callable[[Transaction], UndoResult | None]
-    ) -> UndoResult | None:
-        """Undo, and queue the indexing of restored messages, even if no turn follows."""
         undone = await self._in_transaction(work)
-        if undone is not None:
+        if undone is not None:  # restored messages are indexed, even if no turn follows
             await self._client.run(JobRepository(self._client).defer_indexing)
         return undone
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
+from src.memory.change_repo import ChangeRepository
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
@@ -57,7 +58,9 @@ class Memory:
         retired_reason: Why it was retired.
         superseded_by: The number of its successor.
         replaced_by: The text of its successor.
+        content_hash: Hash of its text.
         past: The facts that it replaced, the latest first.
+        cosine: Of its embedding and that of a fact with which it is compared.
     """
 
     id: int
@@ -83,7 +86,9 @@ class Memory:
     retired_reason: str | None = None
     superseded_by: int | None = None
     replaced_by: str | None = None
+    content_hash: str = ""
     past: tuple[ReplacedFact, ...] = ()
+    cosine: float | None = None
 
     @property
     def fact(self) -> Fact:
@@ -111,7 +116,7 @@ def memory_query(sql: str, **parts: str) -> str:
             others of the view.
         parts: Further constants for the template.
     """
-    *columns, _past = (f"f.{field.name}" for field in fields(Memory))
+    *columns, _past, _cosine = (f"f.{field.name}" for field in fields(Memory))
     required = sum(field.default is MISSING for field in fields(Memory))
     memory, more = ", ".join(columns[:required]), ", ".join(columns[required:])
     return sql.format(memory=memory, more=more, **parts)
@@ -165,14 +170,6 @@ class CurrentSource:
     speaker_id: int | None = None
     speaker: str | None = None
     is_disputed: bool = False
-
-
-@dataclass(frozen=True)
-class Similar(Memory):
-    """A stored fact that a new one might repeat or replace."""
-
-    content_hash: str = ""
-    cosine: float | None = None
 
 
 @dataclass(frozen=True)
@@ -236,11 +233,11 @@ class NewMemory:
 
     Attributes:
         fact: The fact.
-        language: Language of its text.
-        origin: The kind of call that stores it.
         content_hash: Hash of its text.
         source: Its source.
         terms: Its search terms.
+        language: Language of its text.
+        origin: The kind of call that stores it.
         vector: Its embedding, if there is one yet.
         model_id: The model of ``vector``, whose vectors it is compared with.
         contradicts: Ids of facts that it replaces, according to its proposer.
@@ -252,11 +249,11 @@ class NewMemory:
     """
 
     fact: Fact
-    language: str
-    origin: Origin
     content_hash: str
     source: Source
     terms: Sequence[str]
+    language: str = ""
+    origin: Origin = "extraction"
     vector: str | None = None
     model_id: int | None = None
     contradicts: list[int] = field(default_factory=list)
@@ -301,6 +298,7 @@ WHERE f.owner_id = %(owner)s
   AND (%(text)s = '' OR strpos(lower(f.text), lower(%(text)s)) > 0)
   AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
   AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
+  AND f.retired_reason IS DISTINCT FROM 'forgotten'
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 # Facts for a prompt; an index has them in this order.
@@ -429,10 +427,11 @@ WITH living AS (
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
     UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
 )
-SELECT {memory}, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+SELECT {memory}, {more}, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN facts f ON f.id = chosen.id AND f.owner_id = %(owner)s
      AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
+     AND f.retired_reason IS DISTINCT FROM 'edited'
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
 ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
@@ -503,23 +502,6 @@ WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s
   AND retired_at IS NULL
 """
 
-# Restore the facts that a successor replaced, or one of them, with the end of validity that they
-# had before. Skip a fact that was stored again meanwhile.
-RESTORE = """
-UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
-       updated_at = now(),
-       valid_until = nullif(valid_until, CASE WHEN retired_reason = 'replaced'
-           THEN (SELECT said_at FROM memory_sources
-                 WHERE memory_id = %(successor)s ORDER BY id LIMIT 1)
-           ELSE %(until)s::timestamptz END)
-WHERE superseded_by = %(successor)s AND retired_reason = ANY(%(reasons)s)
-  AND (%(id)s::bigint IS NULL OR id = %(id)s) AND owner_id = %(owner)s
-  AND NOT EXISTS (SELECT 1 FROM memories living
-                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
-                    AND living.owner_id = %(owner)s)
-RETURNING text
-"""
-
 # Retire facts above the limit, the least important and least recalled first, never pinned ones.
 RETIRE_SURPLUS = """
 UPDATE memories SET retired_at = now(), retired_reason = 'limit'
@@ -562,13 +544,8 @@ class MemoryRepository(Repository):
         self, owner: Owner, conversation_id: UUID, answer_id: int
     ) -> list[Memory]:
         """Return facts with which the background replaced others since the previous answer."""
-        ids = self._all(
-            int,
-            SELECT_REPLACED_BEHIND,
-            owner,
-            conversation_id=conversation_id,
-            answer_id=answer_id,
-        )
+        answer = {"conversation_id": conversation_id, "answer_id": answer_id}
+        ids = self._all(int, SELECT_REPLACED_BEHIND, owner, **answer)
         return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
@@ -593,12 +570,8 @@ class MemoryRepository(Repository):
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
     ) -> bool:
         """Pin or unpin a current fact; False if it does not exist or is another member's."""
-        return (
-            self._client.execute(
-                UPDATE_PINNED, owner, memory_id=memory_id, pinned=pinned, asker=asker
-            )
-            > 0
-        )
+        values: dict[str, Any] = {"memory_id": memory_id, "pinned": pinned, "asker": asker}
+        return self._client.execute(UPDATE_PINNED, owner, **values) > 0
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """Return the message ``msg-<id>``, else a fact's quote of it; None if both are deleted."""
@@ -616,18 +589,19 @@ class MemoryRepository(Repository):
         self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
     ) -> None:
         """Log a refused fact; ``text`` is None if it must not be stored."""
-        self._client.execute(
-            INSERT_REJECTED,
-            owner,
-            message_id=message_id,
-            reason=reason,
-            origin=origin,
-            text=None if text is None else storable(text),
-        )
+        if text is not None:
+            text = storable(text)
+        values: dict[str, Any] = {"message_id": message_id, "reason": reason, "origin": origin}
+        self._client.execute(INSERT_REJECTED, owner, text=text, **values)
 
 
 class StoredFacts(OwnerSteps):
     """Steps that change facts, after ``lock_facts``; ``src/memory/writer.py`` orders them."""
+
+    def __init__(self, transaction: Transaction, owner: Owner) -> None:
+        """Run the steps in ``transaction``, on the rows of ``owner``."""
+        super().__init__(transaction, owner)
+        self.changes = ChangeRepository(transaction, owner)
 
     def find_message(self, message_id: int) -> CurrentSource | None:
         """Return the current state of a message of the owner; None if it must not be remembered.
@@ -637,7 +611,7 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(SELECT_CURRENT_SOURCE, message_id=message_id)
         return CurrentSource(*rows[0]) if rows else None
 
-    def list_similar(self, memory: NewMemory) -> list[Similar]:
+    def list_similar(self, memory: NewMemory) -> list[Memory]:
         """Return facts that ``memory`` might repeat or replace, those with equal words first.
 
         Retired facts come before current ones; they are those that the same message told earlier.
@@ -650,7 +624,7 @@ class StoredFacts(OwnerSteps):
             model=memory.model_id,
             episode=memory.source.episode,
         )
-        return [replace(Similar(*row), content_hash=h, cosine=c) for *row, h, c in rows]
+        return [replace(Memory(*row), cosine=cosine) for *row, cosine in rows]
 
     def add(self, memory: NewMemory) -> int:
         """Store a fact with its source, entities and search document; return its id."""
@@ -678,6 +652,8 @@ class StoredFacts(OwnerSteps):
             model_id=memory.model_id,
         )
         add_documents(self._transaction, self._owner, [document])
+        if memory.origin == "command":
+            self.changes.record("saved", memory_id=memory_id)
         return int(memory_id)
 
     def add_source(self, memory_id: int, source: Source) -> bool:
@@ -693,7 +669,12 @@ class StoredFacts(OwnerSteps):
     def retire(
         self, ids: Sequence[int], successor: int | None, reason: str, until: datetime | None = None
     ) -> int:
-        """Retire facts that ended at ``until``; return how many were current."""
+        """Retire facts that ended at ``until``; return how many were current.
+
+        A replacement can be undone.
+        """
+        if reason == "replaced" and successor is not None:
+            self.changes.record("saved", facts=ids, memory_id=successor)
         return self._run(RETIRE, ids=list(ids), successor=successor, reason=reason, until=until)
 
     def retire_surplus(self, limit: int) -> int:
@@ -703,7 +684,8 @@ class StoredFacts(OwnerSteps):
 
 def _from_row(*row: Any) -> Memory:
     """Build a fact from a row of ``SELECT_FACTS``, whose last three columns may be its past."""
-    *columns, ids, texts, untils = row
     if len(row) < len(fields(Memory)):
         return Memory(*row)
-    return Memory(*(*columns, tuple(map(ReplacedFact, ids or (), texts or (), untils or ()))))
+    *columns, ids, texts, untils = row
+    past = tuple(map(ReplacedFact, ids or (), texts or (), untils or ()))
+    return replace(Memory(*columns), past=past)

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT, Limits
 from src.pg.locks import lock_conversations
 
-UNDO_SECONDS = 600  # a forgetting can be undone for so long; then its messages are deleted
 PARTING_SECONDS = 600  # the longest time that a message outlives the /new that deleted it
 PURGE_BATCH = 1000  # messages per transaction
 
@@ -67,9 +67,27 @@ DELETE_PARTING = """
 DELETE FROM parting_messages WHERE left_at <= now() - make_interval(secs => %(seconds)s)
 """
 
-# Expired undo data.
-DELETE_FORGETTINGS = """
-DELETE FROM forgettings WHERE created_at <= now() - make_interval(secs => %(seconds)s)
+# Changes that cannot be undone any more.
+DELETE_CHANGES = """
+DELETE FROM changes
+WHERE kind IN ('forgotten', 'reminder')
+  AND made_at <= now() - make_interval(secs => %(seconds)s)
+"""
+
+# Forgotten facts past the undo time, and the entities that only they mention.
+DELETE_FACTS_FORGOTTEN = """
+WITH gone AS (
+    DELETE FROM memories
+    WHERE retired_reason = 'forgotten'
+      AND retired_at <= now() - make_interval(secs => %(seconds)s)
+    RETURNING id
+), orphaned AS (
+    DELETE FROM entities e USING gone JOIN memory_entities l ON l.memory_id = gone.id
+    WHERE e.id = l.entity_id AND NOT EXISTS (
+        SELECT 1 FROM memory_entities other
+        WHERE other.entity_id = e.id AND other.memory_id NOT IN (SELECT id FROM gone))
+)
+SELECT 1 FROM gone
 """
 
 # At an erasure: facts of the owners of these conversations that contain a name of the person.
@@ -92,7 +110,7 @@ WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXIS
 """
 
 # Everything remembered of an owner, and messages of /new that wait to be read; others stay.
-TABLES_OF_FACTS = ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
+TABLES_OF_FACTS = ("memories", "entities", "rejected_facts", "changes", "parting_messages")
 DELETE_FACTS = tuple(
     f"DELETE FROM {table} WHERE owner_id = %(owner)s"  # noqa: S608
     for table in TABLES_OF_FACTS
@@ -108,7 +126,8 @@ class PurgeRepository(Repository):
         Returns:
             The number of deleted rows.
         """
-        purged = self._client.execute(DELETE_FORGETTINGS, seconds=older_than)
+        purged = self._client.execute(DELETE_CHANGES, seconds=older_than)
+        purged += self._client.execute(DELETE_FACTS_FORGOTTEN, seconds=older_than)
         purged += self._client.execute(DELETE_PARTING, seconds=PARTING_SECONDS)
         work = (KEEP_POSITIONS, REPLACE_QUOTES, DELETE_FORGOTTEN)
         return purged + self._purge(SELECT_FORGOTTEN, work, seconds=older_than)

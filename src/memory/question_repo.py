@@ -4,7 +4,7 @@
 messages is edited, hidden or forgotten.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,8 +87,8 @@ WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
 
 # Keep facts apart: the nightly job treats them like a merge that an operator undid.
 KEEP_APART = """
-INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
-SELECT 'contradiction', known.id, new.id, '{"by": "user"}'::jsonb, now()
+INSERT INTO changes (owner_id, kind, memory_id, merged_id, before, undone_at)
+SELECT new.owner_id, 'merged', new.id, known.id, '{"by": "user"}'::jsonb, now()
 FROM memories known JOIN memories new ON new.owner_id = known.owner_id AND new.id <> known.id
 WHERE known.id = ANY(%(known)s) AND new.id = %(new)s AND known.owner_id = %(owner)s
 """
@@ -178,15 +178,8 @@ class QuestionRepository(Repository):
             return None
         id_, text, sender_id, is_over, is_expired, changes, records = row
         disputes = self._read(owner, records, time_zone)
-        return ConflictQuestion(
-            id_,
-            text,
-            sender_id,
-            is_over,
-            is_expired,
-            turn_repo.Changes.from_row(changes),
-            disputes,
-        )
+        was_changed = turn_repo.Changes.from_row(changes)
+        return ConflictQuestion(id_, text, sender_id, is_over, is_expired, was_changed, disputes)
 
     def _read(
         self, owner: Owner, records: Sequence[dict[str, Any]], time_zone: str
@@ -199,7 +192,9 @@ class QuestionRepository(Repository):
             for id_, text, said_at in rows
         }
         denied = {number for record in records for number in record["denies"]}
-        known = self._list_current(owner, denied)
+        query = FactQuery(ids=sorted(denied))
+        facts = MemoryRepository(self._client).list_facts(owner, query)
+        known = {fact.id: fact for fact in facts}
         if len(said) < len(set(messages)) or len(known) < len(denied):
             return []
         return [
@@ -210,11 +205,6 @@ class QuestionRepository(Repository):
             )
             for record in records
         ]
-
-    def _list_current(self, owner: Owner, ids: Collection[int]) -> dict[int, Memory]:
-        query = FactQuery(ids=sorted(ids))
-        facts = MemoryRepository(self._client).list_facts(owner, query)
-        return {fact.id: fact for fact in facts}
 
     def close(
         self,
@@ -234,12 +224,9 @@ class QuestionRepository(Repository):
             changes: Changes that can be undone, for a later press of a button.
             is_shown: True if the caller shows the ending; else the job SHOW_ENDING does.
         """
+        ending = storable(f"\n\n{ending}")
         self._client.execute(
-            UPDATE_ANSWER,
-            owner,
-            answer_id=answer_id,
-            ending=storable(f"\n\n{ending}"),
-            changes=changes.as_row(),
+            UPDATE_ANSWER, owner, answer_id=answer_id, ending=ending, changes=changes.as_row()
         )
         self._client.execute(DELETE_DOCUMENTS, owner, ids=[answer_id])
         if not is_shown:

@@ -105,8 +105,7 @@ class MemoryScreens:
         text = say("forgot", caller.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
         rows: Rows = ((_back_button(caller.language, back),),)
         if forgotten.number is not None:
-            label = say("undo_forgot_button", caller.language)
-            rows = ((Button(label, Action("recall", (forgotten.number,))),), *rows)
+            rows = ((recall_button(forgotten.number, caller.language),), *rows)
         return Reply(text, rows, is_screen=True)
 
     async def correct(self, caller: Caller, memory_id: int, *back: int) -> Reply:
@@ -132,6 +131,11 @@ class MemoryScreens:
 def _gone_reply(caller: Caller, back: Sequence[int]) -> Reply:
     text = say("memory_gone", caller.language)
     return Reply(text, ((_back_button(caller.language, back),),), is_screen=True)
+
+
+def recall_button(number: int, language: Language) -> Button:
+    """Return the button that undoes the forgetting with this number."""
+    return Button(say("undo_forgot_button", language), Action("undo", (0, number)))
 
 
 def kind_title(kind: str, language: Language) -> str:

@@ -77,22 +77,18 @@ async def _save(memories: Memories, runtime: Runtime, fact: Fact) -> ToolResult:
         contradicts=fact.replaced_ids() & runtime.state.get("shown_facts", frozenset()),
     )
     is_saved = outcome.kind in ("new", "update", "same", "beside")
-    is_asked = outcome.kind == "asked"
-    number = outcome.memory_id
-    result = {
-        "saved": is_saved,
-        "id": None if number is None else facts.fact_uid(number),
-        **outcome_record(outcome),
-        **({} if is_saved else {"note": ASKED if is_asked else TELL_WHY}),
-    }
-    ids = frozenset() if number is None else frozenset({number})
-    finding = Finding(
-        shown_facts=ids,
-        changes=turn_context.changes_of([outcome]),
-        facts_changed=is_saved,
-        disputes=(Dispute(fact, said, outcome.denied),) if is_asked else (),
-    )
-    return result, finding
+    result = {"saved": is_saved, "id": None, **outcome_record(outcome)}
+    changes = turn_context.changes_of([outcome])
+    if outcome.kind == "asked":
+        disputes = (Dispute(fact, said, outcome.denied),)
+        return {**result, "note": ASKED}, Finding(changes=changes, disputes=disputes)
+    if not is_saved:
+        result["note"] = TELL_WHY
+    if outcome.memory_id is None:
+        return result, Finding(changes=changes)
+    result["id"] = facts.fact_uid(outcome.memory_id)
+    shown = frozenset({outcome.memory_id})
+    return result, Finding(shown_facts=shown, changes=changes, facts_changed=is_saved)
 
 
 def outcome_record(outcome: Outcome) -> dict[str, Any]:

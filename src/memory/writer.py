@@ -11,7 +11,7 @@ from src.base.owners import Owner
 from src.base.zones import first_moment
 from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
+from src.memory.memory_repo import Memory, NewMemory, StoredFacts
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -146,16 +146,17 @@ class MemoryWriter:
 
         The arguments are those of ``remember``.
         """
-        resolved, reason = _resolve(fact, said)
+        resolved = _resolve(fact, said)
+        reason = gate.refusal_reason(resolved, said.text)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
-        new = await self._build_row(resolved, said, origin, contradicts)
-        return replace(new, is_decided=is_decided)
+        row = _new_memory(resolved, said, origin)
+        return await self._embed(replace(row, contradicts=[*contradicts], is_decided=is_decided))
 
     def store(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
         """Store a prepared fact within a transaction that has run ``lock_facts``."""
         stored = StoredFacts(transaction, owner)
-        text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
+        text, uid = memory.fact.text, memory.source.uid
         source = stored.find_message(memory.source.message_id)
         if source is None or not cutting.spans(source.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
@@ -169,12 +170,14 @@ class MemoryWriter:
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
         if same and same[0].retired_at is not None:  # the message was processed before
             return Outcome("same", same[0].text, uid, same[0].id)
-        older = [rival for rival in rivals if rival.said_at <= said_at]
+        older = [rival for rival in rivals if rival.said_at <= memory.source.said_at]
+        newer = [rival for rival in rivals if rival not in older]
         denied = tuple(rival for rival in older if not memory.may_retire(rival))
         texts = tuple(rival.text for rival in denied)
         if denied and not same and memory.origin in ASKING and not memory.is_decided:
             return Outcome("asked", text, uid, replaced=texts, denied=denied)
-        outcome = self._store(stored, memory, same, [one for one in rivals if one not in denied])
+        older = [rival for rival in older if rival not in denied]
+        outcome = self._store(stored, memory, same, older, newer)
         is_beside = denied and outcome.kind == "new"
         return replace(outcome, kind="beside", replaced=texts) if is_beside else outcome
 
@@ -182,16 +185,16 @@ class MemoryWriter:
         self,
         stored: StoredFacts,
         memory: NewMemory,
-        same: Sequence[Similar],
-        rivals: Sequence[Similar],
+        same: Sequence[Memory],
+        older: Sequence[Memory],
+        newer: Sequence[Memory],
     ) -> Outcome:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         uid, said_at = memory.source.uid, memory.source.said_at
-        older = [rival for rival in rivals if rival.said_at <= said_at]
-        newer = [rival for rival in rivals if rival.said_at > said_at]
         memory = _inherit_importance_and_pin(memory, older)
+        kind: OutcomeKind = "new"
         if same:
-            number, text = same[0].id, same[0].text
+            kind, number, text = "same", same[0].id, same[0].text
             stored.add_source(number, memory.source)
             stored.touch(number, memory.fact)
         else:
@@ -201,11 +204,10 @@ class MemoryWriter:
             stored.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
-            ids = [rival.id for rival in older]
+            kind, ids = "update", [rival.id for rival in older]
             stored.retire(ids, successor=number, reason="replaced", until=said_at)
         if not same:
             stored.retire_surplus(self._settings.last_known.max_memories_per_user)
-        kind: OutcomeKind = "update" if older else "same" if same else "new"
         return Outcome(kind, text, uid, number, tuple(rival.text for rival in older))
 
     async def keep_private(
@@ -232,16 +234,16 @@ class MemoryWriter:
         fact = Fact(text=text, importance=memory_repo.IMPORTANT - 1).model_copy(
             update={"memory_type": facts.PRIVATE}
         )
-        memory = await self._build_row(fact, said, "command", contradicts)
-        content_hash = facts.content_hash(private_text)
+        row = _new_memory(fact, said, "command")
         private = replace(
-            memory,
+            row,
             private_text=private_text,
-            content_hash=content_hash,
+            content_hash=facts.content_hash(private_text),
+            contradicts=[*contradicts],
             entities=(),
             is_decided=True,
         )
-        return await self._write(owner, private)
+        return await self._write(owner, await self._embed(private))
 
     async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
@@ -251,14 +253,14 @@ class MemoryWriter:
         return await self._client.run(self._client.in_transaction, work)
 
     def compare(
-        self, memory: NewMemory, similar: Sequence[Similar]
-    ) -> tuple[list[Similar], list[Similar]]:
+        self, memory: NewMemory, similar: Sequence[Memory]
+    ) -> tuple[list[Memory], list[Memory]]:
         """Return the facts that say the same, and the current ones that it contradicts."""
         same = [one for one in similar if self._is_same(memory, one)]
         rivals = [one for one in similar if one not in same and _is_rival(memory, one)]
         return same, rivals
 
-    def _is_same(self, memory: NewMemory, other: Similar) -> bool:
+    def _is_same(self, memory: NewMemory, other: Memory) -> bool:
         if _is_corrected(memory, other) and other.text != memory.fact.text:
             return False
         if other.content_hash == memory.content_hash:
@@ -273,15 +275,12 @@ class MemoryWriter:
             subjects=(memory.fact.subject, other.subject),
         )
 
-    async def _build_row(
-        self, fact: Fact, said: SourceText, origin: Origin, contradicts: Collection[int]
-    ) -> NewMemory:
+    async def _embed(self, memory: NewMemory) -> NewMemory:
         vector, model_id = await self._space.embed_within(
-            EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
+            EMBED_DEADLINE, memory.fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
         await self._client.run(self._settings.get)  # cached before the transaction
-        memory = _new_memory(fact, said, origin)
-        return replace(memory, vector=vector, model_id=model_id, contradicts=[*contradicts])
+        return replace(memory, vector=vector, model_id=model_id)
 
     async def _refuse(
         self, owner: Owner, fact: Fact, said: SourceText, origin: Origin, reason: str
@@ -293,8 +292,8 @@ class MemoryWriter:
         return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
 
 
-def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
-    """Return the fact with dates beside its words, and the gate's reason to refuse it, if any."""
+def _resolve(fact: Fact, said: SourceText) -> Fact:
+    """Return the fact with dates beside its words."""
     text = resolve_dates(fact.text, said.said_at)
     start, until = (
         first_moment(moment, said.said_at.tzinfo or UTC)
@@ -304,8 +303,7 @@ def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
     )
     if start is not None and until is not None and until < start:
         until = None
-    resolved = fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
-    return resolved, gate.refusal_reason(resolved, said.text)
+    return fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
 
 
 def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
@@ -368,7 +366,7 @@ def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEn
     ]
 
 
-def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
+def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Memory]) -> NewMemory:
     inherited = {
         "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
         "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
@@ -376,7 +374,7 @@ def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) 
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
-def _is_rival(memory: NewMemory, other: Similar) -> bool:
+def _is_rival(memory: NewMemory, other: Memory) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
     if other.retired_at is not None:
         return False
@@ -403,6 +401,6 @@ def _is_now(fact: Fact | Memory, moment: datetime) -> bool:
     return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)
 
 
-def _is_corrected(memory: NewMemory, other: Similar) -> bool:
+def _is_corrected(memory: NewMemory, other: Memory) -> bool:
     """Return True if the user says that a fact replaces this one."""
     return memory.is_decided and other.id in memory.contradicts

@@ -194,12 +194,15 @@ WHERE a.conversation_id = ANY(%(rooms)s::uuid[]) AND a.question IS NOT NULL AND 
 DELETE_TOOL_RESULTS = "DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])"
 
 # Rejected facts, and undo data of forgettings, which may contain the person's words.
-DELETE_LEFTOVERS = tuple(
-    f"""
-DELETE FROM {table} t USING conversations c
+DELETE_LEFTOVERS = (
+    """
+DELETE FROM rejected_facts t USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND t.owner_id = c.owner_id
-"""  # noqa: S608
-    for table in ("rejected_facts", "forgettings")
+""",
+    """
+DELETE FROM changes t USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND t.owner_id = c.owner_id AND t.kind = 'forgotten'
+""",
 )
 
 # The person as a source of facts of groups that have other sources as well.
@@ -261,7 +264,7 @@ DELETE_OWN = (
 TABLES = """
 messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
 conversation_summaries, tool_results, search_documents, search_postings, document_embeddings,
-parting_messages, forgettings, consolidations, procrastinate_jobs
+parting_messages, changes, procrastinate_jobs
 """
 VACUUM, ANALYZE = "VACUUM " + TABLES, "ANALYZE " + TABLES
 # ANALYZE leaves the statistics of an empty table as they were.

@@ -116,41 +116,10 @@ def kin_of(word: str) -> str | None:
     return next((roles[form] for form in sorted(noun_forms(word)) if form in roles), None)
 
 
-MAX_WORDS = 4  # of a name
 SPELLINGS = (
     ("kh", "x"), ("zh", "j"), ("shch", "w"), ("sh", "w"), ("ch", "c"),
     ("yo", "io"), ("yu", "iu"), ("ya", "ia"), ("ye", "ie"), ("y", "i"), ("h", "g"), ("ii", "i"),
 )  # fmt: skip
-
-
-def same_name(one: str, other: str) -> bool:
-    """Return True if two names differ only in case ending, alphabet or transliteration.
-
-    A form that is itself a name is no ending of another: "Валерия" is a woman, although it could
-    be a form of "Валерий". Short forms ("Саша" for Александр) count as another person.
-    """
-    ones, others = words(one), words(other)
-    if not 0 < len(ones) == len(others) <= MAX_WORDS:
-        return False
-    if not (ones[0][:1].isupper() and others[0][:1].isupper()):
-        return False
-    return all(_same_word(a.lower(), b.lower()) for a, b in zip(ones, others, strict=True))
-
-
-def _same_word(one: str, other: str) -> bool:
-    return (
-        one == other
-        or _is_form(one, other)
-        or _is_form(other, one)
-        or (one.isascii() != other.isascii() and in_latin(one) == in_latin(other))
-    )
-
-
-def _is_form(form: str, base: str) -> bool:
-    """Return True if ``form`` is ``base`` in another case, and no name of its own."""
-    word, nominative = without_yo(form), without_yo(base)
-    names = morphology.nominatives(word)
-    return nominative in names and word not in names
 
 
 def entity_keys(name: str) -> list[frozenset[str]]:

@@ -7,6 +7,7 @@ lost their job. A job names a reminder and its due time. It does nothing if the 
 time, so moving a reminder needs no search for its job.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -14,7 +15,7 @@ from typing import Any, Self
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
-from src.memory.purge_repo import UNDO_SECONDS
+from src.memory.change_repo import ChangeRepository
 from src.pg import connection, locks
 from src.pg.client import Repository, Transaction
 from src.queue.job_repo import CONTROL_QUEUE, REMINDER_PRIORITY, UNIQUE_VIOLATION
@@ -76,18 +77,11 @@ ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
 # Select one reminder of the owner, pending or not.
 SELECT_ONE = f"{OWN} AND r.id = %(id)s"
 
-# Cancel a pending reminder, if it is still due at a given time.
-UPDATE_CANCELLED = """
-UPDATE reminders SET is_waiting = false, cancelled_at = now()
-WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
-  AND due_at = coalesce(%(due_at)s, due_at)
-"""
-
-# Restore a reminder cancelled some seconds ago, if it is still due in the future.
-UPDATE_RESTORED = f"""
-UPDATE reminders r SET is_waiting = true, cancelled_at = NULL
-WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND NOT r.is_waiting AND r.snooze_of IS NULL
-  AND r.cancelled_at > now() - make_interval(secs => %(seconds)s) AND r.due_at > %(now)s
+# Cancel pending reminders, if they are still due at a given time.
+UPDATE_CANCELLED = f"""
+UPDATE reminders r SET is_waiting = false, cancelled_at = now()
+WHERE r.id = ANY(%(ids)s) AND r.owner_id = %(owner)s AND r.is_waiting
+  AND r.due_at = coalesce(%(due_at)s, r.due_at)
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -98,11 +92,13 @@ WHERE owner_id = %(owner)s AND is_waiting
   AND (snooze_of = %(id)s OR (id = %(id)s AND recurrence IS NULL))
 """
 
-# Move a reminder to another time and recurrence; one that was delivered is pending again.
+# Move a reminder to another time and recurrence; one that was delivered is pending again, by an
+# undo also one that was cancelled.
 UPDATE_MOVED = f"""
 UPDATE reminders r SET is_waiting = true, due_at = %(due_at)s, time_zone = %(time_zone)s,
-                       recurrence = %(recurrence)s, attempts = 0
-WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND r.cancelled_at IS NULL
+                       recurrence = %(recurrence)s, attempts = 0, cancelled_at = NULL
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s
+  AND (r.cancelled_at IS NULL OR (%(is_undo)s AND r.snooze_of IS NULL))
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -329,13 +325,65 @@ class ReminderRepository(Repository):
         """Return a reminder of the owner, pending or not, or None."""
         return self._first(Reminder.from_row, SELECT_ONE, owner, id=number)
 
-    def cancel(self, owner: Owner, number: int, due_at: datetime | None = None) -> bool:
-        """Cancel a reminder; return False if it is not pending, or no more due at ``due_at``."""
-        return self._client.execute(UPDATE_CANCELLED, owner, id=number, due_at=due_at) > 0
+    def cancel(
+        self,
+        owner: Owner,
+        *numbers: int,
+        due_at: datetime | None = None,
+        asker: int | None = None,
+    ) -> bool:
+        """Cancel reminders, which can be undone; return False if none is pending.
 
-    def restore(self, owner: Owner, number: int, *, now: datetime) -> Reminder | None:
-        """Undo a cancellation; return None if it is too late, or there was none."""
-        return self._change(owner, UPDATE_RESTORED, now=now, id=number, seconds=UNDO_SECONDS)
+        Args:
+            owner: Owner of the reminders.
+            numbers: Their ids.
+            due_at: The time at which they are due; None for any.
+            asker: In a group, the member who cancels them, and may undo it.
+        """
+
+        def work(transaction: Transaction) -> bool:
+            params = {"ids": list(numbers), "due_at": due_at}
+            rows = transaction.fetch_all(UPDATE_CANCELLED, owner, **params)
+            _record(transaction, owner, asker, [Reminder.from_row(*row) for row in rows])
+            return bool(rows)
+
+        return self._client.in_transaction(work)
+
+    def undo(
+        self,
+        owner: Owner,
+        *,
+        now: datetime,
+        number: int | None = None,
+        reminder: int | None = None,
+        asker: int | None = None,
+    ) -> list[Reminder]:
+        """Undo a cancellation or a move; return the reminders that are pending again.
+
+        Args:
+            owner: Owner of the reminders.
+            now: The current time, aware.
+            number: The number of the change; None for the last one.
+            reminder: A reminder that it must have changed.
+            asker: In a group, the member who asks, and who must have made the change.
+        """
+        holds = {} if reminder is None else {"reminders": [{"id": reminder}]}
+
+        def work(transaction: Transaction) -> list[Reminder]:
+            changes = ChangeRepository(transaction, owner)
+            change = changes.find(asker, number=number, kinds=("reminder",), **holds)
+            if change is None:
+                return []
+            changes.close(change)
+            steps = ReminderRepository(transaction)
+            rows = change.before["reminders"]
+            future = [was for was in rows if datetime.fromisoformat(was["due_at"]) > now]
+            restored = [
+                steps._change(owner, UPDATE_MOVED, now=now, is_undo=True, **was) for was in future
+            ]
+            return [one for one in restored if one is not None]
+
+        return self._client.in_transaction(work)
 
     def finish(self, owner: Owner, number: int) -> None:
         """Finish a reminder; a recurring one goes on, but its snoozed occurrence is cancelled."""
@@ -359,13 +407,27 @@ class ReminderRepository(Repository):
         return self._change(
             owner, UPSERT_SNOOZED, UPDATE_MOVED, now=now, id=number,
             due_at=due_at.replace(microsecond=0), time_zone=time_zone, recurrence=None,
+            is_undo=False,
         )  # fmt: skip
 
     def move(
         self, owner: Owner, number: int, new: NewReminder, *, now: datetime
     ) -> Reminder | None:
-        """Move a reminder to the times of ``new``; return None if it was cancelled."""
-        return self._change(owner, UPDATE_MOVED, now=now, id=number, **new.columns())
+        """Move a reminder to the times of ``new``; return None if it was cancelled.
+
+        The move can be undone.
+        """
+
+        def work(transaction: Transaction) -> Reminder | None:
+            steps = ReminderRepository(transaction)
+            was = steps.find(owner, number)
+            to = {"id": number, "is_undo": False, **new.columns()}
+            moved = steps._change(owner, UPDATE_MOVED, now=now, **to)
+            if was is not None and moved is not None:
+                _record(transaction, owner, new.asker_id, [was])
+            return moved
+
+        return self._client.in_transaction(work)
 
     def _change(
         self, owner: Owner, *statements: str, now: datetime, **values: Any
@@ -473,6 +535,24 @@ class ReminderRepository(Repository):
     def prune(self, *, days: int) -> int:
         """Delete reminders finished that many days ago; return their number."""
         return self._client.execute(DELETE_OLD, days=days, limits=connection.PATIENT)
+
+
+def _record(
+    transaction: Transaction, owner: Owner, asker: int | None, reminders: Sequence[Reminder]
+) -> None:
+    """Record a change of these reminders as they were, for its undo."""
+    if reminders:
+        before = [
+            {
+                "id": one.id,
+                "due_at": one.due_at.isoformat(),
+                "recurrence": one.repeats.to_text() if one.repeats else None,
+                "time_zone": one.time_zone,
+            }
+            for one in reminders
+        ]
+        changes = ChangeRepository(transaction, owner)
+        changes.record("reminder", asked_by=asker, reminders=before)
 
 
 def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -> None:

@@ -287,8 +287,9 @@ class ReminderService:
         """
         if isinstance(order, rules.CancelOrder):
             found = await self._find(caller, order.id, said_before)
-            for one in (found.reminder, *found.others) if found.reminder else ():
-                await self.run(self.rows.cancel, caller.owner, one.id)
+            if found.reminder is not None:
+                ids = [one.id for one in (found.reminder, *found.others)]
+                await self.run(self.rows.cancel, caller.owner, *ids, asker=caller.asker)
             return replace(found, done="cancelled")
         zone = order.own_zone() or caller.time_zone
         if not order.moves:
@@ -334,6 +335,19 @@ class ReminderService:
         if not matches or (len(matches) > 1 and said != rules.ALL):
             return ReminderResult(refusal="which", others=own)
         return ReminderResult(matches[0], others=matches[1:])
+
+    async def undo(
+        self, caller: Caller, number: int | None = None, *, reminder: int | None = None
+    ) -> list[reminder_repo.Reminder]:
+        """Undo a cancellation or a move: of this number, or the last one of a reminder."""
+        return await self.run(
+            self.rows.undo,
+            caller.owner,
+            now=datetime.now(UTC),
+            number=number,
+            reminder=reminder,
+            asker=caller.member,
+        )
 
     async def plan(self, now: datetime) -> int:
         """Make jobs for all reminders due soon; return their number."""

@@ -87,7 +87,7 @@ class ReminderScreens:
             return await self.page(caller, page, note=say("reminder_gone", caller.language))
         if found is None or not found.may_be_changed_by(caller.asker):
             return _refusal(found, caller)
-        is_done = await self._run(self._rows.cancel, caller.owner, number)
+        is_done = await self._run(self._rows.cancel, caller.owner, number, asker=caller.asker)
         text, note = shortened(found.text, MAX_LINE), say("reminder_gone", caller.language)
         if is_done or found.is_cancelled:
             note = say("reminder_cancelled", caller.language, text=text)
@@ -143,7 +143,7 @@ class ReminderScreens:
         found = await self._find(caller, number)
         if found is None or not found.may_be_changed_by(caller.asker):
             return _refusal(found, caller)
-        await self._run(self._rows.cancel, caller.owner, number)
+        await self._run(self._rows.cancel, caller.owner, number, asker=caller.asker)
         text = f"⏰ {found.text}\n\n{say('reminder_stopped', caller.language)}"
         return Reply(text, is_screen=True)
 

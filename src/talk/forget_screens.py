@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from src.base.owners import Caller
 from src.history.turn_repo import Changes, TurnRepository
 from src.memory import forgetter, forgetting_repo, memories
+from src.memory.screens import recall_button
 from src.pg.client import PgClient
+from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
 from src.reminders.screens import cancel_button
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -22,8 +24,7 @@ def undo_buttons(changes: Changes, language: Language) -> list[Button]:
     """Return a button per change, at most MAX_UNDO, those that undo the costliest first."""
     buttons = []
     if changes.forgetting is not None:
-        action = Action("recall", (changes.forgetting,))
-        buttons.append(Button(say("undo_forgot_button", language), action))
+        buttons.append(recall_button(changes.forgetting, language))
     ids = [(id_, "undo_button") for id_ in changes.replaced_by]
     ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # numbered like the notes
     buttons += _number([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
@@ -42,6 +43,7 @@ class ForgetScreens:
     """Replies of /forget and /undo, and of the buttons that forget and undo."""
 
     _memories: memories.Memories
+    _reminders: ReminderService
     _client: PgClient
 
     def __post_init__(self) -> None:
@@ -87,19 +89,23 @@ class ForgetScreens:
         return replace(reply, is_screen=True, keeps_others=True)
 
     async def undo(self, caller: Caller) -> Reply:
-        """Undo the last replacement or forgetting."""
-        undone = await self._memories.undo(caller.owner, None, asker=caller.member)
+        """Undo the last replacement, forgetting or change of a reminder."""
+        change = await self._memories.find_change(caller.owner, asker=caller.member)
+        if change is not None and change.kind == "reminder":
+            restored = await self._reminders.undo(caller, change.id)
+            lines = [format_result(ReminderResult(one), caller) for one in restored]
+            return Reply("\n".join(lines) or say("undo_nothing", caller.language))
+        undone = await self._memories.undo(caller.owner, asker=caller.member)
         return Reply(format_undo(undone, caller.language))
 
-    async def press_undo(self, caller: Caller, memory_id: int) -> Reply:
-        """Undo the storing of one fact, by its button."""
-        undone = await self._memories.undo(caller.owner, memory_id, asker=caller.member)
-        return _pressed_undo(undone, caller.language)
-
-    async def recall(self, caller: Caller, number: int) -> Reply:
-        """Undo the forgetting with this number, by its button, while that is possible."""
-        undone = await self._memories.undo_forgetting(caller.owner, number, asker=caller.member)
-        return _pressed_undo(undone, caller.language)
+    async def press_undo(self, caller: Caller, memory_id: int, number: int) -> Reply:
+        """Undo by a button: the storing of a fact, or without one the change of this number."""
+        undone = await self._memories.undo(
+            caller.owner, memory_id or None, number=number, asker=caller.member
+        )
+        if undone is None:
+            return Reply.closing_note(say("tap_undone", caller.language))
+        return Reply(format_undo(undone, caller.language))
 
 
 def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
@@ -107,8 +113,7 @@ def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
     text = "\n".join(say("forgot", language, text=text) for text in found.texts)
     if found.number is None:
         return Reply(text)
-    label = say("undo_forgot_button", language)
-    return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
+    return Reply(text, ((recall_button(found.number, language),),))
 
 
 def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply:
@@ -121,13 +126,6 @@ def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply
         action = Action("drop", (int(kind == "msg"), int(number)))
         buttons.append((Button(f"🗑 {n}. {shortened(choice.text, MAX_LABEL)}", action),))
     return Reply("\n".join([text, *lines]), tuple(buttons))
-
-
-def _pressed_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> Reply:
-    """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
-    if undone is None:
-        return Reply.closing_note(say("tap_undone", language))
-    return Reply(format_undo(undone, language))
 
 
 def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> str:

@@ -24,10 +24,10 @@ SELECT c.telegram_user_id, c.thread_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(number)s AND c.telegram_user_id = %(chat)s
 """
-# Select the chat and topic in which something was forgotten.
-SELECT_FORGETTING = """
-SELECT o.telegram_user_id, o.thread_id FROM forgettings f JOIN owners o ON o.id = f.owner_id
-WHERE f.id = %(number)s AND o.telegram_user_id = %(chat)s
+# Select the chat and topic in which something was changed.
+SELECT_CHANGE = """
+SELECT o.telegram_user_id, o.thread_id FROM changes c JOIN owners o ON o.id = c.owner_id
+WHERE c.id = %(number)s AND o.telegram_user_id = %(chat)s
 """
 # Select the chat and topic of the answer that a message of this chat shows.
 SELECT_ANSWER = """
@@ -40,7 +40,6 @@ STATEMENTS: Mapping[str, str] = {
     **dict.fromkeys(("later", "done", "norepeat", "unremind"), SELECT_REMINDER),
     **dict.fromkeys(("fact", "pin", "unpin", "correct", "forget", "undo"), SELECT_FACT),
     **dict.fromkeys(("source", "settle"), SELECT_MESSAGE),
-    "recall": SELECT_FORGETTING,
 }
 
 
@@ -71,6 +70,8 @@ class RecordRepository(Repository):
             statement, number = SELECT_FACT, action.number(1)
             if action.number(0):
                 statement = SELECT_MESSAGE
+        if action.name == "undo" and not number:
+            statement, number = SELECT_CHANGE, action.number(1)
         if owner.thread_id:
             return owner
         row, chat = None, owner.telegram_user_id

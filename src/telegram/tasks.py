@@ -21,7 +21,7 @@ from src.pg.user_settings_repo import UserSettings
 from src.queue import job_repo
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
-from src.reminders.reminder_repo import REMIND, DueReminder
+from src.reminders.reminder_repo import REMIND, DueReminder, Reminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_control import TurnControl
 from src.telegram.delivery import Delivery
@@ -331,10 +331,15 @@ class ReminderTasks:
         logger.info("reminded", extra={**log, "outcome": outcome})
         return outcome
 
+    async def _cancel(self, reminder: Reminder) -> None:
+        """Cancel a reminder whose chat is unreachable, unless it was moved meanwhile."""
+        cancel, due_at = self._rows.cancel, reminder.due_at
+        await self._run(cancel, reminder.owner, reminder.id, due_at=due_at)
+
     async def _send_reminder(self, found: DueReminder, due: int, now: datetime) -> ReminderOutcome:
         reminder, mark = found.reminder, self._rows.mark_delivered
         if found.is_inactive:
-            await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
+            await self._cancel(reminder)
             return "unreachable"
         address = Address(*reminder.owner, found.reply_to, reminder.asker_id, found.language)
         try:
@@ -342,7 +347,7 @@ class ReminderTasks:
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._run(self._core.user_settings.mark_inactive, chat_id)
-            await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
+            await self._cancel(reminder)
             return "unreachable"
         except errors.PlaceLostError:
             await self._run(mark, reminder.id, due, now=now, is_sent=False)

@@ -21,7 +21,7 @@ from src.base.errors import AppError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.core import Core
-from src.memory.purge_repo import UNDO_SECONDS
+from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role

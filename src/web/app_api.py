@@ -108,7 +108,7 @@ class Api:
             post("/facts/{fact}/correct", CHANGE, self.correct),
             post("/facts/{fact}/forget", CHANGE, self.forget),
             post("/facts/{fact}/undo", CHANGE, self.undo),
-            post("/forgettings/{number}/undo", CHANGE, self.recall),
+            post("/changes/{number}/undo", CHANGE, self.undo_change),
             post("/reminders/{number}/move", CHANGE, self.move_reminder),
             post("/reminders/{number}/restore", CHANGE, self.restore_reminder),
             post("/buttons", CHANGE, self.press),
@@ -178,11 +178,11 @@ class Api:
             undone = await self._memories.undo(caller.owner, fact, asker=caller.member)
         return _build_undo_reply(call, undone)
 
-    async def recall(self, call: VerifiedCall) -> Json:
+    async def undo_change(self, call: VerifiedCall) -> Json:
         """Undo a forgetting."""
-        caller, number = call.caller, call.number("number")
-        undo = self._memories.undo_forgetting
-        return _build_undo_reply(call, await undo(caller.owner, number, asker=caller.member))
+        caller, number, undo = call.caller, call.number("number"), self._memories.undo
+        undone = await undo(caller.owner, number=number, asker=caller.member)
+        return _build_undo_reply(call, undone)
 
     async def search(self, call: VerifiedCall) -> Json:
         """Search facts and messages for ``{"text": …}``, best first.
@@ -277,12 +277,14 @@ class Api:
 
     async def restore_reminder(self, call: VerifiedCall) -> Json:
         """Undo the cancellation of a reminder, for ten minutes."""
-        rows, caller = self._core.reminders.rows, call.caller
-        number = call.number("number")
-        restored = await self._run(rows.restore, caller.owner, number, now=caller.moment)
-        if restored is None:
+        caller, number, reminders = call.caller, call.number("number"), self._core.reminders
+        found = await self._run(reminders.rows.find, caller.owner, number)
+        if found is None or not found.is_cancelled:
             return _build_reminder_reply(call, ReminderResult(None, "gone"))
-        return _build_reminder_reply(call, ReminderResult(restored))
+        restored = await reminders.undo(caller, reminder=number)
+        if not restored:
+            return _build_reminder_reply(call, ReminderResult(None, "gone"))
+        return _build_reminder_reply(call, ReminderResult(restored[0]))
 
     async def press(self, call: VerifiedCall) -> Json:
         """Execute a button of the chat: ``{"action": "later:12:1"}``."""

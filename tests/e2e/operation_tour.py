@@ -186,8 +186,9 @@ SELECT add_owner({user}, 0), max(id), reason, text, 'extraction' FROM messages,
      (VALUES ('secret', NULL), ('question', 'Как зовут моего кота?'),
              ('number_not_said', 'Барсику восемь лет')) AS refused (reason, text)
 GROUP BY reason, text;
-INSERT INTO consolidations (kind, memory_id, kept_memory_id, details)
-SELECT 'contradiction', id, superseded_by, '{}' FROM memories WHERE object = 'Мурзик'
+INSERT INTO changes (owner_id, kind, memory_id, merged_id, before)
+SELECT owner_id, 'merged', superseded_by, id, '{"why": "contradiction", "sources": []}'
+FROM memories WHERE object = 'Мурзик'
 """
 
 

@@ -362,15 +362,17 @@ async def test_what_the_night_put_together_is_taken_apart(
     rig: Rig, inside: httpx.AsyncClient
 ) -> None:
     somebody = Person(rig, user=USER)
-    await somebody.tell("Моего брата зовут Олег", subject="брат", relation="name", object="Олег")
-    await somebody.tell("Я подарил Oleg велосипед", relation="gave_to", object="Oleg")
+    await somebody.tell("Живу в Омске", relation="lives_in", object="Омск")
+    rig.client.execute("UPDATE memories SET retired_at = now()")
+    await somebody.tell("Живу в Туле", relation="lives_in", object="Тула")
+    rig.client.execute("UPDATE memories SET retired_at = NULL")
     await rig.core.memory.consolidation.run()
     base, form = f"/users/{USER}/0", {"token": await token(inside)}
     assert "Put together at night (1)" in (await inside.get(f"{base}/facts")).text
-    [(number,)] = rig.rows("SELECT id FROM consolidations")
+    [(number,)] = rig.rows("SELECT id FROM changes WHERE kind = 'merged'")
     stranger = f"/users/{USER + 1}/0/consolidations/{number}/undo"
     await inside.post(stranger, data=form)
-    undone = "SELECT count(undone_at) FROM consolidations"
+    undone = "SELECT count(undone_at) FROM changes"
     assert rig.rows(undone) == [(0,)]
     await inside.post(f"{base}/consolidations/{number}/undo", data=form)
     assert rig.rows(undone) == [(1,)]

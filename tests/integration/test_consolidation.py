@@ -1,4 +1,4 @@
-"""The nightly job: what is stored twice, what contradicts itself, names of one person; ages."""
+"""The nightly job: what is stored twice, what contradicts itself; ages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from src.memory.consolidation import ConsolidationRepository
 from src.memory.purge_repo import PurgeRepository
 from src.operate.housekeeping import Housekeeping
 from src.pg.client import PgClient, Record
-from src.reading.words import same_name
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person
 
 
@@ -128,43 +127,6 @@ async def test_a_user_s_undo_stands(teller: Person) -> None:
     assert await teller.texts() == ["Живу в Омске"] and done(teller) == []
 
 
-# --- names
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [("Ане", "Аня", True), ("Олегом", "Олег", True), ("Anna", "Анна", True),
-     ("Oleg", "Олег", True), ("Oleh", "Олег", True), ("Омске", "Омск", True),
-     ("Анна Петрова", "Анне Петровой", True), ("Марією", "Марія", True), ("Yulia", "Юлия", True),
-     ("Валерия", "Валерий", False), ("Александр", "Александра", False), ("Саша", "Паша", False),
-     ("Саша", "Александр", False), ("Анна", "Анна Петрова", False), ("чай", "чая", False),
-     ("", "Анна", False), ("Иван", "Иванов", False), ("Anna", "Hanna", False)],
-)  # fmt: skip
-def test_names_are_one_by_case_and_alphabet_alone(one: str, other: str, same: bool) -> None:
-    assert same_name(one, other) is same_name(other, one) is same
-
-
-async def test_names_of_one_person_lead_to_all_that_is_known_of_him(teller: Person) -> None:
-    await teller.tell("Мою сестру зовут Аня", subject="сестра", relation="name", object="Аня")
-    await teller.tell("I gave Anya a bike", relation="gave_to", object="Anya")
-    links = "SELECT count(*) FROM memory_entities"
-    [(before,)] = teller.rows(links)
-    await night(teller)
-    [change] = done(teller)
-    assert change["kind"] == "entity" and {change["gone"], change["kept"]} == {"Аня", "Anya"}
-    by_name = (
-        "SELECT e.name, count(*) FROM entities e JOIN memory_entities l ON l.entity_id = e.id"
-        " WHERE e.name IN ('Аня', 'Anya') GROUP BY 1 ORDER BY 1"
-    )
-    assert teller.rows(by_name) == [("Anya", 2), ("Аня", 2)]
-    await night(teller)
-    assert len(done(teller)) == 1
-    assert take_apart(teller) is True and teller.rows(links) == [(before,)]
-    await teller.tell("Аня любит горы", subject="Аня", relation="likes", object="горы")
-    await night(teller)
-    assert [one["undone_at"] is not None for one in done(teller)] == [True]
-
-
 # --- whom, and when
 
 
@@ -192,7 +154,7 @@ async def test_erasing_forgets_what_was_put_together(teller: Person) -> None:
     await slip_in(teller, "Я очень люблю зелёный чай")
     await night(teller)
     teller.client.execute("DELETE FROM memories")
-    assert teller.rows("SELECT count(*) FROM consolidations") == [(0,)]
+    assert teller.rows("SELECT count(*) FROM changes") == [(0,)]
 
 
 # --- ages

@@ -162,7 +162,7 @@ TEXTS = {
     "messages.content", "memories.text", "memories.object", "memory_sources.quote",
     "entities.name", "entities.normalised_name", "rejected_facts.text",
     "conversation_summaries.content", "tool_results.arguments", "tool_results.result",
-    "search_postings.term", "forgettings.kept", "parting_messages.content",
+    "search_postings.term", "changes.before", "parting_messages.content",
     "reminders.text", "messages.question",
 }  # fmt: skip
 

@@ -168,11 +168,9 @@ async def test_undo_takes_back_the_last_thing_first(person: Person) -> None:
 async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) -> None:
     await told(person)
     await person.say("Забудь про джаз", called("forget_fact", about="про джаз"), "Забыла.")
-    person.rows(
-        "UPDATE forgettings SET created_at = now() - interval '11 minutes'"
-        " WHERE owner_id = %(owner)s RETURNING id"
-    )
-    assert PurgeRepository(person.client).purge_forgotten() == 1
+    for table, column in (("changes", "made_at"), ("memories", "retired_at")):
+        person.rows(f"UPDATE {table} SET {column} = {column} - interval '11 minutes' RETURNING id")
+    assert PurgeRepository(person.client).purge_forgotten() > 0
     assert await person.rig.command("undo", person.user, language="ru") == say(
         "undo_nothing", "ru"
     )
@@ -181,6 +179,8 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
         " WHERE c.telegram_user_id = %(user)s AND NOT m.is_forgotten"
     )
     assert "джаз" not in str(left).lower()
+    facts = "SELECT text FROM memories WHERE owner_id = %(owner)s"
+    assert "джаз" not in str(person.rows(facts))
 
 
 async def test_all_about_somebody_goes_also_what_no_fact_was_made_of(person: Person) -> None:
@@ -206,7 +206,7 @@ async def test_everything_about_the_user_is_erased_only_after_a_yes(person: Pers
     await person.say("Забудь всё", called("forget_everything"), "Готово!")
     gone = await person.say("Да, всё")
     assert gone.text == say("erase_done", "ru")
-    for table in ("conversations", "memories", "forgettings", "search_documents"):
+    for table in ("conversations", "memories", "changes", "search_documents"):
         query = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
         assert person.rows(query) == [], table
 

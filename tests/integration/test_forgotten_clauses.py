@@ -40,6 +40,30 @@ async def test_a_clause_is_cut_out_and_the_others_stay(
     assert gone not in text and kept in text
 
 
+@pytest.mark.parametrize(("told", "order", "gone", "kept"), [
+    ("I am allergic to nuts and I hate cilantro", "cilantro", "I hate cilantro",
+     "I am allergic to nuts"),
+    ("Люблю чай, кофе и какао", "кофе", "кофе", "Люблю чай, какао"),
+    ("Олег любить джаз, а Віра грає в шахи", "про джаз Олега", "Олег любить джаз",
+     "Віра грає в шахи"),
+])  # fmt: skip
+async def test_a_clause_is_cut_out_of_a_fact_and_an_undo_brings_it_back(
+    agents: Agents, told: str, order: str, gone: str, kept: str
+) -> None:
+    person = Person(await agents.get(llm_model="offline"), new_user())
+    await person.tell(told)
+    memories = person.core.memory.memories
+    assert (await memories.forget(person.owner, about=order)).texts == (gone,)
+    assert person.facts() == [kept]
+    cut = "SELECT text, object, quote FROM memories f JOIN memory_sources s ON s.memory_id = f.id"
+    assert gone not in str(person.rows(f"{cut} WHERE owner_id = %(owner)s"))
+    found = await person.find(kept)
+    assert kept in [hit.text for hit in found if hit.kind == "memory"]
+    assert await memories.undo(person.owner) == (None, [gone])
+    assert person.facts() == [told]
+    assert person.rows(f"{cut} WHERE owner_id = %(owner)s")[0][::2] == (told, told)
+
+
 @pytest.mark.parametrize(("order", "choice", "other"), [
     ("забудь про заказ вадима он отменил", "первое", "купил молоко"),
     ("forget vadims order", "honey cake", "bought milk today"),

@@ -366,7 +366,7 @@ async def test_forgetting_a_fact_takes_what_told_it_and_what_it_replaced(person:
     await person.say(again, saved({**KYIV, "quote": KYIV["text"].lower()}))
     assert await forget(person, again) == [KYIV["text"]]
     assert hidden(person) == [OMSK["text"], KYIV["text"], again, "Забудь это"]
-    assert person.rows("SELECT count(*) FROM memories WHERE owner_id = %(owner)s") == [(0,)]
+    assert person.rows("SELECT count(*) FROM facts WHERE owner_id = %(owner)s") == [(0,)]
 
 
 async def test_the_answers_that_repeat_what_is_forgotten_go_too(person: Person) -> None:

@@ -17,6 +17,9 @@ from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
 from src.base.errors import SchemaRefusedError, StorageRejectedError
+from src.base.owners import Owner
+from src.memory.consolidation import ConsolidationRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.pg.client import PgClient
 from src.pg.embedded_folder import binary
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -332,6 +335,55 @@ def test_terms_of_mixed_scripts_become_those_that_are_searched_for(empty_dsn: st
     assert found == {"кіт", "паро", "cafe", "м2", "wifiш", "=likes", "plain", "слов"}
     folded = {term for word in ("кiт", "пapоль", "cаfe", "м²") for term in terms(word)}
     assert folded <= found, "as the words of a question are"
+
+
+# A home that was replaced, a duplicate that was merged, and a pair that the user keeps apart.
+CHANGED = """
+INSERT INTO owners (telegram_user_id) VALUES (5);
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance, origin,
+                      content_hash)
+SELECT id, 'user_fact', fact, 'user', 'other', fact, 5, 'tool', fact
+FROM owners, unnest(ARRAY['Омск', 'Тула', 'чай', 'чай!']) AS fact;
+INSERT INTO memory_sources (memory_id, uid, episode, quote, said_at)
+SELECT id, 'msg-' || id, 'teach_msg-' || id, text, '2026-11-01' FROM memories;
+UPDATE memories SET retired_at = now(), retired_reason = 'replaced', valid_until = '2026-11-01',
+       superseded_by = (SELECT id FROM memories WHERE text = 'Тула') WHERE text = 'Омск';
+UPDATE memories SET retired_at = now(), retired_reason = 'duplicate',
+       superseded_by = (SELECT id FROM memories WHERE text = 'чай') WHERE text = 'чай!';
+INSERT INTO consolidations (kind, memory_id, kept_memory_id, details)
+SELECT 'duplicate', gone.id, kept.id, '{"importance": 3, "pinned": false, "sources": []}'
+FROM memories gone, memories kept WHERE gone.text = 'чай!' AND kept.text = 'чай';
+INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
+SELECT 'contradiction', gone.id, kept.id, '{"by": "user"}', now()
+FROM memories gone, memories kept WHERE gone.text = 'чай' AND kept.text = 'Тула';
+INSERT INTO forgettings (owner_id, kept) SELECT id, '{"texts": ["x"]}' FROM owners;
+"""
+
+
+def test_what_was_replaced_and_merged_before_can_still_be_undone(empty_dsn: str) -> None:
+    migrate(empty_dsn, "0125")
+    execute(empty_dsn, CHANGED)
+    merges = "SELECT kind, details - 'why', undone_at IS NULL FROM consolidations ORDER BY id"
+    for _ in range(2):
+        before = query(empty_dsn, merges)
+        migrate(empty_dsn, "0126")
+        migrate(empty_dsn, "0125")
+        assert [row[::2] for row in query(empty_dsn, merges)] == [row[::2] for row in before]
+    migrate(empty_dsn)
+    changes = "SELECT kind, before ->> 'by', undone_at IS NULL FROM changes ORDER BY id"
+    assert query(empty_dsn, changes) == [
+        ("saved", None, True), ("merged", None, True), ("merged", "user", False),
+    ]  # fmt: skip
+    with closing(PgClient(empty_dsn)) as client:
+        client.open()
+        [(number,)] = client.fetch_all("SELECT id FROM changes WHERE undone_at IS NULL OFFSET 1")
+        assert ConsolidationRepository(client).undo(Owner(5), number)
+        undone = client.in_transaction(lambda t: ForgettingRepository(t, Owner(5)).undo())
+    assert undone == ("Тула", ["Омск"])
+    left = "SELECT text, importance, valid_until FROM memories WHERE retired_at IS NULL"
+    assert sorted(query(empty_dsn, left)) == [
+        ("Омск", 5, None), ("чай", 3, None), ("чай!", 5, None),
+    ]  # fmt: skip
 
 
 def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: str) -> None:

@@ -36,6 +36,7 @@ from src.history.timeline_repo import (
 )
 from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
+from src.memory.change_repo import Change, ChangeRepository
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository
@@ -91,7 +92,6 @@ LATER = DUE + timedelta(hours=1)
 DAILY = Recurrence("daily", (9,))
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 VECTOR = "[1,0,0]"
-KEPT = ("facts", "sources", "entities", "links", "quotes", "messages")  # of a forgetting
 _numbers = itertools.count(1)
 
 
@@ -248,9 +248,9 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     do.embeddings.add_vectors(do.model, {(number, 0): VECTOR for number in unembedded})
     do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.summaries.list_summaries(conversation)
-    kept = {**{name: [] for name in KEPT}, "texts": [word], "messages": [[asked[0], "", ""]]}
+    kept = {"quotes": [], "texts": [word], "messages": [[asked[0], "", ""]]}
     client.execute(
-        "INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s)",
+        "INSERT INTO changes (owner_id, kind, before) VALUES (%(owner)s, 'forgotten', %(kept)s)",
         {**owner.columns(), "kept": json.dumps(kept)},
     )
     client.execute(
@@ -483,8 +483,12 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "ForgettingRepository.undo": lambda s: s.write(
         lambda t: [
-            mine(s, t).undo(number)
-            for number in (s.them.facts[1], s.me.facts[1], None)
+            *(mine(s, t).undo(number) for number in (s.them.facts[1], s.me.facts[1], None)),
+            *(
+                mine(s, t).undo(number=number)
+                for who in (s.them, s.me)
+                for number in forgettings_of(s, who)
+            ),
         ]
     ),
     "ForgettingRepository.list_facts_of": lambda s: s.write(
@@ -495,13 +499,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             mine(s, t).remove_source(who.asked[0], number, has_others=others)
             for who in (s.them, s.me)
             for number, others in ((who.facts[0], False), (who.facts[1], True))
-        ]
-    ),
-    "ForgettingRepository.undo_forgetting": lambda s: s.write(
-        lambda t: [
-            mine(s, t).undo_forgetting(number)
-            for who in (s.them, s.me)
-            for number in forgettings_of(s, who)
         ]
     ),
     "ForgettingRepository.find_forgetting": lambda s: s.write(
@@ -679,14 +676,40 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
         s.do.reminders.list_delivered(s.me.owner, SAID, limit=1000),
     ),
-    "ReminderRepository.restore": lambda s: s.both(
+    "ReminderRepository.undo": lambda s: s.both(
         lambda who: [
             (
                 s.do.reminders.cancel(s.me.owner, number),
-                s.do.reminders.restore(s.me.owner, number, now=SAID),
+                s.do.reminders.undo(s.me.owner, reminder=number, now=SAID),
             )
             for number in who.reminders
         ]
+    ),
+    "ChangeRepository.record": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: ChangeRepository(t, s.me.owner).record("forgotten", facts=who.facts)
+        )
+    ),
+    "ChangeRepository.find": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: [
+                ChangeRepository(t, s.me.owner).find(number=number)
+                for number in forgettings_of(s, who)
+            ]
+        )
+    ),
+    "ChangeRepository.restore_replaced": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: ChangeRepository(t, s.me.owner).restore_replaced(who.facts[1])
+        )
+    ),
+    "ChangeRepository.restore": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: ChangeRepository(t, s.me.owner).restore(change_of(s, who))
+        )
+    ),
+    "ChangeRepository.close": lambda s: s.write(
+        lambda t: s.both(lambda who: ChangeRepository(t, s.me.owner).close(change_of(s, who)))
     ),
     "ReminderRepository.find": lambda s: s.both(
         lambda who: [s.do.reminders.find(s.me.owner, number) for number in who.reminders]
@@ -813,7 +836,7 @@ SAY_LITTLE = frozenset(
     }
 )  # fmt: skip
 REPOSITORIES = (
-    MemoryRepository, StoredFacts, ForgettingRepository, GroupMoveRepository,
+    MemoryRepository, StoredFacts, ForgettingRepository, ChangeRepository, GroupMoveRepository,
     SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
@@ -859,13 +882,24 @@ def records_of(s: Stage, who: Filled) -> list[Action]:
     return [
         Action("done", (who.reminders[0],)), Action("fact", (who.facts[0],)),
         Action("source", (who.asked[0],)), Action("settle", (who.answer,)),
-        Action("drop", (1, who.asked[0])), Action("recall", (forgettings_of(s, who)[0],)),
+        Action("drop", (1, who.asked[0])), Action("undo", (0, forgettings_of(s, who)[0])),
     ]  # fmt: skip
 
 
 def forgettings_of(s: Stage, who: Filled) -> list[int]:
     """What somebody has forgotten."""
-    return s.do.ids("SELECT id FROM forgettings WHERE owner_id = %(owner)s", **who.owner.columns())
+    sql = "SELECT id FROM changes WHERE kind = 'forgotten' AND owner_id = %(owner)s"
+    return s.do.ids(sql, **who.owner.columns())
+
+
+def change_of(s: Stage, who: Filled) -> Change:
+    """The change by which somebody's fact replaced another."""
+    [row] = s.do.client.fetch_all(
+        "SELECT id, kind, memory_id, before FROM changes"
+        " WHERE kind = 'saved' AND owner_id = %(owner)s",
+        who.owner,
+    )
+    return Change(*row)
 
 
 def mine(s: Stage, transaction: Transaction) -> ForgettingRepository:

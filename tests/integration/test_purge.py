@@ -8,8 +8,9 @@ from uuid import UUID
 import pytest
 
 from src.history.conversation_repo import TelegramOrigin
+from src.memory.change_repo import UNDO_SECONDS
 from src.memory.forgetter import Forgetter
-from src.memory.purge_repo import UNDO_SECONDS, PurgeRepository
+from src.memory.purge_repo import PurgeRepository
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -34,7 +35,11 @@ def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> in
         minutes=round(minutes_later),
     )
     person.rows(
-        "UPDATE forgettings SET created_at = created_at - make_interval(mins => %(minutes)s)",
+        "UPDATE changes SET made_at = made_at - make_interval(mins => %(minutes)s)",
+        minutes=round(minutes_later),
+    )
+    person.rows(
+        "UPDATE memories SET retired_at = retired_at - make_interval(mins => %(minutes)s)",
         minutes=round(minutes_later),
     )
     return PurgeRepository(person.client).purge_forgotten()
@@ -69,7 +74,10 @@ async def test_what_is_forgotten_stays_ten_minutes_and_is_then_nowhere(person: P
     await person.index()
     await forget(person, SECRET)
     await forget(person, "Всегда отвечай qzwomba")
-    assert held(person) == {"messages.content", "forgettings.kept"}, "so it can be undone"
+    facts = {f"memories.{column}" for column in ("text", "object", "content_hash")}
+    kept = {"messages.content", "changes.before", "memory_sources.quote", "entities.name"}
+    assert held(person) - facts == {*kept, "entities.normalised_name"}, "so it can be undone"
+    assert person.rows("SELECT 1 FROM facts") == []
     assert purge(person, minutes_later=UNDO_SECONDS / 60 - 1) == 0
     assert "messages.content" in held(person)
     assert purge(person) > 0

@@ -323,6 +323,17 @@ async def test_an_empty_list_says_how_to_begin(phone: Phone, language: Language)
     assert phone.last.text == say("reminders_empty", language) and labels(phone.last) == []
 
 
+async def test_the_command_undoes_a_cancellation(phone: Phone) -> None:
+    await phone.write("/remember Я живу в Киеве")
+    await phone.write("/remind завтра в 9 позвонить маме")
+    before = waiting(phone)
+    await phone.write("отмени напоминание про маму")
+    assert waiting(phone) == []
+    await phone.write("/undo")
+    assert waiting(phone) == before and "позвонить маме" in phone.last.text
+    assert phone.facts() == ["Я живу в Киеве"]
+
+
 async def test_the_list_tells_each_time_and_cancels_in_place(phone: Phone) -> None:
     await set_reminder(phone, "таблетки", NINE + timedelta(days=1), DAILY)
     await set_reminder(phone, "позвонить маме")

@@ -324,6 +324,39 @@ async def test_what_was_cancelled_is_not_put_off(desk: Desk) -> None:
     assert not desk.again(once).is_waiting
 
 
+# Undo
+
+
+async def test_what_was_cancelled_together_is_pending_again_together(desk: Desk) -> None:
+    bread, milk = await desk.set("хлеб"), await desk.set("молоко")
+    assert desk.repository.cancel(desk.owner, bread.id, milk.id)
+    again = desk.repository.undo(desk.owner, now=NOW)
+    assert [one.text for one in again] == ["хлеб", "молоко"]
+    assert desk.repository.count(desk.owner) == 2
+    assert desk.repository.undo(desk.owner, now=NOW) == [], "once"
+
+
+async def test_a_move_is_undone_to_the_time_before_unless_that_is_over(desk: Desk) -> None:
+    soon = NOW + timedelta(minutes=1)
+    for first, now, expected in ((TOMORROW, NOW, [TOMORROW]), (soon, TOMORROW, [])):
+        reminder = await desk.set(str(first), first)
+        request = ReminderRequest(reminder.text, TOMORROW + timedelta(days=9))
+        await desk.service.set(desk.asking(), request, moves=reminder)
+        again = desk.repository.undo(desk.owner, now=now)
+        assert [one.due_at for one in again] == expected
+
+
+async def test_a_cancellation_is_undone_for_ten_minutes_and_by_its_member_alone(
+    desk: Desk,
+) -> None:
+    reminder = await desk.set()
+    assert desk.repository.cancel(desk.owner, reminder.id, asker=7)
+    assert desk.repository.undo(desk.owner, now=NOW, asker=8) == []
+    late = "UPDATE changes SET made_at = made_at - interval '601 seconds'"
+    desk.client.execute(late)
+    assert desk.repository.undo(desk.owner, now=NOW, asker=7) == []
+
+
 # Zones
 
 

@@ -599,13 +599,11 @@ async def forget_the_city(phone: Phone) -> str:
     phone.rig.model.queue(calls("forget_fact", about="где я живу"), "Забыл.")
     await phone.write("@pomni_test_bot Забудь, где я живу")
     assert phone.facts() == []
-    return button(phone.last, "recall", say("undo_forgot_button", "ru"))
+    return button(phone.last, "undo", say("undo_forgot_button", "ru"))
 
 
 def make_it_late(phone: Phone) -> None:
-    phone.rig.client.execute(
-        "UPDATE forgettings SET created_at = created_at - interval '601 seconds'"
-    )
+    phone.rig.client.execute("UPDATE changes SET made_at = made_at - interval '601 seconds'")
 
 
 DONE = say("undo_forgot_done", "ru", restored="Я живу в городе Краков")
@@ -671,7 +669,7 @@ async def test_everything_goes_with_the_button_that_says_yes(phone: Phone) -> No
     question = await ask_to_erase(phone)
     await phone.press(button(question, "erase", say("erase_yes", "ru")))
     assert phone.last.text == say("erase_done", "ru")
-    for table in ("conversations", "memories", "forgettings", "search_documents"):
+    for table in ("conversations", "memories", "changes", "search_documents"):
         sql = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
         assert phone.rig.rows(sql, user=USER) == [], table
 

@@ -78,8 +78,8 @@ def sources(person: Person) -> list[tuple[Any, ...]]:
 def lives(person: Person) -> dict[str, tuple[bool, str | None, str | None]]:
     """Of each fact: whether it holds, why not, and what took its place."""
     rows = person.rows(
-        "SELECT f.text, f.retired_at IS NULL, f.retired_reason, n.text FROM memories f"
-        " LEFT JOIN memories n ON n.id = f.superseded_by WHERE f.owner_id = %(owner)s"
+        "SELECT text, retired_at IS NULL, retired_reason, replaced_by FROM facts"
+        " WHERE owner_id = %(owner)s"
     )
     return {text: (holds, reason, successor) for text, holds, reason, successor in rows}
 

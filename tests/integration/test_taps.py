@@ -106,7 +106,7 @@ ONCE: list[tuple[str, Scene, str, str]] = [
     ("facts", card, "facts", ""), ("fact", after(f"/remember {CAT}", "/memory"), "fact", ""),
     ("pin", card, "pin", ""), ("unpin", pinned_card, "unpin", ""),
     ("forget", card, "forget", ""), ("drop", BROTHERS, "drop", "шахматы"),
-    ("undo", REPLACED, "undo", ""), ("recall", forgotten, "recall", ""),
+    ("undo", REPLACED, "undo", ""), ("recall", forgotten, "undo", ""),
     ("replace", doubt, "settle", "Заменить"), ("both", doubt, "settle", "оба"),
     ("old", doubt, "settle", "прежнее"),
     ("erase", ERASING, "erase", say("erase_yes", "ru")),
@@ -251,7 +251,7 @@ async def test_a_stranger_in_a_group_is_told_so_and_changes_nothing(phone: Phone
 
 FORGED = [
     "", "?", "x" * 64, "nonsense", "nonsense:1", "forget", "forget:-1", "forget:1:2:3:4:5",
-    "fact:99999999999999999999", "settle:0:0", "drop:1:1", "undo:0", "recall:0", "later:1:99:1",
+    "fact:99999999999999999999", "settle:0:0", "drop:1:1", "undo:0", "undo:0:0", "later:1:99:1",
     "zone:1", "source:x", "source:msg-1", "unsend:x", "set_zone:3", "page:2", "ФАКТ:1", "erase:1",
 ]  # fmt: skip
 

@@ -218,7 +218,7 @@ async def test_a_number_that_is_nobody_s_does_nothing(page: WebPage) -> None:
         await one.teach("Я живу в Одессе")
         before = rows_of(page.rig.client.dsn, one.owner)
         paths = [f"facts/{number}/{what}" for what in ("pin", "correct", "forget", "undo")]
-        paths += [f"forgettings/{number}/undo"]
+        paths += [f"changes/{number}/undo"]
         paths += [f"reminders/{number}/{what}" for what in ("move", "restore")]
         for path in paths:
             body = {"text": "Я живу во Львове", "pinned": True}
@@ -265,7 +265,7 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
             ("undo", {}),
         ):  # fmt: skip
             await page.refused(f"facts/{fact}/{path}", body)
-    await page.refused(f"forgettings/{forgotten}/undo", {})
+    await page.refused(f"changes/{forgotten}/undo", {})
     await page.refused(f"timeline?message={held['message']}")
     await page.refused(f"reminders/{reminder['id']}/move", {"text": "2030-01-01T10:30"})
     await page.refused(f"reminders/{called_off}/restore", {})
@@ -282,7 +282,7 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
     assert "секретоград" not in json.dumps(seen[:-1], ensure_ascii=False).lower()
     assert seen[-1]["facts"] == seen[-1]["messages"] == seen[-1]["reminders"] == []
     assert rows_of(page.rig.client.dsn, them.owner) == before
-    assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
+    assert (await them.ask(f"changes/{forgotten}/undo", {}))["text"]
 
 
 # What is shown
@@ -497,10 +497,10 @@ async def test_a_fact_is_forgotten_and_taken_back_once(page: WebPage) -> None:
     assert done["texts"] == ["У меня есть собака Рекс"]
     assert await page.facts() == []
     assert (await page.ask("timeline"))["messages"][-1:] != [fact["text"]]
-    undone = await page.ask(f"forgettings/{done['undo']}/undo", {})
+    undone = await page.ask(f"changes/{done['undo']}/undo", {})
     assert "Рекс" in undone["text"]
     assert [one["text"] for one in await page.facts()] == [fact["text"]]
-    late = await page.refused(f"forgettings/{done['undo']}/undo", {})
+    late = await page.refused(f"changes/{done['undo']}/undo", {})
     assert late == say("undo_nothing", "ru")
 
 
@@ -509,10 +509,10 @@ async def test_a_forgetting_cannot_be_taken_back_after_ten_minutes(page: WebPage
     [fact] = await page.facts()
     done = await page.ask(f"facts/{fact['id']}/forget", {})
     page.rig.client.execute(
-        "UPDATE forgettings SET created_at = now() - interval '11 minutes' WHERE id = %(id)s",
+        "UPDATE changes SET made_at = now() - interval '11 minutes' WHERE id = %(id)s",
         {"id": done["undo"]},
     )
-    await page.refused(f"forgettings/{done['undo']}/undo", {})
+    await page.refused(f"changes/{done['undo']}/undo", {})
     assert await page.facts() == []
 
 
@@ -647,10 +647,7 @@ async def test_a_reminder_is_set_put_off_moved_and_cancelled(page: WebPage) -> N
     assert "10:30" in again["text"] and (await page.ask("reminders"))["waiting"] != []
     assert await page.refused(f"reminders/{one['id']}/restore", {}) == say("reminder_gone", "ru")
     await page.ask("buttons", cancel)
-    page.rig.client.execute(
-        "UPDATE reminders SET cancelled_at = now() - interval '11 minutes' WHERE id = %(id)s",
-        {"id": one["id"]},
-    )
+    page.rig.client.execute("UPDATE changes SET made_at = now() - interval '11 minutes'")
     await page.refused(f"reminders/{one['id']}/restore", {})
     nothing = await page.ask("commands/remind", {"text": "позвонить маме"})
     assert not nothing["done"] and nothing["text"] == say("reminder_no_time", "ru")

@@ -110,7 +110,7 @@ export function makeFacts() {
     const done = await ask(`facts/${fact.id}/forget`, {});
     feel("success");
     const undo = done.undo === null ? null : async () => {
-      const undone = await ask(`forgettings/${done.undo}/undo`, {});
+      const undone = await ask(`changes/${done.undo}/undo`, {});
       await load();
       return undone.text;
     };
