@@ -106,9 +106,7 @@ async def in_view(
     facts = await prompt.check_facts(asked, runtime, memories=memories)
     keys = await prompt.load_facts({**asked, **facts}, runtime, counter=core.counter)
     state: ConversationState = {**asked, **facts, **keys, "messages": messages}
-    told = await prompt.retrieve_memories(
-        state, runtime, memories=memories, counter=core.counter, system_in_history=True
-    )
+    told = await prompt.retrieve_memories(state, runtime, memories=memories, counter=core.counter)
     key = {hit.uid for hit in keys.get("sources", ())}
     return key, {hit.uid for hit in told.get("sources", ())} - key
 

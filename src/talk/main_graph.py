@@ -122,7 +122,7 @@ def build_graph(
     memories: Memories,
     *,
     reminders: ReminderService,
-    lent_tools: assistant.LentTools = tuple,
+    lent_tools: Callable[[], tuple[BaseTool, ...]] = tuple,
     tool_runs: ToolHistoryService,
 ) -> Graph:
     """Build the graph of a turn.
@@ -139,7 +139,7 @@ def build_graph(
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
         and ``context=TurnContext(...)``.
     """
-    offer = assistant.ToolOffer(models.caller, tools, lent_tools)
+    offer = assistant.ToolOffer(models.caller, tools, lent_tools, models.system_in_history)
     parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     for node in NODES:

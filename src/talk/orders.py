@@ -1,23 +1,35 @@
-"""Orders and replies in a user's words that need no model: zone, memory, yes or no, which fact."""
+"""Messages that need no model: to remember as written, a zone, the memory, yes or no, a choice."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from src.base.zone_names import NAME_WORDS
+from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_question
 from src.history.turn_repo import Asks, Changes, TurnRepository
-from src.pg.client import PgClient
+from src.memory import memory_repo, turn_context, writer
+from src.memory.memories import Memories
+from src.pg.client import PgClient, storable
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading import lexicon, zone_phrases
+from src.reading.facts import Fact
+from src.reading.gate import MASK, redact
+from src.reading.plain_facts import plain_facts
+from src.reading.sentences import sentences
 from src.talk.questions import QuestionService
+from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
 from src.talk.zones import ZoneService
 from src.texts import say
 from src.texts.plain_text import plain
 
 MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
+SENTENCE_END = re.compile(r"[.!?…]\s+|\n")
+IMPORTANCE = 7  # at least, of taught facts: so they are always in the prompt
 
 
 @dataclass(eq=False, repr=False)
@@ -25,6 +37,7 @@ class Orders:
     """Steps of a turn; each answers the messages that it knows, and returns None for others."""
 
     _client: PgClient
+    _memories: Memories
     _zones: ZoneService
     _questions: QuestionService
 
@@ -32,6 +45,56 @@ class Orders:
         """Build the repositories on the client."""
         self._turns = TurnRepository(self._client)
         self._erasure = ErasureRepository(self._client)
+
+    async def teach(self, turn: Turn) -> TurnResult | None:
+        """Store a message that is to be remembered as written: at once, and without a model.
+
+        It is idempotent. The background reads the message as any other, so a model still finds
+        what the rules do not.
+        """
+        incoming, corrected = turn.incoming, None
+        if incoming.teaching is None:
+            return None
+        if not incoming.preferences.memory_on:
+            return TurnResult(say("remember_off", incoming.language))
+        if incoming.teaching.corrects is not None:
+            corrected = await self._find_corrected(turn, incoming.teaching.corrects)
+            if corrected is None:
+                return TurnResult(say("memory_gone", incoming.language))
+        text = storable(incoming.text).strip()
+        said = writer.SourceText(
+            turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
+        )
+        contradicts = {corrected.id} if corrected is not None else ()
+        if incoming.kept_private:
+            text = redact(storable(incoming.kept_private), household=True).strip()
+            outcome = await self._memories.writer.keep_private(
+                incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
+            )
+            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
+            confirmation = say(key, incoming.language, text=text)
+        else:
+            fact = taught_fact(text, corrected)
+            outcome = await self._memories.writer.remember(
+                incoming.owner,
+                fact,
+                said,
+                origin="command",
+                contradicts=contradicts,
+                is_decided=corrected is not None,
+            )
+            confirmation = confirmation_text([outcome], incoming.language)
+        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+
+    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
+        """Return the user's fact to correct, if it is current or this message has replaced it."""
+        find = self._memories.facts.find_fact
+        fact = await self._client.run(find, turn.incoming.owner, number)
+        speaker = turn.incoming.speaker_id
+        if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
+            return None
+        was_retired = fact.retired_at is not None and turn.is_new
+        return None if was_retired else fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
@@ -108,6 +171,35 @@ class Orders:
         if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
+
+
+def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
+    """Return a text as one fact, word for word; with a masked secret, the sentences without one.
+
+    Its subject and relation are read by the rules if it is one sentence.
+
+    Args:
+        text: The user's text.
+        corrected: The fact that it replaces, with the same subject.
+    """
+    if MASK in text:
+        return Fact(text=_longest_unmasked(text) or text)
+    facts = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    fact = facts[0] if len(facts) == 1 else Fact(text=text)
+    importance = max(fact.importance, IMPORTANCE)
+    fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
+    if corrected is None or fact.relation != "other":
+        return fact
+    same = {"subject": corrected.subject, "relation": corrected.relation}
+    return fact.model_copy(update={**same, "memory_type": corrected.memory_type})
+
+
+def _longest_unmasked(text: str) -> str:
+    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    runs = [""]
+    for start, end in pairwise(ends):
+        runs = [*runs, ""] if MASK in text[start:end] else [*runs[:-1], runs[-1] + text[start:end]]
+    return max(runs, key=len).strip()
 
 
 YES = lexicon.Expression("(?:<answers.yes>|[, ])+")

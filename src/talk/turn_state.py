@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from operator import add, or_
 from typing import Annotated, Any, Literal, Self, TypedDict
 from uuid import UUID
 
@@ -346,7 +347,7 @@ class Conflict(TypedDict):
 
 
 class ConversationState(TypedDict, total=False):
-    """State that the nodes read and write.
+    """State that the nodes read and write; LangGraph merges annotated fields by their reducer.
 
     A run starts with the first two keys alone: nothing is carried over from earlier turns.
 
@@ -369,15 +370,11 @@ class ConversationState(TypedDict, total=False):
             ``retrieve_memories``, read by the service.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
-        tools_allowed: True if the model may call tools now, as it may at first. Owned by
-            ``update_state_after_tool``.
         lent_tools: Tools of servers that the model may call in this turn, set at its first
             call. Owned by ``assistant``, read by ``tools``.
         sources: Hits that the model was shown, in the order of its numbers: [1] is the first.
             Owned by ``load_facts``, ``retrieve_memories``, ``update_state_after_tool`` and, in
             strict mode, ``generate_answer``; read by the service.
-        fresh_facts: Text of the key facts that stand below the history. Owned by
-            ``load_facts``.
         key_facts: Ids of the key facts that the model was shown. Owned by ``load_facts``, read
             by the service.
         shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
@@ -418,22 +415,20 @@ class ConversationState(TypedDict, total=False):
     llm_context_size: int
     last_summary_ts: datetime
     relevant_memories: list[retrieval_repo.Hit]
-    tools_used: list[str]
-    tools_allowed: bool
+    tools_used: Annotated[list[str], add]
     lent_tools: tuple[BaseTool, ...]
     by_form: bool
     is_answered: bool
     sources: list[retrieval_repo.Hit]
-    fresh_facts: str
-    key_facts: frozenset[int]
-    shown_facts: frozenset[int]
+    key_facts: Annotated[frozenset[int], or_]
+    shown_facts: Annotated[frozenset[int], or_]
     asks: Asks | None
     intent: prompts.Intent | None
     search_query: str
     extracted_facts: list[facts.Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
-    disputes: list[question_repo.Dispute]
+    disputes: Annotated[list[question_repo.Dispute], add]
     outcomes: list[writer.Outcome]
     retrieved_context: list[retrieval_repo.Hit]
     references: list[str]

@@ -319,7 +319,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     text = "Аня любит qzanna"
     await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    await rig.core.agent.start_new_conversation(GROUP)
+    await rig.core.commands.forgetting.start_new_conversation(GROUP)
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -430,7 +430,7 @@ async def test_what_a_person_forwarded_in_a_group_goes_with_him(rig: Rig) -> Non
     number = next(_numbers)
     forward = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA, author_id=BORIS)
     await write(rig, ANNA, "Боря писал qzanna", "Вот как: qzanna", place=GROUP, origin=forward)
-    await rig.core.agent.start_new_conversation(GROUP)
+    await rig.core.commands.forgetting.start_new_conversation(GROUP)
     await write(rig, ANNA, "Ещё qzanna", saves("Ещё qzanna"), "Ага", place=GROUP, origin=forward)
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
