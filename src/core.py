@@ -51,7 +51,6 @@ from src.talk import command_service, forms, main_graph, prompt, questions, turn
 from src.talk.commands import Features
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
-from src.talk.question_screens import QuestionScreens
 from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
@@ -289,7 +288,7 @@ class Core:
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
             forgetting=ForgetScreens(memories, client, facts, has_model),
-            questions=QuestionScreens(self.questions, memories, client),
+            questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders),

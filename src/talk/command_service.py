@@ -15,7 +15,7 @@ from src.reminders.screens import ReminderScreens
 from src.talk.commands import CommandEntry, Features, Place
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages, help_page
-from src.talk.question_screens import QuestionScreens
+from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens
 from src.talk.spoken import SpokenLanguages
@@ -34,7 +34,7 @@ class CommandService:
         screens: Pages and cards of facts.
         search: What was said, found again.
         forgetting: Forgetting, undo, and what deletes for good.
-        questions: Buttons under questions about facts.
+        questions: Questions about facts.
         pages: What tells of the bot.
         features: Parts of the bot that may be missing: nothing is offered that is.
         is_console: True if the users are not in Telegram.
@@ -46,7 +46,7 @@ class CommandService:
     screens: MemoryScreens
     search: SearchScreens
     forgetting: ForgetScreens
-    questions: QuestionScreens
+    questions: QuestionService
     pages: Pages
     settings: SettingsScreens
     reminders: ReminderScreens
@@ -222,7 +222,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "see": lambda s, who, _: s.forgetting.see(who),
     "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0)),
     "recall": lambda s, who, a: s.forgetting.recall(who, a.number(0)),
-    "settle": lambda s, who, a: s.questions.settle(who, a.number(0), a.number(1, 2)),
+    "settle": lambda s, who, a: s.questions.press(who, a.number(0), a.number(1, 2)),
     "erase": lambda s, who, a: s.forgetting.erase(who, agreed=a.number(0) == 1),
     "delete": lambda s, who, a: s.forgetting.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),

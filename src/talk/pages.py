@@ -11,7 +11,6 @@ from src.talk.zones import city_row
 from src.texts import Language, say
 from src.texts.reply import Reply
 
-MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
 MAX_LINES = 12  # tools listed of one server
 
 
@@ -65,15 +64,8 @@ def tools_page(
     own = "\n".join([say("tools_own", language), *_own_tools(features, place, caller)])
     if not states:
         return own
-    parts, left = [own, say("tools_servers", language)], MAX_PAGE
-    for number, state in enumerate(states):
-        part = _server_part(state, language)
-        left -= len(part)
-        if left < 0:
-            parts.append(say("tools_more", language, count=len(states) - number))
-            break
-        parts.append(part)
-    return "\n\n".join(parts)
+    servers = (_server_part(state, language) for state in states)
+    return "\n\n".join([own, say("tools_servers", language), *servers])
 
 
 def _own_tools(features: Features, place: Place, caller: Caller) -> list[str]:

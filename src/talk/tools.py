@@ -10,7 +10,6 @@ from typing import Any
 import pytz
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 from pydantic import ValidationError
@@ -156,23 +155,19 @@ class ToolHistoryService:
 
         A failure to store never fails the turn.
         """
-        call = request.tool_call
-        start = time.perf_counter()
-        failure: str | None = None
+        call, start = request.tool_call, time.perf_counter()
+        text, failure = "", None
         try:
             async with asyncio.timeout(_timeout(request)):
                 reply = await execute(request)
-        except GraphBubbleUp:  # no failure: the run is interrupted, to be resumed
-            raise
-        except Exception as error:
-            failure = type(error).__name__
-            # The model may invent the name of a tool: such a name is not logged.
-            name = call["name"] if request.tool is not None else "unknown"
-            logger.warning("tool failed", extra={"tool": name}, exc_info=error)
+        except TimeoutError as error:  # other errors are told by ToolNode
+            failure = "TimeoutError"
+            logger.warning("tool failed", extra={"tool": call["name"]}, exc_info=error)
             reply = _failure(request, describe_tool_error(error))
-        text = str(reply.text) if isinstance(reply, ToolMessage) else ""
-        if isinstance(reply, ToolMessage) and reply.status == "error":
-            failure = failure or "ToolError"
+        if isinstance(reply, ToolMessage):
+            text = str(reply.text)
+            if reply.status == "error":
+                failure = failure or "ToolError"
         milliseconds = round((time.perf_counter() - start) * 1000)
         arguments = dict(call["args"])
         if any(holds_secret(str(value)) for value in (*arguments.values(), text)):

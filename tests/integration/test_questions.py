@@ -21,7 +21,7 @@ from src.memory.writer import Outcome
 from src.pg.client import PgClient, Transaction
 from src.privacy.erasure_repo import ErasureRepository
 from src.talk.edits import take_edit
-from src.talk.question_screens import choice_rows
+from src.talk.questions import choice_rows
 from src.talk.turn_state import RESOLUTIONS, Resolution
 from src.texts import Language, say
 from src.texts.reply import Reply as SourceText
