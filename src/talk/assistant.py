@@ -24,7 +24,7 @@ from src.llm import chat, reply, tokens
 from src.memory.tools import renumber_records
 from src.memory.turn_context import TurnContext, get_finding, number_hits
 from src.talk.forms import FormFilling, asks_beside, describe_results, tool_calls
-from src.talk.prompt import merge_system_messages
+from src.talk.prompt import messages_to_send
 from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
@@ -71,13 +71,11 @@ class ToolOffer:
         caller: The model.
         own: Our own tools.
         lent: Returns the tools of servers, which come and go, when a turn begins.
-        system_in_history: True if the provider takes system messages in mid-history.
     """
 
     caller: chat.ModelCaller
     own: Sequence[BaseTool]
     lent: Callable[[], tuple[BaseTool, ...]]
-    system_in_history: bool
 
     def list_usable(self, state: ConversationState, context: TurnContext) -> list[BaseTool]:
         """List our own tools that a turn has a use for."""
@@ -98,8 +96,6 @@ class ToolOffer:
         may_call: bool = True,
     ) -> AIMessage:
         """Call the model for the answer of a turn; its text streams to ``on_text``."""
-        if not self.system_in_history:
-            messages = merge_system_messages(messages)
         return await self.caller.stream(
             self.caller.with_tools(tools, may_call=may_call),
             messages,
@@ -129,7 +125,7 @@ async def assistant(
     refuses a call with tools of servers, a second one without them. Seldom one to try the model,
     and one for a form.
     """
-    context, messages = runtime.context, state["messages"]
+    context, messages = runtime.context, messages_to_send(state)
     allowed = may_call_tools(messages)
     if forms is not None and isinstance(messages[-1], HumanMessage):
         messages = _with_hint(messages, say("answer_hint", context.language))

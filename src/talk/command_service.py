@@ -54,11 +54,6 @@ class CommandService:
     features: Features
     is_console: bool = False
 
-    def __post_init__(self) -> None:
-        """Build what needs only the client."""
-        self._turns = TurnRepository(self._client)
-        self._spoken = SpokenLanguages(self._client)
-
     def place(self, caller: Caller) -> Place:
         """Return where a caller writes."""
         if self.is_console:
@@ -72,7 +67,8 @@ class CommandService:
             return Reply(say("unknown_command", caller.language), is_personal=True)
         if entry.is_for_admins and not caller.is_admin:
             return Reply(say("only_admins", caller.language), is_personal=True)
-        heard = await self._spoken.follow(caller.owner, caller.preferences, caller.argument)
+        follow = SpokenLanguages(self._client).follow
+        heard = await follow(caller.owner, caller.preferences, caller.argument)
         caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
         return await entry.run(self, caller)
 
@@ -147,7 +143,7 @@ class CommandService:
 
         The reply is empty if the answer itself shows that it was stopped.
         """
-        stop = await self._client.run(self._turns.find_stop, caller.owner)
+        stop = await self._client.run(TurnRepository(self._client).find_stop, caller.owner)
         if stop == "shown":  # the answer ends with a word about it
             return Reply("")
         return Reply(say("stop_nothing" if stop is None else "stop_done", caller.language))

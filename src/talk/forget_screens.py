@@ -53,12 +53,6 @@ class ForgetScreens:
     _facts: MemoryScreens
     _has_model: bool
 
-    def __post_init__(self) -> None:
-        """Build the repositories on the client."""
-        self._turns = TurnRepository(self._client)
-        self._erasure = ErasureRepository(self._client)
-        self._conversations = ConversationRepository(self._client)
-
     async def forget(self, caller: Caller) -> Reply:
         """Forget what is surely meant (``/forget the cat``), else ask which of several."""
         language = caller.language
@@ -82,7 +76,8 @@ class ForgetScreens:
         Returns:
             None if it cited nothing, or is no answer of the bot in this conversation.
         """
-        cited = await self._client.run(self._turns.list_cited, caller.owner, sent_message)
+        find = TurnRepository(self._client).list_cited
+        cited = await self._client.run(find, caller.owner, sent_message)
         if not cited:
             return None
         choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
@@ -124,7 +119,7 @@ class ForgetScreens:
         """
         settings = await self._memories.settings()
         return await self._client.run(
-            self._conversations.create_new_conversation,
+            ConversationRepository(self._client).create_new_conversation,
             owner.telegram_user_id,
             thread_id=owner.thread_id,
             keep_unread=settings.memory_extraction_enabled,
@@ -156,7 +151,7 @@ class ForgetScreens:
         """Forget every fact: ask first (step 0), do it (step 1), or leave them (step 2)."""
         language = caller.language
         if step == 1:
-            await self._client.run(self._erasure.erase_facts, caller.owner)
+            await self._client.run(ErasureRepository(self._client).erase_facts, caller.owner)
             return Reply(say("wipe_done", language), is_screen=True)
         facts = await self._client.run(self._memories.facts.count, caller.owner)
         if not facts:
@@ -172,7 +167,7 @@ class ForgetScreens:
 
     async def erase_owner(self, telegram_user_id: int) -> None:
         """Delete everything of an owner, as ``python bot.py erase`` does."""
-        await self._client.run(self._erasure.erase, telegram_user_id)
+        await self._client.run(ErasureRepository(self._client).erase, telegram_user_id)
 
     async def delete_me(self, caller: Caller) -> Reply:
         """Ask for the first of two confirmations of ``/delete_me``."""
@@ -216,9 +211,10 @@ class ForgetScreens:
         """
         if not agreed:
             return Reply(say("erase_kept", caller.language), is_screen=True)
-        find, load = self._conversations.find_conversation, self._conversations.load_last_messages
-        conversation_id = await self._client.run(find, caller.owner)
-        newest = await self._client.run(load, conversation_id) if conversation_id else []
+        conversations, newest = ConversationRepository(self._client), []
+        conversation_id = await self._client.run(conversations.find_conversation, caller.owner)
+        if conversation_id is not None:
+            newest = await self._client.run(conversations.load_last_messages, conversation_id)
         if last_question(newest) != "erase_all":
             return Reply.closing_note(say("erase_late", caller.language))
         await self.erase_owner(caller.owner.telegram_user_id)

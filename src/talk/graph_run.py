@@ -21,6 +21,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.talk import strict
 from src.talk.main_graph import Graph
+from src.talk.prompt import messages_to_send
 from src.talk.recall_record import recall_record
 from src.talk.turn_control import TurnCutError, TurnStoppedError
 from src.talk.turn_state import ConversationState, Turn, TurnResult
@@ -234,10 +235,6 @@ class GraphRun:
     _settings: GlobalSettingsRepository
     _metrics: metrics.Metrics
 
-    def __post_init__(self) -> None:
-        """Build the repository on the client."""
-        self._turns = TurnRepository(self._client)
-
     async def run(self, turn: Turn) -> TurnResult:
         """Let the graph answer, streamed to the turn's view.
 
@@ -250,9 +247,10 @@ class GraphRun:
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
         limits, language = self._settings.last_known, turn.incoming.language
+        turns = TurnRepository(self._client)
         progress = Progress(turn, limits.answer_max_characters)
         # Another attempt continues in the message that shows the beginning.
-        store = partial(self._turns.set_stream_message, turn.conversation_id, turn.message_id)
+        store = partial(turns.set_stream_message, turn.conversation_id, turn.message_id)
         await turn.view.open(turn, partial(self._client.run, store))
         try:
             await turn.control.run(
@@ -266,8 +264,8 @@ class GraphRun:
             return progress.result(say("too_many_steps", language))
         except Exception:
             try:
-                add = self._turns.add_usage
-                await self._client.run(add, turn.conversation_id, tuple(progress.usage))
+                usage = tuple(progress.usage)
+                await self._client.run(turns.add_usage, turn.conversation_id, usage)
             except errors.StorageError as error:  # which must not hide the first one
                 logger.warning("model usage not recorded", exc_info=error)
             raise
@@ -279,10 +277,10 @@ class GraphRun:
 
     async def preview(self, turn: Turn) -> list[AnyMessage]:
         """Return the prompt of a turn; no model is called."""
-        state = await self._graph.ainvoke(
+        state: Any = await self._graph.ainvoke(
             _initial_state(turn), context=_build_context(turn), interrupt_before=MODEL_NODES
         )
-        return list(state.get("messages", ()))
+        return messages_to_send(state)
 
     async def _run_graph(self, turn: Turn, progress: Progress) -> None:
         chat.WAITING.set(turn.control.wait)  # in the context of the current task

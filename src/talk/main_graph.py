@@ -139,7 +139,7 @@ def build_graph(
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
         and ``context=TurnContext(...)``.
     """
-    offer = assistant.ToolOffer(models.caller, tools, lent_tools, models.system_in_history)
+    offer = assistant.ToolOffer(models.caller, tools, lent_tools)
     parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     for node in NODES:

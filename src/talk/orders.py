@@ -41,11 +41,6 @@ class Orders:
     _zones: ZoneService
     _questions: QuestionService
 
-    def __post_init__(self) -> None:
-        """Build the repositories on the client."""
-        self._turns = TurnRepository(self._client)
-        self._erasure = ErasureRepository(self._client)
-
     async def teach(self, turn: Turn) -> TurnResult | None:
         """Store a message that is to be remembered as written: at once, and without a model.
 
@@ -130,7 +125,8 @@ class Orders:
         ids = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
         if not ids:
             return False
-        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, ids[-1])
+        find = TurnRepository(self._client).find_answer
+        answer = await self._client.run(find, turn.conversation_id, ids[-1])
         return answer is not None and answer.changes.names_zone
 
     async def switch_memory(self, turn: Turn) -> TurnResult | None:
@@ -154,7 +150,8 @@ class Orders:
             return None
         if not agreed:
             return TurnResult(say("erase_kept", incoming.language))
-        await self._client.run(self._erasure.erase, incoming.owner.telegram_user_id)
+        erase = ErasureRepository(self._client).erase
+        await self._client.run(erase, incoming.owner.telegram_user_id)
         return TurnResult(say("erase_done", incoming.language), ended="erased")
 
     async def choose_fact(self, turn: Turn) -> TurnResult | None:

@@ -104,12 +104,13 @@ POSITION = "position"  # key of a user message's place in the conversation; it i
 EARLIER = "…"  # placeholder for the message before an answer at the window's start
 
 
-async def init_state(
+async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
     counter: TokenCounter,
     context_size: int,
+    system_in_history: bool = True,
     persona: str = "",
     forms: FormFilling | None = None,
 ) -> ConversationState:
@@ -117,7 +118,7 @@ async def init_state(
 
     Reads: ``history``, ``summaries``.
     Updates: ``messages``, ``summaries``, ``current_token_count``, ``llm_context_size``,
-    ``by_form``.
+    ``system_in_history``, ``by_form``.
     Side effects: none.
     """
     by_form = forms is not None and forms.is_needed
@@ -137,6 +138,7 @@ async def init_state(
         "summaries": summaries,
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
+        "system_in_history": system_in_history,
         "by_form": by_form,
     }
 
@@ -164,15 +166,18 @@ def _render_history(history: Sequence[HistoryMessage], context: TurnContext) -> 
     return messages
 
 
-def merge_system_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Merge system messages below the beginning of a prompt into the user messages after them.
+def messages_to_send(state: ConversationState) -> list[AnyMessage]:
+    """Return the prompt as its provider takes it.
 
-    For providers that take system messages at the beginning only, and then a user message. They
-    are never merged into an assistant message, where the model would learn to imitate them.
+    Some take system messages at the beginning only, and then a user message. There, later ones
+    are merged into the user messages after them: never into an assistant message, where the model
+    would learn to imitate them.
     """
+    if state.get("system_in_history", True):
+        return state["messages"]
     merged: list[AnyMessage] = []
     blocks, notes = "", ""
-    for index, message in enumerate(messages):
+    for index, message in enumerate(state["messages"]):
         is_of_beginning = message.name == (USER_FACTS if index == 1 else HISTORY_SUMMARY)
         if index == 0 or is_of_beginning:
             merged.append(message)

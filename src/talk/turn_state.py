@@ -365,6 +365,8 @@ class ConversationState(TypedDict, total=False):
             ``update_state_after_tool``, reset by ``check_facts``.
         current_token_count: Tokens of ``messages``. Updated by every node that changes them.
         llm_context_size: Size of the model's context in tokens. Owned by ``init_state``.
+        system_in_history: True if the provider takes system messages in mid-history. Owned by
+            ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
         relevant_memories: Hits for the new message; absent: not searched yet. Owned by
             ``retrieve_memories``, read by the service.
@@ -413,6 +415,7 @@ class ConversationState(TypedDict, total=False):
     fact_added_in_last_run: bool
     current_token_count: int
     llm_context_size: int
+    system_in_history: bool
     last_summary_ts: datetime
     relevant_memories: list[retrieval_repo.Hit]
     tools_used: Annotated[list[str], add]

@@ -16,7 +16,7 @@ from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
 from src.memory.turn_context import TurnContext, Window
 from src.queue.update_repo import NewUpdate
-from src.talk.prompt import SYSTEM_PROMPT, init_state, merge_system_messages
+from src.talk.prompt import SYSTEM_PROMPT, init_state, messages_to_send
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -150,15 +150,14 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
     found = await init_state(
         state,
         Runtime(context=context),
+        system_in_history=system_in_history,
         counter=counter,
         context_size=1000,
     )
     messages = found["messages"]
     assert found["current_token_count"] == counter.count_messages(messages)
     assert found["llm_context_size"] == 1000
-    if not system_in_history:
-        messages = merge_system_messages(messages)
-    return [(message.type, str(message.text)) for message in messages]
+    return [(message.type, str(message.text)) for message in messages_to_send(found)]
 
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:
