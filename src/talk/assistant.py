@@ -129,7 +129,7 @@ async def assistant(
     allowed = may_call_tools(messages)
     if forms is not None and isinstance(messages[-1], HumanMessage):
         messages = _with_hint(messages, say("answer_hint", context.language))
-    display = _AnswerDisplay(context.on_text, _separator(state))
+    display = _AnswerDisplay(context.on_text, separator=_separator(state))
     own, lent = offer.list_usable(state, context), state.get("lent_tools")
     if lent is None:  # a turn keeps the tools with which it began, and its prompts their prefix
         lent = offer.lent()
@@ -241,17 +241,7 @@ async def _answer_plainly(
     messages: Sequence[AnyMessage], context: TurnContext, offer: ToolOffer
 ) -> str:
     """Have the model answer in words; "" if they begin like JSON or markup, which is no answer."""
-    start, is_words = "", False
-
-    def show(piece: str) -> None:
-        nonlocal start, is_words
-        start = piece if is_words else start + piece
-        may_be = start.startswith(MARKUP) or any(one.startswith(start) for one in MARKUP)
-        if is_words or not may_be:
-            is_words = True
-            context.on_text(start)
-
-    display = _AnswerDisplay(show, "")
+    display = _AnswerDisplay(context.on_text, hidden=MARKUP)
     message = await offer.ask(messages, context, display)
     display.flush()
     text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
@@ -259,12 +249,23 @@ async def _answer_plainly(
 
 
 class _AnswerDisplay:
-    """Display of streamed text, without a time label that the model copied."""
+    """Display of streamed text, without a time label that the model copied.
 
-    def __init__(self, on_text: Callable[[str], None], separator: str) -> None:
+    Text that begins like one of ``hidden`` is not shown.
+    """
+
+    def __init__(
+        self,
+        on_text: Callable[[str], None],
+        *,
+        separator: str = "",
+        hidden: Sequence[str] = (),
+    ) -> None:
         self._on_text = on_text
         self._separator = separator
+        self._hidden = hidden
         self._filter = LabelFilter()
+        self._held = ""
         self.has_begun = False  # True once text was shown
 
     def __call__(self, text: str) -> None:
@@ -274,10 +275,12 @@ class _AnswerDisplay:
         self._show(self._filter.flush())
 
     def _show(self, text: str) -> None:
-        if text:
+        held = self._held = self._held + text
+        is_hidden = any(held.startswith(one) or one.startswith(held) for one in self._hidden)
+        if held and (self.has_begun or not is_hidden):
             self.has_begun = True
-            self._on_text(self._separator + text)
-            self._separator = ""
+            self._on_text(self._separator + held)
+            self._separator = self._held = ""
 
 
 def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> str:
@@ -294,12 +297,10 @@ def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> st
 
 def _separator(state: ConversationState) -> str:
     """Return the separator between the text before a tool call and the text after it."""
-    for message in reversed(state["messages"]):
-        if isinstance(message, AIMessage):
-            return "\n\n" if message.text and message.tool_calls else ""
-        if not isinstance(message, ToolMessage):
-            break
-    return ""
+    others = (one for one in reversed(state["messages"]) if not isinstance(one, ToolMessage))
+    last = next(others, None)
+    has_text = isinstance(last, AIMessage) and last.text and last.tool_calls
+    return "\n\n" if has_text else ""
 
 
 async def update_state_after_tool(

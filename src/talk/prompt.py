@@ -223,7 +223,6 @@ FACTS_BUDGET = 650  # tokens; see ``init_state``
 MEMORIES = "memories"
 FRESH_BUDGET = 350  # tokens, for the newest key facts
 MEMORIES_SHARE = 4  # of this part of the model's context ``memory_context_tokens`` is no more
-Records = list[dict[str, Any]]
 
 
 async def load_facts(
@@ -287,14 +286,10 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
 
 
 def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
-    known: Records = []
-    wishes: Records = []
+    groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for fact, (number, record) in zip(facts, records, strict=False):
-        if fact.relation == WISH:
-            wishes.append({**record, "n": number})
-        else:
-            known.append({**record, "n": number})
-    return prompts.key_facts_text(known, wishes)
+        groups[fact.relation == WISH].append({**record, "n": number})
+    return prompts.key_facts_text(groups[False], groups[True])
 
 
 async def retrieve_memories(
@@ -431,9 +426,8 @@ def _split_history(
 
     A turn is never cut: the tail begins with a user message.
     """
-    prefix = 0
-    while prefix < len(messages) and isinstance(messages[prefix], SystemMessage):
-        prefix += 1
+    history = (n for n, m in enumerate(messages) if not isinstance(m, SystemMessage))
+    prefix = next(history, len(messages))
     last = _last_user_index(messages, prefix)
     while last > prefix and isinstance(messages[last - 1], SystemMessage):
         last -= 1  # the memories belong to the message after them
