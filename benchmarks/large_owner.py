@@ -61,12 +61,9 @@ FROM generate_series(1, 2000) n;
 
 async def turn_of_another(core: Core, number: int) -> float:
     """Return the milliseconds until another user's message is stored and its history loaded."""
-    incoming = IncomingMessage(
-        Owner(FIRST_USER + number % 500),
-        f"слово{number}",
-        datetime.now(UTC),
-        Preferences("ru", "UTC"),
-    )
+    owner = Owner(FIRST_USER + number % 500)
+    caller = Caller(owner, Preferences("ru", "UTC"), datetime.now(UTC))
+    incoming = IncomingMessage(caller, f"слово{number}")
     start = time.perf_counter()
     await core.agent.steps[0](Turn(incoming))
     return (time.perf_counter() - start) * 1000

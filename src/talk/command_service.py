@@ -128,11 +128,7 @@ class CommandService:
         if fact is None or fact.retired_at is not None:
             return None
         teaching = Teaching(corrects=memory_id)
-        turn = Turn(
-            IncomingMessage(
-                caller.owner, text, caller.moment, caller.preferences, teaching=teaching
-            )
-        )
+        turn = Turn(IncomingMessage(caller, text, teaching=teaching))
         await self._agent.run_turn(turn)
         jobs = job_repo.JobRepository(self._client)
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it

@@ -307,15 +307,12 @@ class GraphRun:
 def _build_context(turn: Turn) -> TurnContext:
     incoming = turn.incoming
     return TurnContext(
-        owner=incoming.owner,
+        caller=incoming.caller,
         conversation_id=turn.conversation_id,
         message_id=turn.message_id,
         text=turn.asked,
-        moment=incoming.moment,
-        preferences=incoming.preferences,
         window=turn.window,
         is_private=incoming.is_private,
-        speaker_id=incoming.speaker_id,
     )
 
 

@@ -109,8 +109,8 @@ class Orders:
             is_told = incoming.preferences.has_zone and not await self._named_zone_before(turn)
             caller = incoming.caller.with_preferences(has_zone=is_told)
             lead = TurnResult(await self._zones.set(caller, told.zones[0]))
-            zone = replace(incoming.preferences, time_zone=told.zones[0], has_zone=True)
-            turn.incoming = replace(incoming, preferences=zone)
+            caller = caller.with_preferences(time_zone=told.zones[0], has_zone=True)
+            turn.incoming = replace(incoming, caller=caller)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
             offers = Changes(zones=told.zones)

@@ -12,7 +12,7 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
-from src.base.owners import Caller, Owner, Preferences, WithPreferences
+from src.base.owners import Caller, WithCaller
 from src.history.conversation_repo import HistoryMessage, NearbyMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
@@ -49,14 +49,12 @@ class Teaching:
 
 
 @dataclass(frozen=True)
-class IncomingMessage(WithPreferences):
+class IncomingMessage(WithCaller):
     """Message to answer.
 
     Attributes:
-        owner: Owner of the memory: the person, or the group and topic.
+        caller: Its sender, with the owner's settings; ``moment`` is when it was written.
         text: Its text.
-        moment: When it was written (aware).
-        preferences: Settings of the owner.
         origin: Its origin in Telegram; None in the console.
         voice: Whose words it holds.
         teaching: Set if it is remembered as written; then it is answered for itself.
@@ -65,15 +63,13 @@ class IncomingMessage(WithPreferences):
         is_masked: True if a secret in it was masked.
         is_code: True if it is a door code announced by the message before it.
         announced_secret: The secret that it was, if the message before announced it.
-        gives_away: The adjacent message that it reveals to be a secret.
+        revealed_secret: The adjacent message that it reveals to be a secret.
         kept_private: The text before a door code in it was masked, stored as a private fact.
         problem: Sentence about its attachment, shown under the answer.
     """
 
-    owner: Owner
+    caller: Caller
     text: str
-    moment: datetime
-    preferences: Preferences
     origin: TelegramOrigin | None = None
     voice: voices.Voice = voices.TYPED
     teaching: Teaching | None = None
@@ -147,20 +143,9 @@ class IncomingMessage(WithPreferences):
         return turn_context.wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property
-    def speaker_id(self) -> int | None:
-        """Sender of a message in a group, whom "I" means; None in a private chat."""
-        return self.caller.asker
-
-    @property
     def sender_id(self) -> int:
         """Sender; a chat, if the message is written in its name; in the console the owner."""
         return self.origin.sender_id if self.origin else self.owner.telegram_user_id
-
-    @property
-    def caller(self) -> Caller:
-        """Sender and settings as commands and buttons take them."""
-        member = self.origin.sender_id if self.origin else None
-        return Caller(self.owner, self.preferences, self.moment, member=member)
 
     @property
     def update(self) -> int | None:

@@ -164,7 +164,7 @@ async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Value
     )
     hits = await site.core.memory.retriever.search(query)
     caller = await _caller_of(site, owner)
-    message = IncomingMessage(owner, question, caller.moment, caller.preferences)
+    message = IncomingMessage(caller, question)
     prompt = await site.core.agent.preview_prompt(message)
     quoted = "\n".join(message.text for message in prompt)
     found = []

@@ -11,7 +11,7 @@ import pytest
 from langgraph.runtime import Runtime
 
 from src.base.config import Settings
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
 from src.memory.turn_context import TurnContext, Window
@@ -136,12 +136,10 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         for position, (role, content) in enumerate(said, start=1)
     ]
     context = TurnContext(
-        owner=Owner(USER),
+        caller=Caller(Owner(USER), Preferences("ru", "UTC"), NOON),
         conversation_id=uuid4(),
         message_id=40,
         text="два",
-        moment=NOON,
-        preferences=Preferences("ru", "UTC"),
         window=Window(window_start),
         on_text=lambda _text: None,
     )
