@@ -224,7 +224,8 @@ async def complete_answer(
     done = describe_results(messages, context.language, with_facts=not answer)
     if not answer and (not done or asks_beside(context.text)):
         asked = [message for message in messages if not _is_of_call(message)]
-        asked += [SystemMessage(f"{DONE}\n{done}")] if done else []
+        if done:
+            asked.append(SystemMessage(f"{DONE}\n{done}"))
         answer = await _answer_plainly(asked, context, offer)
     if done:
         context.on_text(f"\n\n{done}" if answer else done)

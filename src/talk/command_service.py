@@ -74,11 +74,11 @@ class CommandService:
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""
-        if action is None or (handler := ACTIONS.get(action.name)) is None:
+        if action is None or action.name not in ACTIONS:
             return Reply.closing_note(say("tap_unknown", caller.language))
         if action.name in ADMIN_ACTIONS and not caller.is_admin:
             return Reply.note(say("only_admins", caller.language))
-        return await handler(self, caller, action)
+        return await ACTIONS[action.name](self, caller, action)
 
     async def start(self, caller: Caller) -> Reply:
         """Reply to /start; a deep link (``t.me/<bot>?start=settings``) opens one of DEEP_LINKS."""

@@ -96,7 +96,7 @@ class Intake:
             "id": 0,
             "role": "user",
             "content": _add_label(incoming),
-            "position": turn.history[-1]["position"] + 1 if turn.history else 1,
+            "position": max((entry["position"] for entry in turn.history), default=0) + 1,
             "sender_id": incoming.sender_id,
         }
         turn.history = (*turn.history, message)
@@ -115,7 +115,8 @@ class Intake:
         message = self._append(transaction, replace(incoming, voice=voice))
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
-        if (secret := incoming.revealed_secret) is not None:
+        secret = incoming.revealed_secret
+        if secret is not None:
             forgetting = forgetting_repo.ForgettingRepository(transaction, incoming.owner)
             forgetting.mask(secret.id, secret.text)
         turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
@@ -183,7 +184,7 @@ class Intake:
         turn.history = tuple(
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
-        last = (turn.history[-1]["position"] if turn.history else 0) + unstored
+        last = max((entry["position"] for entry in turn.history), default=0) + unstored
         start, is_all_shown = compaction.start_of_window(last, settings), False
         summaries: Sequence[digest_repo.Summary] = ()
         if start > 1 or _may_be_summarised(turn.history):

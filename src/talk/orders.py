@@ -145,8 +145,8 @@ class Orders:
     async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """Erase, or not, on a yes or no to that question; None for other messages."""
         incoming = turn.incoming
-        agreed = reads_as_yes(incoming.text) if incoming.voice.is_own else None
-        if agreed is None or not question_before(turn.history, "erase_all"):
+        agreed, question = reads_as_yes(incoming.text), question_before(turn.history, "erase_all")
+        if not incoming.voice.is_own or agreed is None or question is None:
             return None
         if not agreed:
             return TurnResult(say("erase_kept", incoming.language))
@@ -160,9 +160,9 @@ class Orders:
         A retried message finds the question that its first attempt has settled.
         """
         incoming = turn.incoming
-        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        resolution = reads_as_choice(incoming.text)
         question = question_before(turn.history, "conflict", "conflict_over")
-        if resolution is None or question is None:
+        if not incoming.voice.is_own or resolution is None or question is None:
             return None
         settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
         if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):

@@ -105,13 +105,13 @@ def build_tools(
 # Tools that could only refuse while the memory is off; everything may still be erased.
 MEMORY_TOOLS = frozenset({"save_user_fact", "search_memory", "forget_fact", "keep_private"})
 REMINDER_TOOLS = frozenset({"list_reminders", "cancel_reminder"})  # of pending reminders
+FILE_TOOLS = frozenset({"look_at_picture"})
 
 
 def useless_tools(*, memory_on: bool, has_reminders: bool, has_files: bool) -> frozenset[str]:
     """Return the names of the tools that a turn has no use for."""
-    useless = frozenset() if memory_on else MEMORY_TOOLS
-    useless = useless if has_reminders else useless | REMINDER_TOOLS
-    return useless if has_files else useless | {"look_at_picture"}
+    uses = ((MEMORY_TOOLS, memory_on), (REMINDER_TOOLS, has_reminders), (FILE_TOOLS, has_files))
+    return frozenset[str]().union(*(names for names, is_used in uses if not is_used))
 
 
 class ToolHistoryService:
@@ -144,7 +144,8 @@ class ToolHistoryService:
         if UNREADABLE in call["args"]:
             return _failure(request, NO_JSON, artifact=NOT_RUN)
         reply = await self._run_recorded(request, execute, context)
-        if (changes := get_finding(reply).changes) != turn_repo.NO_CHANGES:
+        changes = get_finding(reply).changes
+        if changes != turn_repo.NO_CHANGES:
             context.on_change(changes)
         return reply
 
