@@ -41,11 +41,11 @@ class Intake:
         self._conversations = ConversationRepository(self._client)
         self._updates = UpdateRepository(self._client)
 
-    async def store(self, turn: Turn) -> None:
+    async def store(self, turn: Turn) -> UpdateOutcome | None:
         """Store the message with its time label, and load the last 30.
 
         If it is stored already (the turn was interrupted), it is found, with its answer if it has
-        one. A message whose answer is left to a later one is only stored.
+        one. If a newer message is answered instead, with this one in the history, the turn ends.
 
         Args:
             turn: The turn, which is filled.
@@ -66,6 +66,9 @@ class Intake:
             settings = await self._settings.fetch()
             work = partial(self._store_turn, turn, settings)
             await self._client.run(self._client.in_transaction, work)
+        if turn.answer is None and turn.behind.newer is not None:
+            return "left to a later message"
+        return None
 
     async def find_newer(
         self, incoming: IncomingMessage, kinds: Sequence[UpdateKind] = CONTINUING
@@ -204,12 +207,6 @@ class Intake:
             is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
         fresh = (entry["id"] for entry in turn.history if entry["position"] >= fresh_start)
         turn.window = Window(start, is_all_shown, next(fresh, None))
-
-    async def leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
-        """End the turn if a newer message is answered instead, with this one in the history."""
-        if turn.answer is None and turn.behind.newer is not None:
-            return "left to a later message"
-        return None
 
 
 def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:

@@ -67,7 +67,6 @@ class AgentService:
         self.steps: tuple[Step, ...] = (
             SpokenLanguages(client).hear,
             intake.store,
-            intake.leave_to_newer,
             answering.resume,
             unless_answered(orders.teach),
             unless_answered(orders.set_zone),
