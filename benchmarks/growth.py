@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.retrieval.latency import BIG_USER, fill
 from benchmarks.world import percentile
 from src.base.config import Settings
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.core import Core
 from src.memory.consolidation import ConsolidationService
 from src.memory.memory_repo import MemoryRepository
@@ -103,8 +103,8 @@ async def measure_owner(client: PgClient) -> dict[str, str]:
 
     async def turn(number: int) -> None:
         text = QUESTIONS[number % 2].format(n=number)
-        incoming = IncomingMessage(owner, text, datetime.now(UTC), Preferences("ru", ZONE))
-        await core.agent.run_turn(Turn(incoming))
+        caller = Caller(owner, Preferences("ru", ZONE), datetime.now(UTC))
+        await core.agent.run_turn(Turn(IncomingMessage(caller, text)))
 
     async def search(number: int) -> None:
         question = QUESTIONS[number % 2].format(n=number)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from benchmarks.world import FIRST_USER, LONG_USER, percentile
 from src.base.config import Settings
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.core import Core
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
 from src.memory.digest_repo import SummaryRepository
@@ -66,9 +66,8 @@ async def count_statements(dsn: str) -> dict[str, float]:
     client.open()
     core = Core(Settings(), client)
     await core.warm_up()
-    thanks = IncomingMessage(
-        Owner(LONG_USER), "спасибо", datetime.now(UTC), Preferences("ru", "Europe/Moscow")
-    )
+    caller = Caller(Owner(LONG_USER), Preferences("ru", "Europe/Moscow"), datetime.now(UTC))
+    thanks = IncomingMessage(caller, "спасибо")
     await core.agent.run_turn(Turn(thanks))  # answers the filled, unanswered message
     await core.memory.memories.settings()  # cached for seconds, so not part of each turn
     core.updates.store(

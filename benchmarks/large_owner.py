@@ -61,14 +61,13 @@ FROM generate_series(1, 2000) n;
 
 async def turn_of_another(core: Core, number: int) -> float:
     """Return the milliseconds until another user's message is stored and its history loaded."""
-    incoming = IncomingMessage(
-        Owner(FIRST_USER + number % 500),
-        f"слово{number}",
-        datetime.now(UTC),
-        Preferences("ru", "UTC"),
-    )
+    owner = Owner(FIRST_USER + number % 500)
+    caller = Caller(owner, Preferences("ru", "UTC"), datetime.now(UTC))
+    incoming = IncomingMessage(caller, f"слово{number}")
     start = time.perf_counter()
-    await core.agent.steps[0](Turn(incoming))
+    turn = Turn(incoming)
+    for step in core.agent.steps[:2]:  # its language, and its storing
+        await step(turn)
     return (time.perf_counter() - start) * 1000
 
 
@@ -95,7 +94,7 @@ async def measure(dsn: str) -> None:
         sizes = [f"{file.name} {file.content.seek(0, 2) / 2**20:.1f} MB" for file in files]
         print(f"export: {taken:.1f} s, at most {peak:.1f} MB of memory ({', '.join(sizes)})")
         start = time.perf_counter()
-        erasure = asyncio.ensure_future(core.agent.erase(LONG_USER))
+        erasure = asyncio.ensure_future(core.commands.forgetting.erase_owner(LONG_USER))
         meanwhile = []
         while not erasure.done():
             meanwhile.append(await turn_of_another(core, len(meanwhile)))

@@ -39,7 +39,7 @@ from benchmarks.chat_texts import (
     language_at,
 )
 from src.base.config import Settings
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.core import Core, open_core
 from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
 from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
@@ -185,8 +185,8 @@ async def simulate(
 
 async def _talk(core: Core, text: str, moment: datetime) -> UUID:
     """Run a turn and the background work after it."""
-    incoming = IncomingMessage(Owner(USER), text, moment, Preferences("ru", "Europe/Moscow"))
-    turn = Turn(incoming)
+    caller = Caller(Owner(USER), Preferences("ru", "Europe/Moscow"), moment)
+    turn = Turn(IncomingMessage(caller, text))
     await core.agent.run_turn(turn)
     await core.memory.digest.digest_turn(turn.conversation_id)
     return turn.conversation_id
@@ -392,10 +392,8 @@ async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
         await core.memory.indexer.index_conversation(conversation_id)
         await core.memory.indexer.embed_pending()
         question = "Что я рассказывал про стиральную машину, дачу и велосипед?"
-        incoming = IncomingMessage(
-            Owner(user), question, datetime.now(UTC), Preferences("ru", "Europe/Moscow")
-        )
-        await core.agent.run_turn(Turn(incoming))
+        caller = Caller(Owner(user), Preferences("ru", "Europe/Moscow"), datetime.now(UTC))
+        await core.agent.run_turn(Turn(IncomingMessage(caller, question)))
         request = model.requests[-1]
         figures[f"context_tokens_after_{messages}"] = float(memory_tokens(request, counter))
         prompt = _tokens(rendered(request)[1:], counter)

@@ -222,13 +222,7 @@ class Console:
 
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
         caller, _ = await self._load_caller()
-        incoming = turn_state.IncomingMessage(
-            self._owner,
-            text,
-            caller.moment,
-            caller.preferences,
-            teaching=teaching,
-        )
+        incoming = turn_state.IncomingMessage(caller, text, teaching=teaching)
         turn = turn_state.Turn(incoming, _ConsoleView(self))
         try:
             outcome = await self._core.agent.run_turn(turn)

@@ -49,10 +49,8 @@ from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
 from src.talk.commands import Features
-from src.talk.erase_screens import EraseScreens
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
-from src.talk.question_screens import QuestionScreens
 from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
@@ -289,9 +287,8 @@ class Core:
             client,
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
-            forgetting=ForgetScreens(memories, self.reminders, client),
-            erasing=EraseScreens(self.agent, memories, client, facts, has_model),
-            questions=QuestionScreens(self.questions, memories, client),
+            forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
+            questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders),

@@ -24,7 +24,7 @@ from langgraph.runtime import Runtime
 
 from benchmarks.retrieval.__main__ import FOUND, TURN_LEVEL, show
 from src.base.config import Settings
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.core import Core, open_core
 from src.memory.retriever import Query
 from src.memory.turn_context import TurnContext, Window
@@ -97,18 +97,15 @@ async def in_view(
     stored = core.conversations.find_conversation(owner)
     assert stored is not None
     beyond = 10**6  # what is asked is the newest message: all others left the window
-    context = TurnContext(
-        owner, stored, 0, question, now, Preferences("en", "UTC"), window=Window(beyond)
-    )
+    caller = Caller(owner, Preferences("en", "UTC"), now)
+    context = TurnContext(caller, stored, 0, question, window=Window(beyond))
     runtime, memories = Runtime(context=context), core.memory.memories
     messages: list[AnyMessage] = [HumanMessage(question)]
     asked = ConversationState(messages=messages)
     facts = await prompt.check_facts(asked, runtime, memories=memories)
     keys = await prompt.load_facts({**asked, **facts}, runtime, counter=core.counter)
     state: ConversationState = {**asked, **facts, **keys, "messages": messages}
-    told = await prompt.retrieve_memories(
-        state, runtime, memories=memories, counter=core.counter, system_in_history=True
-    )
+    told = await prompt.retrieve_memories(state, runtime, memories=memories, counter=core.counter)
     key = {hit.uid for hit in keys.get("sources", ())}
     return key, {hit.uid for hit in told.get("sources", ())} - key
 

@@ -73,29 +73,9 @@ class Preferences:
     language_from: LanguageSource = "chosen"
 
 
-class WithPreferences:
-    """Something that carries the owner's ``preferences``.
-
-    Attributes:
-        preferences: Settings of its owner.
-    """
-
-    preferences: Preferences
-
-    @property
-    def language(self) -> Language:
-        """Language of the bot's own sentences."""
-        return self.preferences.language
-
-    @property
-    def time_zone(self) -> str:
-        """The owner's time zone, a tz database name."""
-        return self.preferences.time_zone
-
-
 @dataclass(frozen=True)
-class Caller(WithPreferences):
-    """Command or pressed button, and its caller.
+class Caller:
+    """Caller of a turn, a command or a button; it travels unchanged from the door to the graph.
 
     Attributes:
         owner: Owner of the memory concerned: the person, or the group and topic.
@@ -115,6 +95,16 @@ class Caller(WithPreferences):
     is_admin: bool = True
 
     @property
+    def language(self) -> Language:
+        """Language of the bot's own sentences."""
+        return self.preferences.language
+
+    @property
+    def time_zone(self) -> str:
+        """The owner's time zone, a tz database name."""
+        return self.preferences.time_zone
+
+    @property
     def asker(self) -> int | None:
         """The caller in a group; None in a private chat, whose owner may see everything."""
         return self.member if self.owner.is_group else None
@@ -130,3 +120,43 @@ class Caller(WithPreferences):
     def day(self, moment: datetime) -> str:
         """Format the day of a moment for the user."""
         return day_text(moment, self.moment, self.language, self.time_zone)
+
+
+class WithCaller:
+    """Something that a caller wants.
+
+    Attributes:
+        caller: The caller.
+    """
+
+    caller: Caller
+
+    @property
+    def owner(self) -> Owner:
+        """Owner of the memory: the person, or the group and topic."""
+        return self.caller.owner
+
+    @property
+    def preferences(self) -> Preferences:
+        """Settings of the owner."""
+        return self.caller.preferences
+
+    @property
+    def moment(self) -> datetime:
+        """Moment at which it was written (aware)."""
+        return self.caller.moment
+
+    @property
+    def language(self) -> Language:
+        """Language of the bot's own sentences."""
+        return self.caller.language
+
+    @property
+    def time_zone(self) -> str:
+        """The owner's time zone, a tz database name."""
+        return self.caller.time_zone
+
+    @property
+    def speaker_id(self) -> int | None:
+        """Sender in a group, whom "I" means; None in a private chat."""
+        return self.caller.asker

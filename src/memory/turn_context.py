@@ -7,7 +7,7 @@ from uuid import UUID
 
 from langchain_core.messages import ToolMessage
 
-from src.base.owners import Owner, Preferences, WithPreferences
+from src.base.owners import Caller, WithCaller
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import new_messages, strip_time_label, voice_of
@@ -109,37 +109,31 @@ WHOLE = Window()
 
 
 @dataclass(frozen=True)
-class TurnContext(WithPreferences):
+class TurnContext(WithCaller):
     """Context of one run of the graph, which LangGraph passes to nodes and tools unchanged.
 
     It is read-only. Results of a run are its state; only effects that last, however the run ends,
     are reported at once: text that was shown, tokens that were spent, changes that were stored.
 
     Attributes:
-        owner: A person, or a group and topic.
+        caller: Who asks, for whom, when, with which settings.
         conversation_id: The conversation.
         message_id: The user message that is answered.
         text: The sender's own text since the last answer, without labels; or the forwarded text,
             if they only forwarded something.
-        moment: When it was written (aware).
-        preferences: Settings of the owner.
         window: The part of the conversation that the model sees.
         is_private: True if the user wants the message not to be remembered.
-        speaker_id: In a group, the asker: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with the usage of each model call.
         on_change: Called with stored changes that can be undone.
     """
 
-    owner: Owner
+    caller: Caller
     conversation_id: UUID
     message_id: int
     text: str
-    moment: datetime
-    preferences: Preferences
     window: Window = WHOLE
     is_private: bool = False
-    speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None
     on_change: Callable[[Changes], None] = lambda _changes: None

@@ -1,20 +1,30 @@
-"""The middle of a turn: the ceilings, the model, the references of its answer."""
+"""The answer of a turn: its limits, the model, its sources; stored, shown and marked."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from src.base.errors import ModelRefusedError, StorageError
+from src.base.metrics import Metrics
 from src.base.zones import local_time
-from src.history.turn_repo import Changes, TurnRepository
+from src.history.turn_repo import Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.memory.budget import DailyCeilings
-from src.pg.client import PgClient
+from src.memory.memory_repo import count_recalls
+from src.memory.question_repo import mark_disputed
+from src.memory.retrieval_repo import Hit
+from src.memory.turn_context import is_private_answer
+from src.pg.client import PgClient, storable
 from src.queue.update_repo import UpdateOutcome
 from src.reading import requests, zone_phrases
+from src.reading.facts import PRIVATE
+from src.reading.gate import MASK, secrets_of
 from src.talk.graph_run import GraphRun, resolve_citations
 from src.talk.intake import Intake
+from src.talk.turn_control import TurnStoppedError
 from src.talk.turn_state import Turn, TurnResult
+from src.talk.zones import ZoneService
 from src.texts import say
 from src.texts.plain_text import is_visible
 
@@ -23,16 +33,30 @@ WATCH_SECONDS = 0.5  # between two looks for more of a message, while its answer
 
 @dataclass(eq=False, repr=False)
 class Answering:
-    """Steps of a turn in which the model answers, unless an earlier step has answered."""
+    """Steps of a turn from the limits to the delivered answer.
+
+    The model answers unless an earlier step has; a retry goes on where the earlier attempt ended.
+    """
 
     _client: PgClient
     _intake: Intake
     _graph: GraphRun
     _ceilings: DailyCeilings
+    _zones: ZoneService
+    _metrics: Metrics
 
     def __post_init__(self) -> None:
         """Build the repository on the client."""
         self._turns = TurnRepository(self._client)
+
+    async def resume(self, turn: Turn) -> UpdateOutcome | None:
+        """Continue with the answer of an earlier attempt; delivered parts are not sent again.
+
+        After a /stop or /new the user gets no more of it.
+        """
+        if turn.answer is None or not turn.behind.is_ended:
+            return None
+        return await self._end_stopped(turn)
 
     async def refuse_over_ceiling(self, turn: Turn) -> UpdateOutcome | None:
         """Refuse once to answer over a limit; until it ends, messages are only stored."""
@@ -80,7 +104,8 @@ class Answering:
         while turn.may_be_left:
             await asyncio.sleep(WATCH_SECONDS)
             with suppress(StorageError):  # the next look will do
-                if await self._intake.is_continued(turn.incoming) and turn.may_be_left:
+                newer = await self._intake.find_newer(turn.incoming)
+                if newer == "message" and turn.may_be_left:
                     turn.is_left = True
                     turn.control.cut()
 
@@ -95,7 +120,7 @@ class Answering:
             if turn.answer_after is not None:
                 left = (turn.answer_after - datetime.now(UTC)).total_seconds()
                 await asyncio.sleep(max(0.0, left))
-            turn.is_left = await self._intake.is_continued(turn.incoming)
+            turn.is_left = await self._intake.find_newer(turn.incoming) == "message"
         if not turn.is_left:
             return None
         add = self._turns.add_usage
@@ -126,6 +151,93 @@ class Answering:
             result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
         )
 
+    async def save(self, turn: Turn) -> None:
+        """Store the answer with its usage and sources; after an erasure store nothing."""
+        result = turn.result
+        if result is None:
+            return
+        if result.ended == "erased":
+            turn.answer = StoredAnswer(0, result.text, False, 0)
+            return
+        is_private = result.ended == "over ceiling" or is_private_answer(result.text, turn.history)
+        text = without_private(result.text, result.found)
+        answer = NewAnswer(
+            turn.conversation_id,
+            turn.message_id,
+            text,
+            tools=result.tools,
+            usage=result.usage,
+            stopped=result.ended == "stopped",
+            sources=result.sources,
+            asks=result.asks,
+            is_private=is_private,
+            changes=result.changes,
+            mode=turn.incoming.preferences.mode,
+            recall=result.recall,
+            question=[dispute.as_record() for dispute in result.disputes],
+        )
+        with self._metrics.stage("save"):
+            stored = await self._client.run(
+                self._turns.save_answer, answer, count_recalls, mark_disputed
+            )
+        self._metrics.turns.labels(result.ended).inc()
+        full_text = result.text if stored.text == storable(text) else stored.text
+        turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
+        if result.is_filtered or result.is_wordless:  # models repeat what they see themselves say
+            left_out = turn.new_ids if result.is_filtered else [turn.answer.id]
+            leave_out = self._turns.mark_left_out
+            await self._client.run(leave_out, turn.conversation_id, left_out)
+        if result.changes.names_zone:
+            await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
+
+    async def deliver(self, turn: Turn) -> UpdateOutcome | None:
+        """Deliver the answer, except for the parts that have arrived already."""
+        answer = turn.answer
+        assert answer is not None, "the graph always says something, and it is saved"
+        await turn.view.close()
+        if turn.control.stopped and await self._intake.find_newer(turn.incoming, ("new",)):
+            return "wiped"  # the answer is about to be deleted, so its beginning is not sent
+
+        async def store_parts(arrived: int) -> None:
+            turn.answer = replace(answer, delivered_parts=arrived)
+            mark = self._turns.mark_delivered_parts
+            sent = list(turn.view.sent_ids)
+            await self._client.run(mark, turn.conversation_id, answer.id, arrived, sent=sent)
+            turn.control.check()
+
+        try:
+            with self._metrics.stage("deliver"):
+                turn.control.check()
+                if not answer.delivered:
+                    parts = await turn.view.deliver(turn, answer, store_parts)
+                    turn.answer = replace(answer, delivered_parts=parts)
+        except TurnStoppedError:
+            return await self._end_stopped(turn)
+        return None
+
+    async def mark_delivered(self, turn: Turn) -> UpdateOutcome:
+        """Mark the answer as delivered and the update as done.
+
+        In Telegram the memory's jobs are deferred too.
+        """
+        answer = turn.answer
+        assert answer is not None
+        await self._client.run(
+            self._turns.mark_delivered,
+            turn.conversation_id,
+            answer.id,
+            parts=answer.delivered_parts,
+            update=turn.incoming.update,
+            sent=list(turn.view.sent_ids),
+            first_word_at=turn.first_word_at,
+        )
+        return "done"
+
+    async def _end_stopped(self, turn: Turn) -> UpdateOutcome:
+        """End a turn that the user stopped; the parts that have arrived stay."""
+        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
+        return await self.mark_delivered(turn)
+
 
 def _add_zones(turn: Turn, result: TurnResult) -> Changes:
     """Return an answer's changes with zones to offer, and whether it names the user's zone."""
@@ -142,3 +254,12 @@ def _add_zones(turn: Turn, result: TurnResult) -> Changes:
     is_untold = not (incoming.preferences.has_zone or incoming.owner.is_group)
     is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
     return replace(changes, zones=offers, names_zone=is_of_clock)
+
+
+def without_private(text: str, found: Sequence[Hit]) -> str:
+    """Mask what an answer says of private facts."""
+    for hit in found:
+        if hit.memory_type == PRIVATE:
+            for code in secrets_of(hit.text):
+                text = text.replace(code, MASK)
+    return text

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from langchain_core.messages import (
     AIMessage,
@@ -19,10 +20,11 @@ from langgraph.runtime import Runtime
 
 from src.base.errors import ModelError, ModelSetupError
 from src.history.new_messages import LabelFilter, strip_time_label, voice_of
-from src.llm import chat, prompt_cache, reply, tokens
+from src.llm import chat, reply, tokens
 from src.memory.tools import renumber_records
 from src.memory.turn_context import TurnContext, get_finding, number_hits
 from src.talk.forms import FormFilling, asks_beside, describe_results, tool_calls
+from src.talk.prompt import messages_to_send
 from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
@@ -61,53 +63,53 @@ def may_call_tools(messages: Sequence[AnyMessage]) -> bool:
     return not repeats and not all_failed and len(rounds) < MAX_ROUNDS
 
 
-LentTools = Callable[[], tuple[BaseTool, ...]]
-
-
 @dataclass(frozen=True)
-class BoundModel:
-    """Model bound to our own tools and those lent by servers, with and without tool calls."""
-
-    lent: tuple[BaseTool, ...]
-    offered: Sequence[BaseTool]
-    with_tools: prompt_cache.ChatRunnable
-    without_tools: prompt_cache.ChatRunnable
-
-
 class ToolOffer:
-    """Binding of the model to the usable tools; it rebinds when the servers' tools have changed.
+    """The model that answers, and the tools that it may be offered.
 
-    A turn keeps the tools with which it began, so that its prompts keep their prefix.
+    Attributes:
+        caller: The model.
+        own: Our own tools.
+        lent: Returns the tools of servers, which come and go, when a turn begins.
     """
 
-    def __init__(self, caller: chat.ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
-        """Offer ``own``, and what ``lent`` returns when a turn begins."""
-        self._caller = caller
-        self._own = own
-        self._lent = lent
-        self._models: dict[tuple[frozenset[str], bool], BoundModel] = {}
+    caller: chat.ModelCaller
+    own: Sequence[BaseTool]
+    lent: Callable[[], tuple[BaseTool, ...]]
 
-    def begin(self, lent: tuple[BaseTool, ...] | None, useless: frozenset[str]) -> BoundModel:
-        """Return the model for a turn that began with the tools ``lent``; None: it begins now.
+    def list_usable(self, state: ConversationState, context: TurnContext) -> list[BaseTool]:
+        """List our own tools that a turn has a use for."""
+        useless = useless_tools(
+            memory_on=context.preferences.memory_on,
+            has_reminders=context.preferences.has_reminders,
+            has_files=any(voice_of(entry).provenance == "file" for entry in state["history"]),
+        )
+        return [tool for tool in self.own if tool.name not in useless]
 
-        ``useless`` are the names of our own tools that are left out.
-        """
-        tools = self._lent() if lent is None else lent
-        key = useless, bool(tools)
-        bound = self._models.get(key)
-        if bound is None or (tools and bound.lent != tools):
-            offered = [*(tool for tool in self._own if tool.name not in useless), *tools]
-            bind = self._caller.with_tools
-            bound = BoundModel(tools, offered, bind(offered), bind(offered, may_call=False))
-            self._models[key] = bound
-        return bound
+    async def ask(
+        self,
+        messages: Sequence[AnyMessage],
+        context: TurnContext,
+        on_text: Callable[[str], None],
+        tools: Sequence[BaseTool] = (),
+        *,
+        may_call: bool = True,
+    ) -> AIMessage:
+        """Call the model for the answer of a turn; its text streams to ``on_text``."""
+        return await self.caller.stream(
+            self.caller.with_tools(tools, may_call=may_call),
+            messages,
+            purpose="answer",
+            on_text=on_text,
+            on_usage=context.on_usage,
+            conversation_id=context.conversation_id,
+        )
 
 
 async def assistant(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    caller: chat.ModelCaller,
     offer: ToolOffer,
     counter: tokens.TokenCounter,
     forms: FormFilling | None = None,
@@ -117,38 +119,29 @@ async def assistant(
     While it is being learned how the model works, calls that it missed are added to its answer.
     What it leaves unsaid after its tools have run is told in our words.
 
-    Reads: ``messages``, ``tools_allowed``, ``lent_tools``, ``history``.
+    Reads: ``messages``, ``lent_tools``, ``history``.
     Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``, ``is_answered``.
     Side effects: one model call; its text streams to the turn's ``on_text``. If the provider
     refuses a call with tools of servers, a second one without them. Seldom one to try the model,
     and one for a form.
     """
-    context = runtime.context
-    allowed, messages = state.get("tools_allowed", True), state["messages"]
+    context, messages = runtime.context, messages_to_send(state)
+    allowed = may_call_tools(messages)
     if forms is not None and isinstance(messages[-1], HumanMessage):
         messages = _with_hint(messages, say("answer_hint", context.language))
-    display = _AnswerDisplay(context.on_text, _separator(state))
-
-    async def ask(bound: BoundModel) -> AIMessage:
-        return await caller.stream(
-            bound.with_tools if allowed else bound.without_tools,
-            messages,
-            purpose="answer",
-            on_text=display,
-            on_usage=context.on_usage,
-            conversation_id=context.conversation_id,
-        )
-
-    useless = _useless_tools(state, context)
-    bound = offer.begin(state.get("lent_tools"), useless)
+    display = _AnswerDisplay(context.on_text, separator=_separator(state))
+    own, lent = offer.list_usable(state, context), state.get("lent_tools")
+    if lent is None:  # a turn keeps the tools with which it began, and its prompts their prefix
+        lent = offer.lent()
+    ask = partial(offer.ask, messages, context, display, may_call=allowed)
     try:
-        message = await ask(bound)
+        message = await ask([*own, *lent])
     except ModelError as error:  # perhaps the schema of a server's tool
-        if not bound.lent or isinstance(error, ModelSetupError) or display.has_begun:
+        if not lent or isinstance(error, ModelSetupError) or display.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.begin((), useless)
-        message = await ask(bound)
+        lent = ()
+        message = await ask(own)
     display.flush()
     if not allowed:
         message.tool_calls = []
@@ -158,13 +151,13 @@ async def assistant(
     is_answered = False
     if forms is not None and forms.is_watched and not message.tool_calls:
         is_answered = True
-        missed = await forms.missed_calls([*messages, message], bound.offered, context)
+        missed = await forms.missed_calls([*messages, message], [*own, *lent], context)
         message.tool_calls = tool_calls(missed)
     return {
         "messages": [message],
         "current_token_count": counter.count_messages([*state["messages"], message]),
         "answer": answer,
-        "lent_tools": bound.lent,
+        "lent_tools": lent,
         "is_answered": is_answered,
     }
 
@@ -174,20 +167,10 @@ def _with_hint(messages: Sequence[AnyMessage], hint: str) -> list[AnyMessage]:
     return [*messages[:-1], SystemMessage(hint), messages[-1]]
 
 
-def _useless_tools(state: ConversationState, context: TurnContext) -> frozenset[str]:
-    has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
-    return useless_tools(
-        memory_on=context.preferences.memory_on,
-        has_reminders=context.preferences.has_reminders,
-        has_files=has_files,
-    )
-
-
 async def answer_by_form(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    caller: chat.ModelCaller,
     offer: ToolOffer,
     counter: tokens.TokenCounter,
     forms: FormFilling,
@@ -202,8 +185,8 @@ async def answer_by_form(
     Side effects: at most two model calls; the text of the answer streams to ``on_text``.
     """
     context, messages = runtime.context, state["messages"]
-    offered = offer.begin((), _useless_tools(state, context)).offered
-    line = await forms.read(messages, [tool.name for tool in offered])
+    usable = offer.list_usable(state, context)
+    line = await forms.read(messages, [tool.name for tool in usable])
     calls, text = line.orders, ""
     if line.is_request and not calls:
         calls = await forms.fill(messages, line, context)
@@ -212,7 +195,7 @@ async def answer_by_form(
         told = say("form_told", context.language) if only_tells else ""
         hint = f"{say('answer_hint', context.language)}\n{told}".strip()
         asked = _with_hint(messages, hint)
-        text = await _answer_plainly(asked, context, caller)
+        text = await _answer_plainly(asked, context, offer)
         if line.tells and not line.is_request:
             answered = [*asked, AIMessage(text)]
             calls = await forms.fill(answered, line, context)
@@ -226,10 +209,7 @@ async def answer_by_form(
 
 
 async def complete_answer(
-    state: ConversationState,
-    runtime: Runtime[TurnContext],
-    *,
-    caller: chat.ModelCaller,
+    state: ConversationState, runtime: Runtime[TurnContext], *, offer: ToolOffer
 ) -> ConversationState:
     """Complete the answer with sentences about the calls beside it.
 
@@ -244,8 +224,9 @@ async def complete_answer(
     done = describe_results(messages, context.language, with_facts=not answer)
     if not answer and (not done or asks_beside(context.text)):
         asked = [message for message in messages if not _is_of_call(message)]
-        asked += [SystemMessage(f"{DONE}\n{done}")] if done else []
-        answer = await _answer_plainly(asked, context, caller)
+        if done:
+            asked.append(SystemMessage(f"{DONE}\n{done}"))
+        answer = await _answer_plainly(asked, context, offer)
     if done:
         context.on_text(f"\n\n{done}" if answer else done)
     text = "\n\n".join(filter(None, (answer, done)))
@@ -258,40 +239,34 @@ def _is_of_call(message: AnyMessage) -> bool:
 
 
 async def _answer_plainly(
-    messages: Sequence[AnyMessage], context: TurnContext, caller: chat.ModelCaller
+    messages: Sequence[AnyMessage], context: TurnContext, offer: ToolOffer
 ) -> str:
     """Have the model answer in words; "" if they begin like JSON or markup, which is no answer."""
-    start, is_words = "", False
-
-    def show(piece: str) -> None:
-        nonlocal start, is_words
-        start = piece if is_words else start + piece
-        may_be = start.startswith(MARKUP) or any(one.startswith(start) for one in MARKUP)
-        if is_words or not may_be:
-            is_words = True
-            context.on_text(start)
-
-    display = _AnswerDisplay(show, "")
-    message = await caller.stream(
-        caller.with_tools(()),
-        messages,
-        purpose="answer",
-        on_text=display,
-        on_usage=context.on_usage,
-        conversation_id=context.conversation_id,
-    )
+    display = _AnswerDisplay(context.on_text, hidden=MARKUP)
+    message = await offer.ask(messages, context, display)
     display.flush()
     text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
     return "" if text.startswith(MARKUP) else text
 
 
 class _AnswerDisplay:
-    """Display of streamed text, without a time label that the model copied."""
+    """Display of streamed text, without a time label that the model copied.
 
-    def __init__(self, on_text: Callable[[str], None], separator: str) -> None:
+    Text that begins like one of ``hidden`` is not shown.
+    """
+
+    def __init__(
+        self,
+        on_text: Callable[[str], None],
+        *,
+        separator: str = "",
+        hidden: Sequence[str] = (),
+    ) -> None:
         self._on_text = on_text
         self._separator = separator
+        self._hidden = hidden
         self._filter = LabelFilter()
+        self._held = ""
         self.has_begun = False  # True once text was shown
 
     def __call__(self, text: str) -> None:
@@ -301,10 +276,12 @@ class _AnswerDisplay:
         self._show(self._filter.flush())
 
     def _show(self, text: str) -> None:
-        if text:
+        held = self._held = self._held + text
+        is_hidden = any(held.startswith(one) or one.startswith(held) for one in self._hidden)
+        if held and (self.has_begun or not is_hidden):
             self.has_begun = True
-            self._on_text(self._separator + text)
-            self._separator = ""
+            self._on_text(self._separator + held)
+            self._separator = self._held = ""
 
 
 def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> str:
@@ -321,12 +298,10 @@ def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> st
 
 def _separator(state: ConversationState) -> str:
     """Return the separator between the text before a tool call and the text after it."""
-    for message in reversed(state["messages"]):
-        if isinstance(message, AIMessage):
-            return "\n\n" if message.text and message.tool_calls else ""
-        if not isinstance(message, ToolMessage):
-            break
-    return ""
+    others = (one for one in reversed(state["messages"]) if not isinstance(one, ToolMessage))
+    last = next(others, None)
+    has_text = isinstance(last, AIMessage) and last.text and last.tool_calls
+    return "\n\n" if has_text else ""
 
 
 async def update_state_after_tool(
@@ -334,41 +309,32 @@ async def update_state_after_tool(
 ) -> ConversationState:
     """Collect what the tools of the round that just ended have found and done.
 
-    Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``, ``disputes``.
-    Updates: ``tools_used``, ``tools_allowed``, ``fact_added_in_last_run``, ``sources``,
-    ``shown_facts``, ``asks``, ``disputes``, ``current_token_count``; ``messages``, since two
-    searches of one round gave the same numbers to different memories.
+    Reads: ``messages``, ``sources``, ``asks``.
+    Updates: ``tools_used``, ``fact_added_in_last_run``, ``sources``, ``shown_facts``, ``asks``,
+    ``disputes``, ``current_token_count``; ``messages``, since two searches of one round gave the
+    same numbers to different memories.
     Side effects: none.
     """
-    messages, sources = list(state["messages"]), list(state.get("sources", ()))
+    messages, sources, asked = state["messages"], state.get("sources", []), state.get("asks")
     others = (n for n, m in enumerate(messages, start=1) if not isinstance(m, ToolMessage))
     start = max(others, default=0)
-    for index, result in enumerate(messages[start:], start=start):
-        numbers, sources = number_hits(sources, hits := get_finding(result).hits)
-        if hits and isinstance(result, ToolMessage):
-            messages[index] = renumber_records(result, numbers)
-    results = [message for message in messages[start:] if isinstance(message, ToolMessage)]
-    findings = [get_finding(result) for result in results]
-    ran = [result.name or "unknown" for result in results if result.artifact != NOT_RUN]
-    asks = [finding.asks for finding in findings if finding.asks]
-    asked = state.get("asks")
-    if "erase_all" in asks:
-        asked = "erase_all"
-    elif asks and asked != "erase_all":
-        asked = asks[-1]
+    results: list[ToolMessage] = []
+    findings = []
+    for result in messages[start:]:
+        assert isinstance(result, ToolMessage)
+        finding = get_finding(result)
+        findings.append(finding)
+        numbers, sources = number_hits(sources, finding.hits)
+        results.append(renumber_records(result, numbers) if numbers else result)
+        if finding.asks and asked != "erase_all":
+            asked = finding.asks
     return {
-        "messages": messages[start:],  # replace themselves, by their ids
-        "tools_used": [*state.get("tools_used", ()), *ran],
-        "tools_allowed": may_call_tools(messages),
+        "messages": [*results],  # replace themselves, by their ids
+        "tools_used": [one.name or "unknown" for one in results if one.artifact != NOT_RUN],
         "fact_added_in_last_run": any(finding.facts_changed for finding in findings),
-        "sources": sources,
-        "shown_facts": state.get("shown_facts", frozenset()).union(
-            *(finding.shown_facts for finding in findings)
-        ),
+        "sources": list(sources),
+        "shown_facts": frozenset().union(*(finding.shown_facts for finding in findings)),
         "asks": asked,
-        "disputes": [
-            *state.get("disputes", ()),
-            *(one for found in findings for one in found.disputes),
-        ],
-        "current_token_count": counter.count_messages(messages),
+        "disputes": [dispute for finding in findings for dispute in finding.disputes],
+        "current_token_count": counter.count_messages([*messages[:start], *results]),
     }

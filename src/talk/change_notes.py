@@ -41,14 +41,12 @@ async def describe_changes(
         for some in (changes.saved, changes.replaced_by)
     )
     changes, ids = replace(changes, saved=saved, replaced_by=replacing), [*replacing, *saved]
-    told = [places[id_] for id_ in ids]
-    if not replacing and -1 not in told and told == sorted(told):
+    if not replacing and -1 not in places.values():
         return "\n".join(lines), changes
     found.sort(key=lambda fact: ids.index(fact.id))
+    notes = [_note(turn, fact) for fact in found]
     if len(ids) > 1:  # their buttons have these numbers
         notes = [f"{ids.index(fact.id) + 1}. {_note(turn, fact)}" for fact in found]
-    else:
-        notes = [_note(turn, one) for one in found if one.past or one.text not in answer.text]
     shown = max(MAX_NOTED, len(changes.replaced_by))
     lines += notes[:shown]
     if len(notes) > shown:

@@ -13,10 +13,9 @@ from src.queue import job_repo
 from src.reading import gate
 from src.reminders.screens import ReminderScreens
 from src.talk.commands import CommandEntry, Features, Place
-from src.talk.erase_screens import EraseScreens
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages, help_page
-from src.talk.question_screens import QuestionScreens
+from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens
 from src.talk.spoken import SpokenLanguages
@@ -34,9 +33,8 @@ class CommandService:
     Attributes:
         screens: Pages and cards of facts.
         search: What was said, found again.
-        forgetting: Forgetting and undo.
-        erasing: What deletes for good.
-        questions: Buttons under questions about facts.
+        forgetting: Forgetting, undo, and what deletes for good.
+        questions: Questions about facts.
         pages: What tells of the bot.
         features: Parts of the bot that may be missing: nothing is offered that is.
         is_console: True if the users are not in Telegram.
@@ -48,19 +46,13 @@ class CommandService:
     screens: MemoryScreens
     search: SearchScreens
     forgetting: ForgetScreens
-    erasing: EraseScreens
-    questions: QuestionScreens
+    questions: QuestionService
     pages: Pages
     settings: SettingsScreens
     reminders: ReminderScreens
     exports: ExportService
     features: Features
     is_console: bool = False
-
-    def __post_init__(self) -> None:
-        """Build what needs only the client."""
-        self._turns = TurnRepository(self._client)
-        self._spoken = SpokenLanguages(self._client)
 
     def place(self, caller: Caller) -> Place:
         """Return where a caller writes."""
@@ -75,17 +67,18 @@ class CommandService:
             return Reply(say("unknown_command", caller.language), is_personal=True)
         if entry.is_for_admins and not caller.is_admin:
             return Reply(say("only_admins", caller.language), is_personal=True)
-        heard = await self._spoken.follow(caller.owner, caller.preferences, caller.argument)
+        follow = SpokenLanguages(self._client).follow
+        heard = await follow(caller.owner, caller.preferences, caller.argument)
         caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
         return await entry.run(self, caller)
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""
-        if action is None or (handler := ACTIONS.get(action.name)) is None:
+        if action is None or action.name not in ACTIONS:
             return Reply.closing_note(say("tap_unknown", caller.language))
         if action.name in ADMIN_ACTIONS and not caller.is_admin:
             return Reply.note(say("only_admins", caller.language))
-        return await handler(self, caller, action)
+        return await ACTIONS[action.name](self, caller, action)
 
     async def start(self, caller: Caller) -> Reply:
         """Reply to /start; a deep link (``t.me/<bot>?start=settings``) opens one of DEEP_LINKS."""
@@ -135,11 +128,7 @@ class CommandService:
         if fact is None or fact.retired_at is not None:
             return None
         teaching = Teaching(corrects=memory_id)
-        turn = Turn(
-            IncomingMessage(
-                caller.owner, text, caller.moment, caller.preferences, teaching=teaching
-            )
-        )
+        turn = Turn(IncomingMessage(caller, text, teaching=teaching))
         await self._agent.run_turn(turn)
         jobs = job_repo.JobRepository(self._client)
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
@@ -150,7 +139,7 @@ class CommandService:
 
         The reply is empty if the answer itself shows that it was stopped.
         """
-        stop = await self._client.run(self._turns.find_stop, caller.owner)
+        stop = await self._client.run(TurnRepository(self._client).find_stop, caller.owner)
         if stop == "shown":  # the answer ends with a word about it
             return Reply("")
         return Reply(say("stop_nothing" if stop is None else "stop_done", caller.language))
@@ -186,7 +175,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", lambda s, caller: s.forgetting.undo(caller)),
         CommandEntry(
-            "new", lambda s, caller: s.erasing.new(caller), kind="new", is_for_admins=True
+            "new", lambda s, caller: s.forgetting.new(caller), kind="new", is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
@@ -199,7 +188,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
         CommandEntry(
             "delete_me",
-            lambda s, caller: s.erasing.delete_me(caller),
+            lambda s, caller: s.forgetting.delete_me(caller),
             places=("private", "console"),
         ),
     )
@@ -222,11 +211,11 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.forgetting.drop(who, a.number(0), a.number(1)),
-    "see": lambda s, who, _: s.erasing.see(who),
+    "see": lambda s, who, _: s.forgetting.see(who),
     "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0), a.number(1)),
-    "settle": lambda s, who, a: s.questions.settle(who, a.number(0), a.number(1, 2)),
-    "erase": lambda s, who, a: s.erasing.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.erasing.confirm_deletion(who, a.number(0), a.number(1)),
+    "settle": lambda s, who, a: s.questions.press(who, a.number(0), a.number(1, 2)),
+    "erase": lambda s, who, a: s.forgetting.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.forgetting.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
@@ -240,5 +229,5 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
-    "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
+    "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),
 }

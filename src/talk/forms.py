@@ -268,8 +268,10 @@ def _wish_calls(form: ToldForm, said: str) -> Iterator[Call]:
     if not isinstance(form, WantedForm):
         return
     for reminder in form.reminders:
-        if text := find_words(reminder.text, said):
+        text = find_words(reminder.text, said)
+        if text:
             yield SET, {"text": text, "when": find_words(reminder.when, said) or said}
     for wanted in form.forget:
-        if about := find_words(wanted, said):
+        about = find_words(wanted, said)
+        if about:
             yield FORGET, {"about": about}

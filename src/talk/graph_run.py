@@ -4,9 +4,9 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.errors import GraphRecursionError
@@ -21,6 +21,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.talk import strict
 from src.talk.main_graph import Graph
+from src.talk.prompt import messages_to_send
 from src.talk.recall_record import recall_record
 from src.talk.turn_control import TurnCutError, TurnStoppedError
 from src.talk.turn_state import ConversationState, Turn, TurnResult
@@ -49,9 +50,13 @@ def resolve_citations(
         asked: The message that is answered; brackets in it are no references.
     """
     numbered, cited = number_references(text, _citable(hits), said=_quotable(asked, hits))
-    return numbered, tuple(
-        _answer_source(number, hits[index]) for number, index in enumerate(cited, start=1)
-    )
+    sources = []
+    for number, index in enumerate(cited, start=1):
+        hit = hits[index]
+        memory_id = hit.source_id if hit.kind == "memory" else None
+        source = AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
+        sources.append(source)
+    return numbered, tuple(sources)
 
 
 class StreamedReferences:
@@ -115,47 +120,6 @@ def _is_citable(hit: Hit) -> bool:
     return hit.kind != "summary" and hit.speaker != "assistant"
 
 
-def _answer_source(number: int, hit: Hit) -> AnswerSource:
-    memory_id = hit.source_id if hit.kind == "memory" else None
-    return AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
-
-
-class AnswerBuffer:
-    """Text that the model has written so far, passed on up to a limit."""
-
-    def __init__(
-        self, on_text: Callable[[str], None], *, limit: int, on_limit: Callable[[], None]
-    ) -> None:
-        """Pass on at most ``limit`` characters to ``on_text``; call ``on_limit`` at one more."""
-        self._on_text = on_text
-        self._on_limit = on_limit
-        self._remaining = limit
-        self._is_full = False
-        self._pieces: list[str] = []
-
-    @property
-    def text(self) -> str:
-        """The text passed on so far."""
-        return "".join(self._pieces)
-
-    def add(self, piece: str) -> None:
-        """Take the next piece."""
-        accepted = piece[: self._remaining]
-        self._remaining -= len(accepted)
-        if accepted:
-            self._pieces.append(accepted)
-            self._on_text(accepted)
-        if len(accepted) < len(piece):
-            self._is_full = True
-            self._on_limit()
-
-    def cut_text(self, language: Language) -> str:
-        """Return the answer of a model stopped at a bound: its visible text and the reason."""
-        if not is_visible(self.text):
-            return say("took_too_long", language)
-        return _append(self.text, say("cut_long" if self._is_full else "cut_slow", language))
-
-
 def truncate(text: str, limit: int, language: Language) -> str:
     """Return the text, cut to ``limit`` characters and with a notice if it is longer."""
     if len(text) <= limit:
@@ -178,42 +142,87 @@ MAX_STEPS = 60
 MODEL_NODES = ("assistant", "answer_by_form", "summarize", "classify_intent")
 
 
-@dataclass
 class Progress:
-    """State of a run, kept for the case that it ends early.
+    """Text, state and changes of a run so far, kept for the case that it ends early.
 
     Attributes:
-        turn: The turn.
         state: State after the last node that has ended.
+        text: What the model has written, up to the limit.
         usage: Model calls so far.
-        changes: Changes stored so far.
+        references: Display of the text.
     """
 
-    turn: Turn
-    state: ConversationState = field(default_factory=lambda: ConversationState())
-    usage: list[reply.ModelUsage] = field(default_factory=list)
-    changes: list[Changes] = field(default_factory=list)
+    def __init__(self, turn: Turn, limit: int) -> None:
+        """Begin a run that may write ``limit`` characters."""
+        self.state = ConversationState()
+        self.text = ""
+        self.usage: list[reply.ModelUsage] = []
+        self.references = StreamedReferences(turn.show, self.list_sources, asked=turn.asked)
+        self._turn = turn
+        self._limit = limit
+        self._is_full = False
+        self._changes: list[Changes] = []
+
+    def add_text(self, piece: str) -> None:
+        """Show the next piece; at the limit the run is cut."""
+        accepted = piece[: self._limit - len(self.text)]
+        if accepted:
+            self.text += accepted
+            self.references.feed(accepted)
+        if len(accepted) < len(piece):
+            self._is_full = True
+            self._turn.control.cut()
 
     def add_change(self, changes: Changes) -> None:
         """Take a stored change, so that nothing is done again."""
-        self.changes.append(changes)
-        self.turn.has_acted = True
+        self._changes.append(changes)
+        self._turn.has_acted = True
 
     def list_sources(self) -> Sequence[Hit]:
         """List the hits that the model was shown so far."""
         return self.state.get("sources", ())
 
+    def cut_text(self, language: Language) -> str:
+        """Return the answer of a model stopped at a bound: its visible text and the reason."""
+        if not is_visible(self.text):
+            return say("took_too_long", language)
+        return _append(self.text, say("cut_long" if self._is_full else "cut_slow", language))
+
     def result(self, text: str, **values: Any) -> TurnResult:
-        """Build the turn's result with this text and what the run has done so far."""
-        usage = tuple(self.usage)
+        """Build the turn's result with this text and what the run has done so far.
+
+        Of several forgettings only the last one can be undone.
+        """
+        changes, usage = sum(self._changes, NO_CHANGES), tuple(self.usage)
+        reminders = tuple(sorted(set(changes.reminders)))  # in any order, if set in parallel
+        zones = tuple(dict.fromkeys(changes.zones))
+        values.setdefault("asks", self.state.get("asks"))
         return TurnResult(
             text,
             self.list_sources(),
-            recall_record(self.turn, self.state, usage),
-            changes=_merge_changes(self.changes),
-            asks=self.state.get("asks"),
+            recall_record(self._turn, self.state, usage),
+            changes=replace(changes, reminders=reminders, zones=zones),
             usage=usage,
             **values,
+        )
+
+    def final_result(self, text: str, language: Language) -> TurnResult:
+        """Build the result of a finished run; a question to the user is worded here."""
+        state = self.state
+        asks, disputes = state.get("asks"), state.get("disputes", [])
+        last = next(reversed(state.get("messages", ())), None)
+        if asks == "erase_all":
+            text = say("erase_ask", language)
+        if disputes:
+            text = f"{text}\n\n{strict.question_text(disputes, language)}".strip()
+            asks = "conflict"
+        return self.result(
+            text,
+            asks=asks,
+            disputes=disputes,
+            tools=tuple(state.get("tools_used", ())),
+            intent=state.get("intent"),
+            is_filtered=isinstance(last, AIMessage) and reply.ending_of(last) == "filter",
         )
 
 
@@ -225,10 +234,6 @@ class GraphRun:
     _graph: Graph
     _settings: GlobalSettingsRepository
     _metrics: metrics.Metrics
-
-    def __post_init__(self) -> None:
-        """Build the repository on the client."""
-        self._turns = TurnRepository(self._client)
 
     async def run(self, turn: Turn) -> TurnResult:
         """Let the graph answer, streamed to the turn's view.
@@ -242,113 +247,75 @@ class GraphRun:
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
         limits, language = self._settings.last_known, turn.incoming.language
-        progress = Progress(turn)
-        references = StreamedReferences(turn.show, progress.list_sources, asked=turn.asked)
-        buffer = AnswerBuffer(
-            references.feed, limit=limits.answer_max_characters, on_limit=turn.control.cut
-        )
-        context = replace(
-            build_context(turn),
-            on_text=buffer.add,
-            on_usage=progress.usage.append,
-            on_change=progress.add_change,
-        )
+        turns = TurnRepository(self._client)
+        progress = Progress(turn, limits.answer_max_characters)
         # Another attempt continues in the message that shows the beginning.
-        store = partial(self._turns.set_stream_message, turn.conversation_id, turn.message_id)
+        store = partial(turns.set_stream_message, turn.conversation_id, turn.message_id)
         await turn.view.open(turn, partial(self._client.run, store))
         try:
             await turn.control.run(
-                self._run_graph(turn, context, progress), seconds=limits.answer_max_seconds
+                self._run_graph(turn, progress), seconds=limits.answer_max_seconds
             )
         except TurnStoppedError:
-            return progress.result(buffer.text, ended="stopped")
+            return progress.result(progress.text, ended="stopped")
         except TurnCutError:
-            return progress.result(buffer.cut_text(language))
+            return progress.result(progress.cut_text(language))
         except GraphRecursionError:
             return progress.result(say("too_many_steps", language))
         except Exception:
-            await self._save_usage(turn, progress.usage)
+            try:
+                usage = tuple(progress.usage)
+                await self._client.run(turns.add_usage, turn.conversation_id, usage)
+            except errors.StorageError as error:  # which must not hide the first one
+                logger.warning("model usage not recorded", exc_info=error)
             raise
         text = truncate(progress.state.get("answer", ""), limits.answer_max_characters, language)
         if turn.incoming.preferences.mode == "strict":  # verified as a whole before it is shown
-            references.feed(text)
-        references.flush()
-        return _finish(progress, context, text)
+            progress.references.feed(text)
+        progress.references.flush()
+        return progress.final_result(text, language)
 
     async def preview(self, turn: Turn) -> list[AnyMessage]:
         """Return the prompt of a turn; no model is called."""
-        state = await self._graph.ainvoke(
-            _initial_state(turn), context=build_context(turn), interrupt_before=MODEL_NODES
+        state: Any = await self._graph.ainvoke(
+            _initial_state(turn), context=_build_context(turn), interrupt_before=MODEL_NODES
         )
-        return list(state.get("messages", ()))
+        return messages_to_send(state)
 
-    async def _run_graph(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
+    async def _run_graph(self, turn: Turn, progress: Progress) -> None:
         chat.WAITING.set(turn.control.wait)  # in the context of the current task
         chat.THINKING.set(turn.view.think)
         ids = logs.log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
-        steps = self._graph.astream(
+        context = replace(
+            _build_context(turn),
+            on_text=progress.add_text,
+            on_usage=progress.usage.append,
+            on_change=progress.add_change,
+        )
+        steps: Any = self._graph.astream(
             _initial_state(turn),
             context=context,
             config={"recursion_limit": MAX_STEPS},
             stream_mode="values",
         )
         with self._metrics.stage("model"), ids:
-            async with aclosing(cast("Any", steps)) as states:
+            async with aclosing(steps) as states:
                 async for state in states:
                     progress.state = state
 
-    async def _save_usage(self, turn: Turn, usage: Sequence[reply.ModelUsage]) -> None:
-        """Record the model calls of a failed turn; a failure here must not hide its error."""
-        try:
-            await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
-        except errors.StorageError as error:
-            logger.warning("model usage not recorded", exc_info=error)
 
-
-def build_context(turn: Turn) -> TurnContext:
-    """Return what the graph's nodes know of a turn."""
+def _build_context(turn: Turn) -> TurnContext:
     incoming = turn.incoming
     return TurnContext(
-        owner=incoming.owner,
+        caller=incoming.caller,
         conversation_id=turn.conversation_id,
         message_id=turn.message_id,
         text=turn.asked,
-        moment=incoming.moment,
-        preferences=incoming.preferences,
         window=turn.window,
         is_private=incoming.is_private,
-        speaker_id=incoming.speaker_id,
     )
-
-
-def _finish(progress: Progress, context: TurnContext, text: str) -> TurnResult:
-    """Build the result of a finished run; a question to the user is worded here."""
-    state = progress.state
-    last = next(reversed(state.get("messages", ())), None)
-    is_filtered = isinstance(last, AIMessage) and reply.ending_of(last) == "filter"
-    result = progress.result(
-        text,
-        tools=tuple(state.get("tools_used", ())),
-        intent=state.get("intent"),
-        is_filtered=is_filtered,
-    )
-    if result.asks == "erase_all":
-        result = replace(result, text=say("erase_ask", context.language))
-    disputes = state.get("disputes", [])
-    if not disputes:
-        return result
-    question = strict.question_text(disputes, context.language)
-    text = f"{result.text}\n\n{question}".strip()
-    return replace(result, text=text, asks="conflict", disputes=disputes)
 
 
 def _initial_state(turn: Turn) -> ConversationState:
     summaries = [summary.content for summary in turn.summaries]
     return {"history": list(turn.history), "summaries": summaries}
-
-
-def _merge_changes(changes: Sequence[Changes]) -> Changes:
-    """Merge changes; of several forgettings only the last one can be undone."""
-    merged = sum(changes, NO_CHANGES)
-    reminders = tuple(sorted(set(merged.reminders)))  # those set in parallel come in any order
-    return replace(merged, reminders=reminders, zones=tuple(dict.fromkeys(merged.zones)))

@@ -16,6 +16,7 @@ from src.queue.update_repo import (
     ANSWERED_SEPARATELY,
     SUPERSEDING,
     NewerUpdates,
+    UpdateKind,
     UpdateOutcome,
     UpdateRepository,
 )
@@ -24,6 +25,7 @@ from src.reading.gate import MASK, may_be_secret, redact, refers_back
 from src.talk.turn_state import NOWHERE, IncomingMessage, Turn
 
 LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
+CONTINUING = (*SUPERSEDING, *ANSWERED_SEPARATELY)  # kinds of updates that follow a message
 
 
 @dataclass(eq=False, repr=False)
@@ -39,11 +41,11 @@ class Intake:
         self._conversations = ConversationRepository(self._client)
         self._updates = UpdateRepository(self._client)
 
-    async def store(self, turn: Turn) -> None:
+    async def store(self, turn: Turn) -> UpdateOutcome | None:
         """Store the message with its time label, and load the last 30.
 
         If it is stored already (the turn was interrupted), it is found, with its answer if it has
-        one. A message whose answer is left to a later one is only stored.
+        one. If a newer message is answered instead, with this one in the history, the turn ends.
 
         Args:
             turn: The turn, which is filled.
@@ -61,30 +63,26 @@ class Intake:
             )
             turn.incoming = turn.incoming.following(before)
         with self._metrics.stage("store"):
-            await self._client.run(self._store_and_load, turn)
+            settings = await self._settings.fetch()
+            work = partial(self._store_turn, turn, settings)
+            await self._client.run(self._client.in_transaction, work)
+        if turn.answer is None and turn.behind.newer is not None:
+            return "left to a later message"
+        return None
 
-    async def is_continued(self, incoming: IncomingMessage) -> bool:
-        """Return True if the sender has written more, which is to be answered with this message.
+    async def find_newer(
+        self, incoming: IncomingMessage, kinds: Sequence[UpdateKind] = CONTINUING
+    ) -> UpdateKind | None:
+        """Return the kind of the next waiting update of these kinds; None if there is none.
 
-        Raises:
-            StorageError: The database is away.
-        """
-        if incoming.update is None:
-            return False
-        kinds = (*SUPERSEDING, *ANSWERED_SEPARATELY)
-        find = partial(self._updates.find_newer, kinds=kinds)
-        return await self._client.run(find, incoming.update) == "message"
-
-    async def is_wiped(self, incoming: IncomingMessage) -> bool:
-        """Return True if a pending /new is about to delete the message and its answer.
+        A ``message`` means that the sender goes on, and that both are answered together.
 
         Raises:
             StorageError: The database is away.
         """
         if incoming.update is None:
-            return False
-        find = self._updates.find_newer
-        return await self._client.run(find, incoming.update, kinds=("new",)) is not None
+            return None
+        return await self._client.run(self._updates.find_newer, incoming.update, kinds=kinds)
 
     def simulate(self, incoming: IncomingMessage) -> Turn:
         """Return a turn as ``store`` would fill it, without storing the message; it blocks.
@@ -96,26 +94,18 @@ class Intake:
         incoming = incoming.without_secrets()
         conversation_id = self._conversations.find_conversation(incoming.owner)
         turn = Turn(incoming, conversation_id=conversation_id or NOWHERE)
-        self._client.in_transaction(
-            lambda transaction: self._load_context(transaction, turn, settings, unstored=1)
-        )
+        self._client.in_transaction(partial(self._load_context, turn, settings, unstored=1))
         message: HistoryMessage = {
             "id": 0,
             "role": "user",
             "content": _add_label(incoming),
-            "position": turn.history[-1]["position"] + 1 if turn.history else 1,
+            "position": max((entry["position"] for entry in turn.history), default=0) + 1,
             "sender_id": incoming.sender_id,
         }
         turn.history = (*turn.history, message)
         return turn
 
-    def _store_and_load(self, turn: Turn) -> None:
-        settings = self._settings.get()  # first: it may need a connection
-        self._client.in_transaction(
-            lambda transaction: self._store_turn(transaction, turn, settings)
-        )
-
-    def _store_turn(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
+    def _store_turn(self, turn: Turn, settings: GlobalSettings, transaction: Transaction) -> None:
         incoming = turn.incoming
         turn.behind = self._lock_update(transaction, incoming)
         if incoming.is_masked and incoming.update is not None:
@@ -128,7 +118,8 @@ class Intake:
         message = self._append(transaction, replace(incoming, voice=voice))
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
-        if (secret := incoming.revealed_secret) is not None:
+        secret = incoming.revealed_secret
+        if secret is not None:
             forgetting = forgetting_repo.ForgettingRepository(transaction, incoming.owner)
             forgetting.mask(secret.id, secret.text)
         turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
@@ -143,7 +134,7 @@ class Intake:
             turns.mark_stopped(*ids)
         if turn.behind.newer is None:
             with self._metrics.stage("load"):
-                self._load_context(transaction, turn, settings)
+                self._load_context(turn, settings, transaction)
 
     def _lock_update(self, transaction: Transaction, incoming: IncomingMessage) -> NewerUpdates:
         """Lock the message's update until the transaction ends; return what waits behind it.
@@ -185,7 +176,7 @@ class Intake:
         )
 
     def _load_context(
-        self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, unstored: int = 0
+        self, turn: Turn, settings: GlobalSettings, transaction: Transaction, *, unstored: int = 0
     ) -> None:
         """Load the last messages, and the summaries once the window has moved.
 
@@ -196,7 +187,7 @@ class Intake:
         turn.history = tuple(
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
-        last = (turn.history[-1]["position"] if turn.history else 0) + unstored
+        last = max((entry["position"] for entry in turn.history), default=0) + unstored
         start, is_all_shown = compaction.start_of_window(last, settings), False
         summaries: Sequence[digest_repo.Summary] = ()
         if start > 1 or _may_be_summarised(turn.history):
@@ -216,11 +207,6 @@ class Intake:
             is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
         fresh = (entry["id"] for entry in turn.history if entry["position"] >= fresh_start)
         turn.window = Window(start, is_all_shown, next(fresh, None))
-
-    async def leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
-        """End the turn if a newer message is answered instead, with this one in the history."""
-        is_left = turn.answer is None and turn.behind.newer is not None
-        return "left to a later message" if is_left else None
 
 
 def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:

@@ -122,7 +122,7 @@ def build_graph(
     memories: Memories,
     *,
     reminders: ReminderService,
-    lent_tools: assistant.LentTools = tuple,
+    lent_tools: Callable[[], tuple[BaseTool, ...]] = tuple,
     tool_runs: ToolHistoryService,
 ) -> Graph:
     """Build the graph of a turn.

@@ -1,23 +1,35 @@
-"""Orders and replies in a user's words that need no model: zone, memory, yes or no, which fact."""
+"""Messages that need no model: to remember as written, a zone, the memory, yes or no, a choice."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from src.base.zone_names import NAME_WORDS
+from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_question
 from src.history.turn_repo import Asks, Changes, TurnRepository
-from src.pg.client import PgClient
+from src.memory import memory_repo, turn_context, writer
+from src.memory.memories import Memories
+from src.pg.client import PgClient, storable
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading import lexicon, zone_phrases
+from src.reading.facts import Fact
+from src.reading.gate import MASK, redact
+from src.reading.plain_facts import plain_facts
+from src.reading.sentences import sentences
 from src.talk.questions import QuestionService
+from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
 from src.talk.zones import ZoneService
 from src.texts import say
 from src.texts.plain_text import plain
 
 MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
+SENTENCE_END = re.compile(r"[.!?…]\s+|\n")
+IMPORTANCE = 7  # at least, of taught facts: so they are always in the prompt
 
 
 @dataclass(eq=False, repr=False)
@@ -25,13 +37,59 @@ class Orders:
     """Steps of a turn; each answers the messages that it knows, and returns None for others."""
 
     _client: PgClient
+    _memories: Memories
     _zones: ZoneService
     _questions: QuestionService
 
-    def __post_init__(self) -> None:
-        """Build the repositories on the client."""
-        self._turns = TurnRepository(self._client)
-        self._erasure = ErasureRepository(self._client)
+    async def teach(self, turn: Turn) -> TurnResult | None:
+        """Store a message that is to be remembered as written: at once, and without a model.
+
+        It is idempotent. The background reads the message as any other, so a model still finds
+        what the rules do not.
+        """
+        incoming, corrected = turn.incoming, None
+        if incoming.teaching is None:
+            return None
+        if not incoming.preferences.memory_on:
+            return TurnResult(say("remember_off", incoming.language))
+        if incoming.teaching.corrects is not None:
+            corrected = await self._find_corrected(turn, incoming.teaching.corrects)
+            if corrected is None:
+                return TurnResult(say("memory_gone", incoming.language))
+        text = storable(incoming.text).strip()
+        said = writer.SourceText(
+            turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
+        )
+        contradicts = {corrected.id} if corrected is not None else ()
+        if incoming.kept_private:
+            text = redact(storable(incoming.kept_private), household=True).strip()
+            outcome = await self._memories.writer.keep_private(
+                incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
+            )
+            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
+            confirmation = say(key, incoming.language, text=text)
+        else:
+            fact = taught_fact(text, corrected)
+            outcome = await self._memories.writer.remember(
+                incoming.owner,
+                fact,
+                said,
+                origin="command",
+                contradicts=contradicts,
+                is_decided=corrected is not None,
+            )
+            confirmation = confirmation_text([outcome], incoming.language)
+        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+
+    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
+        """Return the user's fact to correct, if it is current or this message has replaced it."""
+        find = self._memories.facts.find_fact
+        fact = await self._client.run(find, turn.incoming.owner, number)
+        speaker = turn.incoming.speaker_id
+        if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
+            return None
+        was_retired = fact.retired_at is not None and turn.is_new
+        return None if was_retired else fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
@@ -51,8 +109,8 @@ class Orders:
             is_told = incoming.preferences.has_zone and not await self._named_zone_before(turn)
             caller = incoming.caller.with_preferences(has_zone=is_told)
             lead = TurnResult(await self._zones.set(caller, told.zones[0]))
-            zone = replace(incoming.preferences, time_zone=told.zones[0], has_zone=True)
-            turn.incoming = replace(incoming, preferences=zone)
+            caller = caller.with_preferences(time_zone=told.zones[0], has_zone=True)
+            turn.incoming = replace(incoming, caller=caller)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
             offers = Changes(zones=told.zones)
@@ -67,7 +125,8 @@ class Orders:
         ids = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
         if not ids:
             return False
-        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, ids[-1])
+        find = TurnRepository(self._client).find_answer
+        answer = await self._client.run(find, turn.conversation_id, ids[-1])
         return answer is not None and answer.changes.names_zone
 
     async def switch_memory(self, turn: Turn) -> TurnResult | None:
@@ -86,12 +145,13 @@ class Orders:
     async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """Erase, or not, on a yes or no to that question; None for other messages."""
         incoming = turn.incoming
-        agreed = reads_as_yes(incoming.text) if incoming.voice.is_own else None
-        if agreed is None or not question_before(turn.history, "erase_all"):
+        agreed, question = reads_as_yes(incoming.text), question_before(turn.history, "erase_all")
+        if not incoming.voice.is_own or agreed is None or question is None:
             return None
         if not agreed:
             return TurnResult(say("erase_kept", incoming.language))
-        await self._client.run(self._erasure.erase, incoming.owner.telegram_user_id)
+        erase = ErasureRepository(self._client).erase
+        await self._client.run(erase, incoming.owner.telegram_user_id)
         return TurnResult(say("erase_done", incoming.language), ended="erased")
 
     async def choose_fact(self, turn: Turn) -> TurnResult | None:
@@ -100,14 +160,43 @@ class Orders:
         A retried message finds the question that its first attempt has settled.
         """
         incoming = turn.incoming
-        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        resolution = reads_as_choice(incoming.text)
         question = question_before(turn.history, "conflict", "conflict_over")
-        if resolution is None or question is None:
+        if not incoming.voice.is_own or resolution is None or question is None:
             return None
         settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
         if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
+
+
+def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
+    """Return a text as one fact, word for word; with a masked secret, the sentences without one.
+
+    Its subject and relation are read by the rules if it is one sentence.
+
+    Args:
+        text: The user's text.
+        corrected: The fact that it replaces, with the same subject.
+    """
+    if MASK in text:
+        return Fact(text=_longest_unmasked(text) or text)
+    facts = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    fact = facts[0] if len(facts) == 1 else Fact(text=text)
+    importance = max(fact.importance, IMPORTANCE)
+    fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
+    if corrected is None or fact.relation != "other":
+        return fact
+    same = {"subject": corrected.subject, "relation": corrected.relation}
+    return fact.model_copy(update={**same, "memory_type": corrected.memory_type})
+
+
+def _longest_unmasked(text: str) -> str:
+    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    runs = [""]
+    for start, end in pairwise(ends):
+        runs = [*runs, ""] if MASK in text[start:end] else [*runs[:-1], runs[-1] + text[start:end]]
+    return max(runs, key=len).strip()
 
 
 YES = lexicon.Expression("(?:<answers.yes>|[, ])+")

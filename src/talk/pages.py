@@ -11,7 +11,6 @@ from src.talk.zones import city_row
 from src.texts import Language, say
 from src.texts.reply import Reply
 
-MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
 MAX_LINES = 12  # tools listed of one server
 
 
@@ -19,28 +18,24 @@ def help_page(
     entries: Iterable[CommandEntry], features: Features, place: Place, language: Language
 ) -> str:
     """Return the page of /help: what the bot can do, and the commands that work here."""
+    commands = [say("help_commands", language)]
     listed = [entry for entry in offered(entries, features, place) if entry.is_in_help]
-    listed.sort(key=lambda entry: entry.name == "help")
-    lines = [_help_line(entry, place, language) for entry in listed]
-    commands = "\n".join([say("help_commands", language), *lines])
-    first = say("help_talk" if features.has_model else "help_notes", language)
-    abilities = [first, say("help_abilities", language)]
+    for entry in sorted(listed, key=lambda entry: entry.name == "help"):
+        line = f"/{entry.name} — {say(f'help_{entry.name}', language)}"
+        if entry.is_for_admins and place == "group":
+            line = f"{line} {say('help_admins', language)}"
+        commands.append(line)
+    abilities = [say("help_talk" if features.has_model else "help_notes", language)]
     if place != "console":
-        kinds = _read_kinds(features, language)
-        abilities.insert(1, say("help_reads", language, kinds=kinds))
+        abilities.append(say("help_reads", language, kinds=_read_kinds(features, language)))
+    abilities.append(say("help_abilities", language))
     parts = [say("help", language), "\n".join(abilities)]
     if place != "console":
         parts.append(say("help_edit", language))
-    parts.append(commands)
+    parts.append("\n".join(commands))
     if place == "group":
         parts.append(say("help_group", language))
     return "\n\n".join(parts)
-
-
-def _help_line(entry: CommandEntry, place: Place, language: Language) -> str:
-    line = f"/{entry.name} — {say(f'help_{entry.name}', language)}"
-    is_limited = entry.is_for_admins and place == "group"
-    return f"{line} {say('help_admins', language)}" if is_limited else line
 
 
 def _read_kinds(features: Features, language: Language) -> str:
@@ -62,27 +57,17 @@ def tools_page(
     names, which are only counted.
     """
     language = caller.language
-    own = "\n".join([say("tools_own", language), *_own_tools(features, place, caller)])
-    if not states:
-        return own
-    parts, left = [own, say("tools_servers", language)], MAX_PAGE
-    for number, state in enumerate(states):
-        part = _server_part(state, language)
-        left -= len(part)
-        if left < 0:
-            parts.append(say("tools_more", language, count=len(states) - number))
-            break
-        parts.append(part)
-    return "\n\n".join(parts)
-
-
-def _own_tools(features: Features, place: Place, caller: Caller) -> list[str]:
-    language = caller.language
-    lines = [say("tools_memory", language)] if caller.preferences.memory_on else []
-    lines.append(say("tools_time", language))
+    own = [say("tools_own", language)]
+    if caller.preferences.memory_on:
+        own.append(say("tools_memory", language))
+    own.append(say("tools_time", language))
     if place != "console":
-        lines.append(say("tools_reads", language, kinds=_read_kinds(features, language)))
-    return lines
+        own.append(say("tools_reads", language, kinds=_read_kinds(features, language)))
+    parts = ["\n".join(own)]
+    if states:
+        parts.append(say("tools_servers", language))
+    parts += [_server_part(state, language) for state in states]
+    return "\n\n".join(parts)
 
 
 def _server_part(state: ServerState, language: Language) -> str:

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.base import errors, zones
@@ -108,9 +108,9 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    system_in_history: bool,
     counter: TokenCounter,
     context_size: int,
+    system_in_history: bool = True,
     persona: str = "",
     forms: FormFilling | None = None,
 ) -> ConversationState:
@@ -118,7 +118,7 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
 
     Reads: ``history``, ``summaries``.
     Updates: ``messages``, ``summaries``, ``current_token_count``, ``llm_context_size``,
-    ``by_form``.
+    ``system_in_history``, ``by_form``.
     Side effects: none.
     """
     by_form = forms is not None and forms.is_needed
@@ -132,51 +132,68 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     if summaries:
         messages.append(SystemMessage(prompts.summary_text(summaries), name=HISTORY_SUMMARY))
     window = [entry for entry in window if entry["role"] != "system" or not by_form]
-    messages += _render_history(window, runtime.context, system_in_history=system_in_history)
+    messages += _render_history(window, runtime.context)
     return {
         "messages": messages,
         "summaries": summaries,
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
+        "system_in_history": system_in_history,
         "by_form": by_form,
     }
 
 
-def _render_history(
-    history: Sequence[HistoryMessage], context: TurnContext, *, system_in_history: bool
-) -> list[AnyMessage]:
-    """Render the stored messages as the model sees them.
+def _render_history(history: Sequence[HistoryMessage], context: TurnContext) -> list[AnyMessage]:
+    """Render the stored messages as the model sees them; role ``system`` is ``Tools used: ...``.
 
-    ``Tools used: ...`` (role ``system``) stays a system message if the provider takes one in
-    mid-history. Otherwise it stands in brackets before the next user message: never in an
-    assistant message, where the model would learn to imitate it. Consecutive messages of users
-    become one message, as they are answered together.
+    Consecutive messages of users become one message, as they are answered together.
     """
     messages: list[AnyMessage] = []
-    note = ""
     for role, run in groupby(history, key=itemgetter("role")):
         entries = list(run)
         if role == "user":
             text = "\n".join(rendered(entry) for entry in entries)
             new = new_messages(entries)
             message = user_message(
-                f"{note}{text}", own_words(new), files=file_names(new), language=context.language
+                text, own_words(new), files=file_names(new), language=context.language
             )
             message.additional_kwargs[POSITION] = entries[0]["position"]
             messages.append(message)
-            note = ""
         elif role == "assistant":
             messages += map(answer_message, entries)
-        elif role == "system" and system_in_history:
-            messages += [SystemMessage(entry["content"]) for entry in entries]
         elif role == "system":
-            note = "".join(f"[{entry['content']}]\n" for entry in entries)
-    if messages and isinstance(messages[0], AIMessage) and not system_in_history:
-        earlier = {POSITION: history[0]["position"]}
-        messages.insert(
-            0, HumanMessage(EARLIER, additional_kwargs=earlier)
-        )  # these providers require a user message first
+            messages += [SystemMessage(entry["content"]) for entry in entries]
     return messages
+
+
+def messages_to_send(state: ConversationState) -> list[AnyMessage]:
+    """Return the prompt as its provider takes it.
+
+    Some take system messages at the beginning only, and then a user message. There, later ones
+    are merged into the user messages after them: never into an assistant message, where the model
+    would learn to imitate them.
+    """
+    if state.get("system_in_history", True):
+        return state["messages"]
+    merged: list[AnyMessage] = []
+    blocks, notes = "", ""
+    for index, message in enumerate(state["messages"]):
+        is_of_beginning = message.name == (USER_FACTS if index == 1 else HISTORY_SUMMARY)
+        if index == 0 or is_of_beginning:
+            merged.append(message)
+        elif isinstance(message, SystemMessage) and message.name is None:
+            notes += f"[{message.text}]\n"
+        elif isinstance(message, SystemMessage):
+            blocks += f"{message.text}\n\n"
+        elif isinstance(message, HumanMessage):
+            content = f"{blocks}{notes}{message.text}"
+            merged.append(message.model_copy(update={"content": content}))
+            blocks, notes = "", ""
+        else:
+            if isinstance(merged[-1], SystemMessage):
+                merged.append(HumanMessage(EARLIER))
+            merged.append(message)
+    return merged
 
 
 async def check_facts(
@@ -206,7 +223,6 @@ FACTS_BUDGET = 650  # tokens; see ``init_state``
 MEMORIES = "memories"
 FRESH_BUDGET = 350  # tokens, for the newest key facts
 MEMORIES_SHARE = 4  # of this part of the model's context ``memory_context_tokens`` is no more
-Records = list[dict[str, Any]]
 
 
 async def load_facts(
@@ -214,21 +230,20 @@ async def load_facts(
     runtime: Runtime[TurnContext],
     *,
     counter: TokenCounter,
-    system_in_history: bool = True,
 ) -> ConversationState:
     """Put the key facts right after the system prompt, replacing the previous ones.
 
     Facts told since the window last moved stand below the history until it moves again: saving
     one does not invalidate the prefix that the provider has cached.
 
-    Reads: ``pending_facts``, ``facts_loaded``, ``messages``, ``sources``, ``key_facts``,
-    ``shown_facts``, ``fresh_facts``.
+    Reads: ``pending_facts``, ``facts_loaded``, ``messages``, ``sources``.
     Updates: ``messages``, ``current_token_count``, ``facts_loaded``, ``sources``, ``key_facts``,
-    ``shown_facts``, ``fresh_facts``.
+    ``shown_facts``.
     Side effects: none.
     """
     context, pending = runtime.context, state.get("pending_facts", ())
-    sources, fact_ids = state.get("sources", []), state.get("key_facts", frozenset())
+    sources = state.get("sources", [])
+    fact_ids: frozenset[int] = frozenset()
     texts = []
     for is_fresh, budget in ((False, FACTS_BUDGET), (True, FRESH_BUDGET)):
         facts = [fact for fact in pending if _is_fresh(fact, context) == is_fresh]
@@ -236,23 +251,21 @@ async def load_facts(
         packed = facts[: len(within_budget(records, counter, budget))]
         numbers, sources = number_hits(sources, map(fact_as_hit, packed))
         texts.append(_facts_text(packed, zip(numbers, records, strict=False)))
-        fact_ids = fact_ids | {fact.id for fact in packed}
+        fact_ids |= {fact.id for fact in packed}
     rest = [message for message in state["messages"] if message.name != USER_FACTS]
-    has_facts = len(rest) < len(state["messages"]) or state.get("fresh_facts")
+    has_facts = len(rest) < len(state["messages"])
     if not any(texts) and (state.get("facts_loaded", False) or not has_facts):
         return {"facts_loaded": True}
-    start = 1 if rest and isinstance(rest[0], SystemMessage) and rest[0].name is None else 0
-    block: list[AnyMessage] = [SystemMessage(texts[0], name=USER_FACTS)] if texts[0] else []
-    messages = [*rest[:start], *block, *rest[start:]]
-    messages = _replace_fresh(messages, state.get("fresh_facts", ""), texts[1], system_in_history)
+    has_system_prompt = isinstance(rest[0], SystemMessage) and rest[0].name is None
+    messages = _insert(rest, int(has_system_prompt), texts[0], USER_FACTS)
+    messages = _insert(messages, _last_user_index(messages), texts[1], USER_FACTS)
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
         "facts_loaded": True,
-        "fresh_facts": texts[1],
         "sources": sources,
         "key_facts": fact_ids,
-        "shown_facts": state.get("shown_facts", frozenset()) | fact_ids,
+        "shown_facts": fact_ids,
     }
 
 
@@ -273,27 +286,10 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
 
 
 def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
-    known: Records = []
-    wishes: Records = []
+    groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for fact, (number, record) in zip(facts, records, strict=False):
-        if fact.relation == WISH:
-            wishes.append({**record, "n": number})
-        else:
-            known.append({**record, "n": number})
-    return prompts.key_facts_text(known, wishes)
-
-
-def _replace_fresh(
-    messages: list[AnyMessage], old: str, new: str, system_in_history: bool
-) -> list[AnyMessage]:
-    index = _last_user_index(messages)
-    if old and not system_in_history:
-        text = messages[index].text.replace(f"{old}\n\n", f"{new}\n\n" if new else "", 1)
-        changed = messages[index].model_copy(update={"content": text})
-        return [*messages[:index], changed, *messages[index + 1 :]]
-    if not new:
-        return messages
-    return _insert(messages, new, USER_FACTS, system_in_history=system_in_history)
+        groups[fact.relation == WISH].append({**record, "n": number})
+    return prompts.key_facts_text(groups[False], groups[True])
 
 
 async def retrieve_memories(
@@ -302,15 +298,13 @@ async def retrieve_memories(
     *,
     memories: Memories,
     counter: TokenCounter,
-    system_in_history: bool,
 ) -> ConversationState:
     """Search for the new message, once a turn, and put the hits right before it.
 
     Nothing volatile stands above the history, so that providers can cache all of it. Hits that
     repeat the key facts are left out.
 
-    Reads: ``messages``, ``relevant_memories``, ``summaries``, ``sources``, ``shown_facts``,
-    ``fresh_facts``.
+    Reads: ``messages``, ``relevant_memories``, ``summaries``, ``sources``.
     Updates: ``messages``, ``current_token_count``, ``relevant_memories``, ``sources``,
     ``shown_facts``.
     Side effects: one embedding and one query.
@@ -331,14 +325,14 @@ async def retrieve_memories(
         parts.append(length)
     if not parts:
         return {"relevant_memories": found}
-    text = "\n\n".join(parts)
-    messages = _insert(state["messages"], text, MEMORIES, system_in_history=system_in_history)
+    index = _last_user_index(state["messages"])
+    messages = _insert(state["messages"], index, "\n\n".join(parts), MEMORIES)
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
         "relevant_memories": found,
         "sources": sources,
-        "shown_facts": state.get("shown_facts", frozenset()) | facts_among(packed),
+        "shown_facts": facts_among(packed),
     }
 
 
@@ -379,16 +373,10 @@ def _last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:
     return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
-def _insert(
-    messages: Sequence[AnyMessage], text: str, name: str, *, system_in_history: bool
-) -> list[AnyMessage]:
-    """Insert a block before the last user message, or into it without system messages."""
-    index = _last_user_index(messages)
-    if system_in_history:
-        block: AnyMessage = SystemMessage(text, name=name)
-        return [*messages[:index], block, *messages[index:]]
-    changed = messages[index].model_copy(update={"content": f"{text}\n\n{messages[index].text}"})
-    return [*messages[:index], changed, *messages[index + 1 :]]
+def _insert(messages: Sequence[AnyMessage], index: int, text: str, name: str) -> list[AnyMessage]:
+    """Insert a system message at an index, unless its text is empty."""
+    block: list[AnyMessage] = [SystemMessage(text, name=name)] if text else []
+    return [*messages[:index], *block, *messages[index:]]
 
 
 TAIL = 0.3  # share of the context for the messages that are not summarised
@@ -438,9 +426,8 @@ def _split_history(
 
     A turn is never cut: the tail begins with a user message.
     """
-    prefix = 0
-    while prefix < len(messages) and isinstance(messages[prefix], SystemMessage):
-        prefix += 1
+    history = (n for n, m in enumerate(messages) if not isinstance(m, SystemMessage))
+    prefix = next(history, len(messages))
     last = _last_user_index(messages, prefix)
     while last > prefix and isinstance(messages[last - 1], SystemMessage):
         last -= 1  # the memories belong to the message after them

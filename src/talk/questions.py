@@ -1,4 +1,4 @@
-"""Decisions of the user between a new fact and the known ones that it denies."""
+"""Questions which of two facts is right: the user's decision, in words or by a button."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -6,15 +6,17 @@ from typing import Literal
 from src.base.owners import Caller, Owner
 from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.memories import Memories
-from src.memory.memory_repo import NewMemory
+from src.memory.memory_repo import FactQuery, NewMemory
 from src.memory.question_repo import Dispute, QuestionRepository
 from src.memory.turn_context import changes_of
 from src.memory.writer import Outcome
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
+from src.talk.forget_screens import undo_buttons
 from src.talk.strict import confirmation_text
-from src.talk.turn_state import Resolution
-from src.texts import say
+from src.talk.turn_state import RESOLUTIONS, Resolution
+from src.texts import Language, say
+from src.texts.reply import Action, Button, Reply, Rows, in_rows
 
 Decided = tuple[Dispute, NewMemory | Outcome]  # what is left to store of it, or its outcome
 
@@ -35,6 +37,14 @@ class Settlement:
     said: str
     shown: str
     changes: Changes = NO_CHANGES
+
+
+def choice_rows(answer_id: int, language: Language) -> Rows:
+    """Return the buttons under an answer that asks which of two facts is right."""
+    return tuple(
+        (Button(say(f"conflict_{name}", language), Action("settle", (answer_id, index))),)
+        for index, name in enumerate(RESOLUTIONS)
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -90,6 +100,35 @@ class QuestionService:
             return Settlement("settled", said, f"{question.text}\n\n{said}", changes)
 
         return await self._client.run(self._client.in_transaction, work)
+
+    async def press(self, caller: Caller, answer_id: int, choice: int) -> Reply:
+        """Decide by a button, and show the outcome below the question.
+
+        Args:
+            caller: The user who pressed the button.
+            answer_id: The answer that asks.
+            choice: Index of the decision in ``RESOLUTIONS``.
+        """
+        resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
+        settlement = await self.settle(caller, answer_id, resolution, is_shown=True)
+        if settlement.kind == "not_theirs":  # the question stays for its author
+            return replace(Reply.note(settlement.shown), popup=settlement.said)
+        # A second press, or a retry after a crash, shows the outcome once more, with buttons for
+        # the facts that are still current.
+        changes = settlement.changes
+        query = FactQuery(ids=[*changes.saved, *changes.replaced_by])
+        facts = await self._client.run(self._memories.facts.list_facts, caller.owner, query)
+        current = {fact.id for fact in facts}
+        changes = replace(
+            changes,
+            saved=tuple(number for number in changes.saved if number in current),
+            replaced_by=tuple(number for number in changes.replaced_by if number in current),
+        )
+        rows = in_rows(undo_buttons(changes, caller.language), 1)
+        popup = settlement.said
+        if settlement.kind == "over":
+            popup = say("tap_done_already", caller.language)
+        return Reply(settlement.shown, rows, popup=popup, is_screen=True)
 
     async def _prepare(self, owner: Owner, dispute: Dispute, resolution: Resolution) -> Decided:
         fact, said = dispute.fact, dispute.said

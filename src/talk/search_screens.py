@@ -36,11 +36,6 @@ class SearchScreens:
     _compaction: CompactionService
     _has_model: bool
 
-    def __post_init__(self) -> None:
-        """Build the repositories on the client."""
-        self._timeline = TimelineRepository(self._client)
-        self._conversations = ConversationRepository(self._client)
-
     async def search(self, caller: Caller) -> Reply:
         """Reply with the messages that fit (``/search the cat``), and buttons that lead there."""
         language = caller.language
@@ -87,7 +82,7 @@ class SearchScreens:
     async def summary(self, caller: Caller) -> Reply:
         """Reply with a summary of this conversation, the newest messages included."""
         conversation_id = await self._client.run(
-            self._conversations.get_or_create_conversation,
+            ConversationRepository(self._client).get_or_create_conversation,
             caller.owner.telegram_user_id,
             thread_id=caller.owner.thread_id,
         )
@@ -101,7 +96,8 @@ class SearchScreens:
         page = await self._facts.page(caller)
         if self._has_model or caller.owner.is_group:
             return page
-        last = await self._client.run(self._timeline.list_before, caller.owner, limit=NEWEST)
+        list_before = TimelineRepository(self._client).list_before
+        last = await self._client.run(list_before, caller.owner, limit=NEWEST)
         moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
         notes = [
             say(

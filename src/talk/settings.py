@@ -16,7 +16,7 @@ from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.talk import zones
-from src.texts import LANGUAGES, Language, choose_language, say
+from src.texts import LANGUAGES, Language, say
 from src.texts.reply import ASK_ZONE, Action, Button, Reply, in_rows
 
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
@@ -27,7 +27,7 @@ NOT_A_PLACE = lexicon.AnyCase(
 )
 MAX_PLACE_WORDS = 3  # words of a message that may name a place
 MAX_CITY = 100  # characters that are searched for a time zone
-# Column of ``UserSettings`` and values of each setting; buttons hold the index of a value. A time
+# Field of ``Preferences`` and values of each setting; buttons hold the index of a value. A time
 # zone is typed instead.
 CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
     "mode": ("mode", get_args(Mode)),
@@ -82,7 +82,7 @@ class SettingsScreens:
         """Show all settings (``/settings``), or set the time zone of a city or an offset."""
         if caller.argument:
             return await self.find_zone(caller, caller.argument)
-        return self._settings_reply(await self.get(caller.owner), caller)
+        return _settings_reply(caller)
 
     async def mode(self, caller: Caller) -> Reply:
         """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
@@ -97,29 +97,26 @@ class SettingsScreens:
 
     async def choose(self, caller: Caller, index: int) -> Reply:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
-        kind = SETTING_KINDS[index] if index < len(SETTING_KINDS) else ""
+        if index >= len(SETTING_KINDS):
+            return _settings_reply(caller)
+        kind = SETTING_KINDS[index]
         if kind == "zone":
             text = f"{zones.CLOCK} {say('zone_ask', caller.language)}"
             return Reply(text, asks=ASK_ZONE)
-        stored = await self.get(caller.owner)
-        if not kind:
-            return self._settings_reply(stored, caller)
-        choice = _build_choice(kind, stored, caller)
+        choice = _build_choice(kind, caller)
         labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
         buttons = [Button(label, Action(choice.action, (n,))) for n, label in enumerate(labels)]
         back = Button(say("settings_back", caller.language), Action("settings"))
         return Reply(choice.title, (*in_rows(buttons, 1), (back,)), is_screen=True)
 
-    async def list_choices(self, caller: Caller) -> list[Choice]:
-        """List all settings, in the owner's language."""
-        return _build_choices(await self.get(caller.owner), caller)
-
     async def choose_value(self, caller: Caller, kind: str, number: int) -> Reply:
         """Store a value by its index in CHOICES; show the page, in the language just chosen."""
         column, values = CHOICES[kind]
         if number < len(values):
-            await self.change(caller.owner, **{column: values[number]})
-        return self._settings_reply(await self.get(caller.owner), caller)
+            chosen = {column: values[number]}
+            await self.change(caller.owner, **chosen)
+            caller = caller.with_preferences(**chosen)
+        return _settings_reply(caller)
 
     async def set_zone(self, caller: Caller, name_hash: int, place: int = 0) -> Reply:
         """Set the zone whose name has this hash; under an answer (``place``) the answer stays."""
@@ -163,35 +160,28 @@ class SettingsScreens:
         back = Button(say("settings_back", caller.language), Action("settings"))
         return Reply(await self._zones.set(caller, zone), ((back,),))
 
-    def _settings_reply(self, stored: UserSettings, caller: Caller) -> Reply:
-        choices = _build_choices(stored, caller)
-        buttons = [
-            Button(choice.title, Action("choose", (n,))) for n, choice in enumerate(choices)
-        ]
-        title = say("settings_title", choose_language(stored.language, caller.language))
-        text = "\n".join([title, "", *(choice.line for choice in choices)])
-        hint = say("settings_hint", choose_language(stored.language, caller.language))
-        return Reply(text, in_rows(buttons, 1), hint, is_screen=True)
+
+def list_choices(caller: Caller) -> list[Choice]:
+    """List all settings with the caller's values."""
+    return [_build_choice(kind, caller) for kind in SETTING_KINDS]
 
 
-def _build_choices(stored: UserSettings, caller: Caller) -> list[Choice]:
-    language = choose_language(stored.language, caller.language)
-    caller = caller.with_preferences(language=language)
-    return [_build_choice(kind, stored, caller) for kind in SETTING_KINDS]
+def _settings_reply(caller: Caller) -> Reply:
+    choices = list_choices(caller)
+    buttons = [Button(choice.title, Action("choose", (n,))) for n, choice in enumerate(choices)]
+    lines = [say("settings_title", caller.language), "", *(choice.line for choice in choices)]
+    hint = say("settings_hint", caller.language)
+    return Reply("\n".join(lines), in_rows(buttons, 1), hint, is_screen=True)
 
 
-def _build_choice(kind: str, stored: UserSettings, caller: Caller) -> Choice:
-    language = caller.language
-    title = say(f"settings_{kind}", language)
+def _build_choice(kind: str, caller: Caller) -> Choice:
+    title = say(f"settings_{kind}", caller.language)
     if kind == "zone":
-        zone = zones.zone_label(stored.time_zone or caller.time_zone, caller)
-        return Choice(title, kind, (zone,), 0)
+        return Choice(title, kind, (zones.zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
-    value = getattr(stored, column)
-    if kind == "language":
-        value = choose_language(value, language)
-    labels = tuple(_value_label(kind, one, language) for one in values)
-    return Choice(title, "remembering" if kind == "memory" else kind, labels, values.index(value))
+    labels = tuple(_value_label(kind, value, caller.language) for value in values)
+    action = "remembering" if kind == "memory" else kind
+    return Choice(title, action, labels, values.index(getattr(caller.preferences, column)))
 
 
 def may_name_place(text: str) -> bool:

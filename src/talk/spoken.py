@@ -24,7 +24,8 @@ class SpokenLanguages:
         incoming = turn.incoming
         if incoming.voice.is_own:
             heard = await self.follow(incoming.owner, incoming.preferences, incoming.text)
-            turn.incoming = replace(incoming, preferences=heard)
+            caller = replace(incoming.caller, preferences=heard)
+            turn.incoming = replace(incoming, caller=caller)
 
     async def follow(self, owner: Owner, preferences: Preferences, text: str) -> Preferences:
         """Return the preferences with the language of a text, and store it if it is clear.

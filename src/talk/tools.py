@@ -10,7 +10,6 @@ from typing import Any
 import pytz
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 from pydantic import ValidationError
@@ -106,13 +105,13 @@ def build_tools(
 # Tools that could only refuse while the memory is off; everything may still be erased.
 MEMORY_TOOLS = frozenset({"save_user_fact", "search_memory", "forget_fact", "keep_private"})
 REMINDER_TOOLS = frozenset({"list_reminders", "cancel_reminder"})  # of pending reminders
+FILE_TOOLS = frozenset({"look_at_picture"})
 
 
 def useless_tools(*, memory_on: bool, has_reminders: bool, has_files: bool) -> frozenset[str]:
     """Return the names of the tools that a turn has no use for."""
-    useless = frozenset() if memory_on else MEMORY_TOOLS
-    useless = useless if has_reminders else useless | REMINDER_TOOLS
-    return useless if has_files else useless | {"look_at_picture"}
+    uses = ((MEMORY_TOOLS, memory_on), (REMINDER_TOOLS, has_reminders), (FILE_TOOLS, has_files))
+    return frozenset[str]().union(*(names for names, is_used in uses if not is_used))
 
 
 class ToolHistoryService:
@@ -145,7 +144,8 @@ class ToolHistoryService:
         if UNREADABLE in call["args"]:
             return _failure(request, NO_JSON, artifact=NOT_RUN)
         reply = await self._run_recorded(request, execute, context)
-        if (changes := get_finding(reply).changes) != turn_repo.NO_CHANGES:
+        changes = get_finding(reply).changes
+        if changes != turn_repo.NO_CHANGES:
             context.on_change(changes)
         return reply
 
@@ -156,23 +156,19 @@ class ToolHistoryService:
 
         A failure to store never fails the turn.
         """
-        call = request.tool_call
-        start = time.perf_counter()
-        failure: str | None = None
+        call, start = request.tool_call, time.perf_counter()
+        text, failure = "", None
         try:
             async with asyncio.timeout(_timeout(request)):
                 reply = await execute(request)
-        except GraphBubbleUp:  # no failure: the run is interrupted, to be resumed
-            raise
-        except Exception as error:
-            failure = type(error).__name__
-            # The model may invent the name of a tool: such a name is not logged.
-            name = call["name"] if request.tool is not None else "unknown"
-            logger.warning("tool failed", extra={"tool": name}, exc_info=error)
+        except TimeoutError as error:  # other errors are told by ToolNode
+            failure = "TimeoutError"
+            logger.warning("tool failed", extra={"tool": call["name"]}, exc_info=error)
             reply = _failure(request, describe_tool_error(error))
-        text = str(reply.text) if isinstance(reply, ToolMessage) else ""
-        if isinstance(reply, ToolMessage) and reply.status == "error":
-            failure = failure or "ToolError"
+        if isinstance(reply, ToolMessage):
+            text = str(reply.text)
+            if reply.status == "error":
+                failure = failure or "ToolError"
         milliseconds = round((time.perf_counter() - start) * 1000)
         arguments = dict(call["args"])
         if any(holds_secret(str(value)) for value in (*arguments.values(), text)):

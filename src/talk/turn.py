@@ -13,22 +13,18 @@ from langchain_core.messages import AnyMessage
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.history.conversation_repo import ConversationRepository
-from src.history.new_messages import last_question
 from src.memory.budget import DailyCeilings
 from src.memory.memories import Memories
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import UpdateOutcome
 from src.talk.answering import Answering
-from src.talk.conclusion import Conclusion
 from src.talk.graph_run import GraphRun
 from src.talk.intake import Intake
 from src.talk.main_graph import Graph
 from src.talk.orders import Orders
 from src.talk.questions import QuestionService
 from src.talk.spoken import SpokenLanguages
-from src.talk.teaching import TeachingService
 from src.talk.turn_state import IncomingMessage, Turn, TurnResult
 from src.talk.zones import ZoneService
 
@@ -46,7 +42,7 @@ def unless_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> S
 
 
 class AgentService:
-    """Takes messages through a turn, and starts and erases conversations."""
+    """Takes messages through a turn."""
 
     def __init__(  # noqa: PLR0913  (each has its part in a turn)
         self,
@@ -62,21 +58,17 @@ class AgentService:
     ) -> None:
         """Answer with ``graph``; teach in ``memories``."""
         self._client = client
-        self._settings = settings
         self._conversations = ConversationRepository(client)
-        self._erasure = ErasureRepository(client)
         self._intake = intake = Intake(client, settings, metrics)
         self._graph = GraphRun(client, graph, settings, metrics)
-        orders = Orders(client, zones, questions)
-        answering = Answering(client, intake, self._graph, ceilings)
-        conclusion = Conclusion(client, intake, zones, metrics)
+        orders = Orders(client, memories, zones, questions)
+        answering = Answering(client, intake, self._graph, ceilings, zones, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
             SpokenLanguages(client).hear,
             intake.store,
-            intake.leave_to_newer,
-            conclusion.resume,
-            unless_answered(TeachingService(client, memories).teach),
+            answering.resume,
+            unless_answered(orders.teach),
             unless_answered(orders.set_zone),
             unless_answered(orders.switch_memory),
             unless_answered(orders.confirm_erasure),
@@ -84,9 +76,9 @@ class AgentService:
             answering.refuse_over_ceiling,
             answering.ask_model,
             answering.check_sources,
-            conclusion.save,
-            conclusion.deliver,
-            conclusion.mark_delivered,
+            answering.save,
+            answering.deliver,
+            answering.mark_delivered,
         )
 
     async def run_turn(self, turn: Turn) -> UpdateOutcome:
@@ -110,7 +102,7 @@ class AgentService:
 
     async def is_continued(self, incoming: IncomingMessage) -> bool:
         """Return True if the sender has written more, to be answered with this message."""
-        return await self._intake.is_continued(incoming)
+        return await self._intake.find_newer(incoming) == "message"
 
     async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
         """Return the prompt for a message, without calling a model or storing anything.
@@ -120,39 +112,7 @@ class AgentService:
         """
         return await self._graph.preview(await self._client.run(self._intake.simulate, incoming))
 
-    async def start_new_conversation(self, owner: Owner) -> UUID:
-        """Delete the owner's conversations and what refers to them, and create a new one (/new).
-
-        A job reads messages that were not read for facts yet.
-        """
-        settings = await self._settings.fetch()
-        return await self._client.run(
-            self._conversations.create_new_conversation,
-            owner.telegram_user_id,
-            thread_id=owner.thread_id,
-            keep_unread=settings.memory_extraction_enabled,
-        )
-
-    async def confirm_erasure(self, owner: Owner, *, agreed: bool) -> str:
-        """Handle a button under the question; return the key of the sentence to reply with."""
-        if not agreed:
-            return "erase_kept"
-        conversation_id = await self.get_or_create_conversation(owner)
-        newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
-        if last_question(newest) != "erase_all":
-            return "erase_late"
-        await self.erase(owner.telegram_user_id)
-        return "erase_done"
-
     async def get_or_create_conversation(self, owner: Owner) -> UUID:
         """Return the owner's conversation; create it if there is none."""
         get = self._conversations.get_or_create_conversation
         return await self._client.run(get, owner.telegram_user_id, thread_id=owner.thread_id)
-
-    async def erase(self, telegram_user_id: int) -> None:
-        """Delete everything of an owner, as ``python bot.py erase`` does."""
-        await self._client.run(self._erasure.erase, telegram_user_id)
-
-    async def erase_facts(self, owner: Owner) -> None:
-        """Delete every fact of an owner; the messages stay."""
-        await self._client.run(self._erasure.erase_facts, owner)

@@ -29,31 +29,30 @@ class TurnControl:
         """Create the control of one turn."""
         self.stopped = False
         self._pending = False  # a Stop that has ended nothing yet
-        self._is_cut = False
-        self._running: asyncio.Task[Any] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._left = 0.0  # seconds, while the timer is paused
+        self._timer: asyncio.Timeout | None = None  # of what runs
+        self._left: float | None = None  # seconds, while the timer is paused
 
     def stop(self) -> None:
         """Handle the user's Stop: end what runs, or what would run next."""
         self.stopped = self._pending = True
-        self._cancel()
+        self.cut()
 
     def cut(self) -> None:
         """Handle a reached bound: end what runs."""
-        self._is_cut = True
-        self._cancel()
+        if self._timer is not None and not self._timer.expired():
+            self._timer.reschedule(asyncio.get_running_loop().time())
 
     def wait(self, waits: bool) -> None:
         """Pause the timer while a slow server reads its input, and resume it once it writes."""
-        loop, timer = asyncio.get_running_loop(), self._timer
-        if timer is None or timer.cancelled() == waits:
+        timer, now = self._timer, asyncio.get_running_loop().time()
+        if timer is None or timer.expired():
             return
-        if waits:
-            self._left = timer.when() - loop.time()
-            timer.cancel()
-        else:
-            self._timer = loop.call_later(self._left, self.cut)
+        end = timer.when()
+        if waits and end is not None and end > now:
+            self._left = end - now
+            timer.reschedule(None)
+        elif not waits and end is None and self._left is not None:
+            timer.reschedule(now + self._left)
 
     def check(self) -> None:
         """Check for a Stop between two steps that are not run through here.
@@ -75,27 +74,14 @@ class TurnControl:
         if self._pending:
             work.close()
         self.check()
-        task = asyncio.ensure_future(work)
-        self._running = task
-        loop = asyncio.get_running_loop()
-        self._timer = None if seconds is None else loop.call_later(seconds, self.cut)
+        self._timer, self._left = asyncio.timeout(seconds), None
         try:
-            return await task
-        except asyncio.CancelledError:
-            outer = asyncio.current_task()
-            if outer is not None and not outer.cancelling():
-                self.check()
-                if self._is_cut:
-                    raise TurnCutError from None
-            task.cancel()
-            raise
+            async with self._timer:
+                return await work
+        except TimeoutError:
+            if not self._timer.expired():
+                raise
+            self.check()
+            raise TurnCutError from None
         finally:
-            self._running = None
-            self._is_cut = False
-            if self._timer is not None:
-                self._timer.cancel()
             self._timer = None
-
-    def _cancel(self) -> None:
-        if self._running is not None:
-            self._running.cancel()

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from operator import add, or_
 from typing import Annotated, Any, Literal, Self, TypedDict
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
-from src.base.owners import Caller, Owner, Preferences, WithPreferences
+from src.base.owners import Caller, WithCaller
 from src.history.conversation_repo import HistoryMessage, NearbyMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
@@ -48,14 +49,12 @@ class Teaching:
 
 
 @dataclass(frozen=True)
-class IncomingMessage(WithPreferences):
+class IncomingMessage(WithCaller):
     """Message to answer.
 
     Attributes:
-        owner: Owner of the memory: the person, or the group and topic.
+        caller: Its sender, with the owner's settings; ``moment`` is when it was written.
         text: Its text.
-        moment: When it was written (aware).
-        preferences: Settings of the owner.
         origin: Its origin in Telegram; None in the console.
         voice: Whose words it holds.
         teaching: Set if it is remembered as written; then it is answered for itself.
@@ -64,15 +63,13 @@ class IncomingMessage(WithPreferences):
         is_masked: True if a secret in it was masked.
         is_code: True if it is a door code announced by the message before it.
         announced_secret: The secret that it was, if the message before announced it.
-        gives_away: The adjacent message that it reveals to be a secret.
+        revealed_secret: The adjacent message that it reveals to be a secret.
         kept_private: The text before a door code in it was masked, stored as a private fact.
         problem: Sentence about its attachment, shown under the answer.
     """
 
-    owner: Owner
+    caller: Caller
     text: str
-    moment: datetime
-    preferences: Preferences
     origin: TelegramOrigin | None = None
     voice: voices.Voice = voices.TYPED
     teaching: Teaching | None = None
@@ -146,20 +143,9 @@ class IncomingMessage(WithPreferences):
         return turn_context.wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property
-    def speaker_id(self) -> int | None:
-        """Sender of a message in a group, whom "I" means; None in a private chat."""
-        return self.caller.asker
-
-    @property
     def sender_id(self) -> int:
         """Sender; a chat, if the message is written in its name; in the console the owner."""
         return self.origin.sender_id if self.origin else self.owner.telegram_user_id
-
-    @property
-    def caller(self) -> Caller:
-        """Sender and settings as commands and buttons take them."""
-        member = self.origin.sender_id if self.origin else None
-        return Caller(self.owner, self.preferences, self.moment, member=member)
 
     @property
     def update(self) -> int | None:
@@ -346,7 +332,7 @@ class Conflict(TypedDict):
 
 
 class ConversationState(TypedDict, total=False):
-    """State that the nodes read and write.
+    """State that the nodes read and write; LangGraph merges annotated fields by their reducer.
 
     A run starts with the first two keys alone: nothing is carried over from earlier turns.
 
@@ -364,20 +350,18 @@ class ConversationState(TypedDict, total=False):
             ``update_state_after_tool``, reset by ``check_facts``.
         current_token_count: Tokens of ``messages``. Updated by every node that changes them.
         llm_context_size: Size of the model's context in tokens. Owned by ``init_state``.
+        system_in_history: True if the provider takes system messages in mid-history. Owned by
+            ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
         relevant_memories: Hits for the new message; absent: not searched yet. Owned by
             ``retrieve_memories``, read by the service.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
-        tools_allowed: True if the model may call tools now, as it may at first. Owned by
-            ``update_state_after_tool``.
         lent_tools: Tools of servers that the model may call in this turn, set at its first
             call. Owned by ``assistant``, read by ``tools``.
         sources: Hits that the model was shown, in the order of its numbers: [1] is the first.
             Owned by ``load_facts``, ``retrieve_memories``, ``update_state_after_tool`` and, in
             strict mode, ``generate_answer``; read by the service.
-        fresh_facts: Text of the key facts that stand below the history. Owned by
-            ``load_facts``.
         key_facts: Ids of the key facts that the model was shown. Owned by ``load_facts``, read
             by the service.
         shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
@@ -416,24 +400,23 @@ class ConversationState(TypedDict, total=False):
     fact_added_in_last_run: bool
     current_token_count: int
     llm_context_size: int
+    system_in_history: bool
     last_summary_ts: datetime
     relevant_memories: list[retrieval_repo.Hit]
-    tools_used: list[str]
-    tools_allowed: bool
+    tools_used: Annotated[list[str], add]
     lent_tools: tuple[BaseTool, ...]
     by_form: bool
     is_answered: bool
     sources: list[retrieval_repo.Hit]
-    fresh_facts: str
-    key_facts: frozenset[int]
-    shown_facts: frozenset[int]
+    key_facts: Annotated[frozenset[int], or_]
+    shown_facts: Annotated[frozenset[int], or_]
     asks: Asks | None
     intent: prompts.Intent | None
     search_query: str
     extracted_facts: list[facts.Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
-    disputes: list[question_repo.Dispute]
+    disputes: Annotated[list[question_repo.Dispute], add]
     outcomes: list[writer.Outcome]
     retrieved_context: list[retrieval_repo.Hit]
     references: list[str]

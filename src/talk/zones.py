@@ -130,11 +130,12 @@ async def set_time_zone(
     place = arguments.place
     context: TurnContext = runtime.context
     found = await asyncio.to_thread(find_time_zones, place)
-    if context.owner.is_group or len(found) != 1:
-        reason = "group" if context.owner.is_group else "several" if found else "unknown"
-        offers = () if reason == "group" else tuple(found)
-        finding = Finding(changes=Changes(zones=offers)) if offers else NOTHING
-        return {"set": False, "reason": reason}, finding
+    if context.owner.is_group:
+        return {"set": False, "reason": "group"}, NOTHING
+    if not found:
+        return {"set": False, "reason": "unknown"}, NOTHING
+    if len(found) > 1:
+        return {"set": False, "reason": "several"}, Finding(changes=Changes(zones=tuple(found)))
     [zone] = found
     moved = await zones.keep(context.owner, zone)
     now = f"{local_time(context.moment, zone):%Y-%m-%d %H:%M}"

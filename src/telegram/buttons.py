@@ -6,7 +6,7 @@ from src.base.owners import Caller
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.forget_screens import undo_buttons
-from src.talk.question_screens import choice_rows
+from src.talk.questions import choice_rows
 from src.talk.turn_state import IncomingMessage
 from src.talk.zones import zone_rows
 from src.telegram.requests import best_effort, is_not_modified

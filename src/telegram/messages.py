@@ -259,15 +259,14 @@ def with_attachment(incoming: IncomingMessage, text: str, heard: MediaText) -> I
 def _build_incoming(
     message: types.Message, text: str, context: Context, teaching: Teaching | None = None
 ) -> IncomingMessage:
-    stored, caller = context.stored, context.caller
+    stored, moment = context.stored, message.date.astimezone(UTC)
+    caller = replace(context.caller, moment=moment, member=sender_id_of(message))
     asked = asked_by_bot(stored)
     if teaching is None and asked.get("asks") == "correction":
         teaching = Teaching(asked["memory_id"])
     return IncomingMessage(
-        owner=caller.owner,
-        text=text,
-        moment=message.date.astimezone(UTC),
-        preferences=caller.preferences,
+        caller,
+        text,
         origin=_build_origin(message, stored),
         voice=read_voice(message, caller.language),
         teaching=teaching,

@@ -121,7 +121,7 @@ async def erase_person(site: AdminSite, request: Request, form: Fields) -> str |
     if form.get("confirm", "").strip() != number:
         problem = f"Nothing was erased: type {number} to erase everything of them."
         return await show_person(site, request, status=422, problem=problem)
-    await site.core.agent.erase(owner.telegram_user_id)
+    await site.core.commands.forgetting.erase_owner(owner.telegram_user_id)
     await site.note(request, "erase everything", path_of(owner)[1:])
     return "/audit"  # it lists the erasure
 
@@ -164,7 +164,7 @@ async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Value
     )
     hits = await site.core.memory.retriever.search(query)
     caller = await _caller_of(site, owner)
-    message = IncomingMessage(owner, question, caller.moment, caller.preferences)
+    message = IncomingMessage(caller, question)
     prompt = await site.core.agent.preview_prompt(message)
     quoted = "\n".join(message.text for message in prompt)
     found = []

@@ -28,6 +28,7 @@ from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
 from src.reminders.reminder_service import ReminderResult, format_result
 from src.reminders.rules import ReminderOrder
 from src.talk.forget_screens import format_undo
+from src.talk.settings import list_choices
 from src.texts import LANGUAGES, say, sentences
 from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
@@ -251,7 +252,7 @@ class Api:
 
     async def settings(self, call: VerifiedCall) -> Json:
         """List the settings with their choices."""
-        choices = await self._core.commands.settings.list_choices(call.caller)
+        choices = list_choices(call.caller)
         return {"settings": [views.choice_view(choice) for choice in choices]}
 
     async def reminders(self, call: VerifiedCall) -> Json:

@@ -338,7 +338,9 @@ def incoming(
     """Return a message as Telegram or the console passes it to the agent."""
     chosen = {name: changes.pop(name) for name in PREFERENCES if name in changes}
     preferences = Preferences(language, time_zone, mode=mode, **chosen)
-    return IncomingMessage(Owner(user), text, moment, preferences, origin, **changes)
+    member = origin.sender_id if origin is not None else None
+    caller = Caller(Owner(user), preferences, moment, member=member)
+    return IncomingMessage(caller, text, origin, **changes)
 
 
 class Agents:

@@ -11,12 +11,12 @@ import pytest
 from langgraph.runtime import Runtime
 
 from src.base.config import Settings
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
 from src.memory.turn_context import TurnContext, Window
 from src.queue.update_repo import NewUpdate
-from src.talk.prompt import SYSTEM_PROMPT, init_state
+from src.talk.prompt import SYSTEM_PROMPT, init_state, messages_to_send
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -136,12 +136,10 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         for position, (role, content) in enumerate(said, start=1)
     ]
     context = TurnContext(
-        owner=Owner(USER),
+        caller=Caller(Owner(USER), Preferences("ru", "UTC"), NOON),
         conversation_id=uuid4(),
         message_id=40,
         text="два",
-        moment=NOON,
-        preferences=Preferences("ru", "UTC"),
         window=Window(window_start),
         on_text=lambda _text: None,
     )
@@ -157,7 +155,7 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
     messages = found["messages"]
     assert found["current_token_count"] == counter.count_messages(messages)
     assert found["llm_context_size"] == 1000
-    return [(message.type, str(message.text)) for message in messages]
+    return [(message.type, str(message.text)) for message in messages_to_send(found)]
 
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:

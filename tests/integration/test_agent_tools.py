@@ -335,7 +335,7 @@ async def test_tool_calls_are_recorded_with_their_results_and_cleared_by_new(rig
     )
     assert result == [*call, '{"memories": []}', None] and duration_ms >= 0
 
-    await rig.core.agent.start_new_conversation(Owner(USER))
+    await rig.core.commands.forgetting.start_new_conversation(Owner(USER))
     left = rig.rows(
         "SELECT c.telegram_user_id FROM tool_results t"
         " LEFT JOIN conversations c ON c.id = t.conversation_id"

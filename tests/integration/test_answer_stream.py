@@ -9,7 +9,7 @@ import pytest
 from aiogram import Bot
 
 from src.base.config import Streaming
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import answer_stream
 from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream
@@ -30,8 +30,8 @@ DRAFT_ID = 99
 
 def turn(message_id: int | None = None) -> Turn:
     """A turn whose earlier attempt began to show its answer in a message, if in any."""
-    asked = IncomingMessage(Owner(USER), "вопрос", datetime.now(UTC), Preferences("ru", "UTC"))
-    return Turn(asked, shown_in=message_id)
+    caller = Caller(Owner(USER), Preferences("ru", "UTC"), datetime.now(UTC))
+    return Turn(IncomingMessage(caller, "вопрос"), shown_in=message_id)
 
 
 class Shown:

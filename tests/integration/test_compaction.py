@@ -489,7 +489,7 @@ async def test_what_is_forgotten_while_its_summary_is_merged_stays_out(talk: Tal
 async def test_new_deletes_the_summaries_and_their_search_documents(talk: Talk) -> None:
     await talk.add_and_compact(20)
     assert talk.documents() and talk.summaries()
-    await talk.core.agent.start_new_conversation(Owner(USER))
+    await talk.core.commands.forgetting.start_new_conversation(Owner(USER))
     for table in ("conversation_summaries", "search_documents", "search_postings"):
         assert talk.rows(f"SELECT count(*) FROM {table}") == [(0,)]
 
@@ -500,7 +500,7 @@ async def test_new_while_the_model_reads_leaves_nothing_behind(talk: Talk) -> No
     talk.model.queue(Reply(text="1-6", gate=gate))
     working = asyncio.create_task(talk.service.compact(talk.id))
     await talk.model.wait_for(lambda: talk.model.waiting_at_gate)
-    await talk.core.agent.start_new_conversation(Owner(USER))
+    await talk.core.commands.forgetting.start_new_conversation(Owner(USER))
     gate.set()
     assert await working == 0
     assert talk.rows("SELECT count(*) FROM conversation_summaries") == [(0,)]

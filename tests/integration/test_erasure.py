@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from src.base.errors import ConversationGoneError, MessageMovedError
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import NewEntity, NewMemory, Source, StoredFacts
@@ -74,10 +74,13 @@ async def write(
     turn = await begin_turn(
         rig.core.agent,
         IncomingMessage(
-            owner,
+            Caller(
+                owner,
+                Preferences("ru", "Europe/Moscow"),
+                NOON + timedelta(minutes=update.message_id),
+                member=sender,
+            ),
             text,
-            NOON + timedelta(minutes=update.message_id),
-            Preferences("ru", "Europe/Moscow"),
             origin=origin
             or TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender),
         ),
@@ -319,7 +322,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     text = "Аня любит qzanna"
     await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    await rig.core.agent.start_new_conversation(GROUP)
+    await rig.core.commands.forgetting.start_new_conversation(GROUP)
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -430,7 +433,7 @@ async def test_what_a_person_forwarded_in_a_group_goes_with_him(rig: Rig) -> Non
     number = next(_numbers)
     forward = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA, author_id=BORIS)
     await write(rig, ANNA, "Боря писал qzanna", "Вот как: qzanna", place=GROUP, origin=forward)
-    await rig.core.agent.start_new_conversation(GROUP)
+    await rig.core.commands.forgetting.start_new_conversation(GROUP)
     await write(rig, ANNA, "Ещё qzanna", saves("Ещё qzanna"), "Ага", place=GROUP, origin=forward)
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -505,7 +508,8 @@ async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
     owner = place or Owner(ANNA)
     assert update.message_id is not None
     origin = TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, ANNA, update=row)
-    incoming = IncomingMessage(owner, "qzanna", NOON, Preferences("ru", "UTC"), origin=origin)
+    caller = Caller(owner, Preferences("ru", "UTC"), NOON, member=ANNA)
+    incoming = IncomingMessage(caller, "qzanna", origin=origin)
     erase(rig)
     with pytest.raises(ConversationGoneError):
         await begin_turn(rig.core.agent, incoming)
@@ -523,9 +527,8 @@ async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig, rounds: 
             "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
         )
         origin = TelegramOrigin(BOT, person, number + 1, person, update=row)
-        incoming = IncomingMessage(
-            Owner(person), "qzanna", NOON, Preferences("ru", "UTC"), origin=origin
-        )
+        caller = Caller(Owner(person), Preferences("ru", "UTC"), NOON, member=person)
+        incoming = IncomingMessage(caller, "qzanna", origin=origin)
         beginning = asyncio.ensure_future(begin_turn(rig.core.agent, incoming))
         await asyncio.to_thread(erase, rig, person)
         await asyncio.gather(beginning, return_exceptions=True)
@@ -542,7 +545,8 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_him(r
     [(row,)] = rig.rows("SELECT max(id) FROM telegram_updates")
     assert update.message_id is not None
     origin = TelegramOrigin(BOT, GROUP.telegram_user_id, update.message_id, BORIS, update=row)
-    incoming = IncomingMessage(GROUP, "Что нового?", NOON, Preferences("ru", "UTC"), origin=origin)
+    caller = Caller(GROUP, Preferences("ru", "UTC"), NOON, member=BORIS)
+    incoming = IncomingMessage(caller, "Что нового?", origin=origin)
     fact = saves("Боря спросил qzanna", quote="Что нового?")
     search = Reply(tool_calls=[("search_memory", {"query": "qzanna"})])
     rig.model.queue(saves("Что нового?"), fact, search)

@@ -207,7 +207,7 @@ async def test_a_window_in_which_only_the_bot_spoke_costs_no_call(talk: Talk) ->
 
 async def test_a_conversation_that_is_gone_is_no_error(talk: Talk) -> None:
     talk.chat(20)
-    await talk.core.agent.start_new_conversation(Owner(USER))
+    await talk.core.commands.forgetting.start_new_conversation(Owner(USER))
     assert await talk.service.extract(talk.id) == 0
 
 

@@ -707,7 +707,7 @@ async def test_one_job_indexes_every_conversation(desk: Desk) -> None:
 
 async def test_a_conversation_that_is_gone_is_no_error(desk: Desk) -> None:
     desk.add("привет")
-    await desk.core.agent.start_new_conversation(Owner(USER))
+    await desk.core.commands.forgetting.start_new_conversation(Owner(USER))
     assert await desk.indexer.index_conversation(desk.id) is None
 
 

@@ -12,7 +12,7 @@ from aiogram import Bot
 
 from src.memory.screens import PAGE_SIZE
 from src.pg.client import PgClient
-from src.talk.erase_screens import CONFIRM_SECONDS
+from src.talk.forget_screens import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
 from src.texts.reply import MAX_DATA, Action, Button
 from tests.fakes.telegram_people import Sender

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 
 from src.base.errors import StorageError, StorageUnavailableError
 from src.base.metrics import Metrics
-from src.base.owners import Owner, Preferences
+from src.base.owners import Caller, Owner, Preferences
 from src.core import build_caller
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
@@ -87,12 +87,10 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
 def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
     """What surrounds one run of the graph."""
     return TurnContext(
-        owner=person.owner,
+        caller=Caller(person.owner, Preferences(person.language, person.time_zone), person.moment),
         conversation_id=person.conversation(),
         message_id=turn.message_id if turn else 1,
         text=turn.incoming.text if turn else "",
-        moment=person.moment,
-        preferences=Preferences(person.language, person.time_zone),
         window=turn.window if turn else Window(),
         on_text=lambda _text: None,
     )

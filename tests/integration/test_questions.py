@@ -19,8 +19,9 @@ from src.memory.memory_repo import NewMemory
 from src.memory.purge_repo import PurgeRepository
 from src.memory.writer import Outcome
 from src.pg.client import PgClient, Transaction
+from src.privacy.erasure_repo import ErasureRepository
 from src.talk.edits import take_edit
-from src.talk.question_screens import choice_rows
+from src.talk.questions import choice_rows
 from src.talk.turn_state import RESOLUTIONS, Resolution
 from src.texts import Language, say
 from src.texts.reply import Reply as SourceText
@@ -318,7 +319,7 @@ async def test_the_background_does_not_decide_instead(
     said = replace(person.write("x"), message_id=message, text=TOMSK["text"])
     outcome = await person.tell(said=said, origin="extraction", **TOMSK)
     assert (outcome.kind, outcome.reason) == ("refused", "disputed")
-    await person.core.agent.start_new_conversation(person.owner)
+    await person.core.commands.forgetting.start_new_conversation(person.owner)
     left = "SELECT content FROM parting_messages WHERE owner_id = %(owner)s"
     assert all(TOMSK["text"] not in content for (content,) in person.rows(left))
     assert person.facts() == [OMSK["text"]]
@@ -417,12 +418,12 @@ async def replaced(person: Person) -> None:
 
 async def wipe_facts(person: Person) -> None:
     """All facts are forgotten."""
-    await person.core.agent.erase_facts(person.owner)
+    ErasureRepository(person.client).erase_facts(person.owner)
 
 
 async def begin_anew(person: Person) -> None:
     """/new."""
-    await person.core.agent.start_new_conversation(person.owner)
+    await person.core.commands.forgetting.start_new_conversation(person.owner)
 
 
 async def edited(person: Person) -> None:
@@ -478,7 +479,7 @@ async def test_erasing_leaves_nothing_of_a_question(person: Person) -> None:
     await ask(person, fact("Я живу в городе Zqville", relation="lives_in", object="Zqville"))
     kept = columns_that_hold(person.core.dsn, "Zqville")
     assert "messages.question" in kept and "memories.text" not in kept
-    await person.core.agent.erase(person.user)
+    await person.core.commands.forgetting.erase_owner(person.user)
     assert columns_that_hold(person.core.dsn, "Zqville") == set() and is_over(person)
 
 
@@ -543,7 +544,7 @@ async def test_erasing_a_member_closes_the_questions_about_what_they_said(
             " WHERE id = %(id)s",
             said=str(said), id=answer.id,
         )  # fmt: skip
-        await group.core.agent.erase(boris)
+        await group.core.commands.forgetting.erase_owner(boris)
         assert ("assistant", answer.text) in group.rig.stored(group.user) and is_over(group)
         reply = await press(group, answer, "replace", member=anna)
         assert ending(answer, reply) == say("conflict_gone", "ru")

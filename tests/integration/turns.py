@@ -39,7 +39,7 @@ async def answer_turn(
 ) -> StoredAnswer:
     """Run the steps from a begun turn, which is not modified, to its stored answer."""
     own = replace(turn, view=WatchedView(on_text), control=control or TurnControl())
-    for step in agent.steps[4:-2]:
+    for step in agent.steps[3:-2]:
         await step(own)
     assert own.answer is not None
     return own.answer

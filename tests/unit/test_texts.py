@@ -94,14 +94,12 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
-    "teaching.py": {"private_kept", "private_kept_group"},
-    "erase_screens.py": {
-        "erase_kept", "erase_late", "erase_done", "delete_ask", "delete_ask_again",
+    "forget_screens.py": {
+        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
-    "forget_screens.py": {"undo_button", "undo_saved_button"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "answering.py": {"limit_user", "limit_bot", "limit_minute"},
-    "orders.py": {"zone_which", "zone_unknown"},
+    "orders.py": {"zone_which", "zone_unknown", "private_kept", "private_kept_group"},
     "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "buttons.py": {"erase_yes", "erase_no"},
