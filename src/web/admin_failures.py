@@ -7,10 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Values, choice_of, int_of, next_page
+from src.web.admin_site import AdminSite, Fields, ListPage
 from src.web.admin_words import labels
 
-DAYS = (1, 7, FAILURE_DAYS)
 MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
@@ -102,12 +101,18 @@ SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'faile
 FROM dropped d WHERE u.id = d.update
 """
 
-# All batches, newest first, or one of them.
+# Batches, newest first.
 SELECT_BATCHES = """
-SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
-       succeeded, failed, dropped, coalesce(error_message, '') AS error
-FROM batch_jobs WHERE %(id)s::uuid IS NULL OR id = %(id)s
-ORDER BY created_at DESC, id LIMIT %(limit)s
+SELECT id::text, created_at, provider, model, status, requests, succeeded, failed, dropped,
+       coalesce(error_message, '') AS error
+FROM batch_jobs ORDER BY created_at DESC, id LIMIT %(limit)s
+"""
+
+# One batch.
+SELECT_BATCH = """
+SELECT created_at, submitted_at, completed_at, provider, model, status, requests, succeeded,
+       failed, dropped, coalesce(error_message, '') AS error
+FROM batch_jobs WHERE id = %(id)s
 """
 
 # Windows of a batch, the failed ones first.
@@ -122,23 +127,17 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 """
 
 
-async def show_failures(site: AdminSite, request: Request) -> Response:
-    """Show failures by reason and one by one."""
-    part, days = choice_of(request, "part", labels()["parts"]), int_of(request, "days")
-    before, rows = int_of(request, "before"), site.rows
-    if days not in DAYS:
-        days = DAYS[0]
-    failures = await rows(SELECT_FAILURES, days=days, part=part, before=before or LAST, limit=PAGE)
-    sections: Values = {}
-    if not before:
-        sections["reasons"] = await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
-    if not before and part in ("", "model"):
-        sections["calls"] = await rows(SELECT_CALLS, days=days, limit=PAGE)
-    if not before and not part:
-        sections["messages"] = await rows(SELECT_MESSAGES, days=days, limit=PAGE)
-    older = next_page([row["id"] for row in failures])
-    sections |= {"failures": failures, "older": older, "is_first": not before}
-    return site.render(request, "failures.html", days=days, part=part, choices=DAYS, **sections)
+FAILURES = ListPage(
+    "failures.html",
+    {
+        "messages": SELECT_MESSAGES,
+        "calls": SELECT_CALLS,
+        "reasons": SELECT_REASONS,
+        "failures": SELECT_FAILURES,
+    },
+    {"days": ("1", "7", str(FAILURE_DAYS)), "part": ("", *labels()["parts"])},
+)
+BATCHES = ListPage("batches.html", {"rows": SELECT_BATCHES})
 
 
 async def show_queue(site: AdminSite, request: Request) -> Response:
@@ -155,16 +154,10 @@ async def show_queue(site: AdminSite, request: Request) -> Response:
     return site.render(request, "queue.html", queue=queue, by_state=by_state)
 
 
-async def show_batches(site: AdminSite, request: Request) -> Response:
-    """Show the newest batches."""
-    rows = await site.rows(SELECT_BATCHES, id=None, limit=PAGE)
-    return site.render(request, "batches.html", rows=rows)
-
-
 async def show_batch(site: AdminSite, request: Request) -> Response:
     """Show a batch and its windows."""
     id_, rows = str(request.path_params["batch"]), site.rows
-    batch = await rows(SELECT_BATCHES, id=id_, limit=1)
+    batch = await rows(SELECT_BATCH, id=id_)
     if not batch:
         raise HTTPException(404)
     windows = await rows(SELECT_WINDOWS, id=id_, limit=200)

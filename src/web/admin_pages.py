@@ -50,9 +50,9 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         figures("/usage.csv", usage.download_usage),
         page("/prices", prices.show_prices),
         form("/prices", prices.change_prices),
-        figures("/failures", failures.show_failures),
+        figures("/failures", failures.FAILURES),
         figures("/queue", failures.show_queue),
-        figures("/batches", failures.show_batches),
+        figures("/batches", failures.BATCHES),
         figures("/batches/{batch:uuid}", failures.show_batch),
         form("/queue/retry-quarantined", failures.retry_quarantined),
         form("/queue/{job:int}/retry", failures.retry_job),
@@ -71,7 +71,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
         page("/settings", settings.show_settings),
         form("/settings", settings.change_settings),
-        page("/audit", settings.show_audit),
+        page("/audit", settings.AUDIT),
     ]
 
 

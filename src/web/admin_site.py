@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,36 @@ class AdminSite:
 
     def _format_moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """Page of lists: its template, with the rows of queries as its variables.
+
+    A query takes the filters, ``limit`` and ``before``: the last list is paginated by its ids.
+
+    Attributes:
+        template: Name of the template.
+        lists: Queries by the name of their rows in the template.
+        filters: Choices by the name of their query parameter, the default first.
+    """
+
+    template: str
+    lists: Mapping[str, str]
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    async def __call__(self, site: AdminSite, request: Request) -> Response:
+        """Show the page as filtered by the address."""
+        asked: Values = {
+            name: choice_of(request, name, choices, choices[0])
+            for name, choices in self.filters.items()
+        }
+        before, values = int_of(request, "before") or LAST, Values()
+        for name, query in self.lists.items():
+            values[name] = await site.rows(query, before=before, limit=PAGE, **asked)
+        older = next_page([row["id"] for row in values[name]])
+        values.update(asked=asked, filters=self.filters, older=older, is_first=before == LAST)
+        return site.render(request, self.template, **values)
 
 
 def session_of(request: Request) -> AdminSession | None:
