@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from src.memory.memory_repo import COUNT_LIVING
 from src.pg.records_repo import COST, SUMS
-from src.web.admin_site import PAGE, AdminSite, Values, choice_of, int_of
+from src.web.admin_site import PAGE, AdminSite, choice_of, int_of, text_of
 
 DAYS = 30  # covered by the cost
 MAX_PAGES = 2000
@@ -74,16 +74,24 @@ def page_query(kind: str, order: str) -> str:
 
 async def show_people(site: AdminSite, request: Request) -> Response:
     """Show a page of owners."""
-    words = request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
-    kind = choice_of(request, "kind", KINDS)
-    order = choice_of(request, "sort", ORDERS, "seen")
-    page = min(int_of(request, "page") or 0, MAX_PAGES)
-    statement, offset = page_query(kind, order), page * PAGE
-    found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
+    words, page = text_of(request, "q", MAX_WORDS), min(int_of(request, "page") or 0, MAX_PAGES)
+    kind, order = choice_of(request, "kind", KINDS), choice_of(request, "sort", ORDERS, "seen")
+    found = await site.rows(
+        page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
+    )
     ids = [row["id"] for row in found[:PAGE]]
     settings = await site.core.live_settings.get()
-    people = await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS)
-    values: Values = {"people": people, "days": DAYS, "currency": settings.currency}
-    values |= {"words": words, "page": page, "has_more": len(found) > PAGE}
-    values |= {"kind": kind, "kinds": KINDS, "order": order, "orders": ORDERS}
-    return site.render(request, "users.html", **values)
+    return site.render(
+        request,
+        "users.html",
+        people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
+        days=DAYS,
+        currency=settings.currency,
+        words=words,
+        page=page,
+        has_more=len(found) > PAGE,
+        kind=kind,
+        kinds=KINDS,
+        order=order,
+        orders=ORDERS,
+    )

@@ -8,11 +8,13 @@ import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -252,10 +254,12 @@ class AdminSite:
     ) -> HTMLResponse:
         """Render ``template`` with ``values`` and with the session, the path and the zone.
 
-        Of pages about ``owner``, ``base`` is the beginning of their paths, ``whose`` the name.
+        ``link`` makes addresses of the same page with other parameters. Of pages about ``owner``,
+        ``base`` is the beginning of their paths, ``whose`` the name.
         """
         root, owner, session = request.scope["root_path"], values.get("owner"), session_of(request)
         values.update(root=root, path=request.url.path, is_inside=session is not None)
+        values.update(link=partial(query_of, request))
         if session is not None:
             values.update(is_reader=session.role == Role.READER, token=session.form_token)
         if owner is not None:
@@ -384,14 +388,32 @@ def path_of(owner: Owner) -> str:
 def choice_of(request: Request, name: str, choices: Container[str], default: str = "") -> str:
     """Return a query parameter if it is one of ``choices``, else ``default``."""
     value = request.query_params.get(name, default)
-    return value if value in choices else default
+    if value in choices:
+        return value
+    return default
 
 
-def next_page(ids: Sequence[int]) -> int | None:
-    """Return the id before which the next page begins; None after a page that is not full."""
-    return ids[-1] if len(ids) == PAGE else None
+def text_of(request: Request, name: str, limit: int) -> str:
+    """Return a query parameter as text of at most ``limit`` characters, without NUL."""
+    return request.query_params.get(name, "").replace("\0", "").strip()[:limit]
 
 
 def int_of(request: Request, name: str, *, digits: int = 9) -> int | None:
     """Return a query parameter of at most ``digits`` digits; None without a number."""
     return to_number(request.query_params.get(name, ""), digits)
+
+
+def query_of(request: Request, **changed: object) -> str:
+    """Return the query string of a request with some parameters changed, without empty ones."""
+    parts = {**request.query_params, **changed}
+    filled = {name: str(value) for name, value in parts.items() if value}
+    if not filled:
+        return ""
+    return f"?{QueryParams(filled)}"
+
+
+def next_page(ids: Sequence[int]) -> int | None:
+    """Return the id before which the next page begins; None after a page that is not full."""
+    if len(ids) < PAGE:
+        return None
+    return ids[-1]
