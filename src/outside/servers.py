@@ -154,7 +154,9 @@ class ServerConnection:
         try:
             async with (
                 asyncio.timeout(limits.CONNECT_SECONDS) as limit,
-                open_session(self._server, self._note_change) as session,
+                open_session(
+                    self._server, on_change=self._note_change, on_break=self._end
+                ) as session,
             ):
                 await self._load_tools(session)
                 limit.reschedule(None)

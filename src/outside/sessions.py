@@ -51,9 +51,14 @@ class ToolsPage(BaseModel):
 
 @asynccontextmanager
 async def open_session(
-    server: limits.McpServer, on_change: Callable[[], None]
+    server: limits.McpServer, *, on_change: Callable[[], None], on_break: Callable[[], None]
 ) -> AsyncIterator[ClientSession]:
-    """Open a session with a server; ``on_change`` is called when it announces other tools.
+    """Open a session with a server.
+
+    Args:
+        server: The server.
+        on_change: Called when it announces other tools.
+        on_break: Called when an HTTP connection breaks, which the SDK would only log.
 
     Raises:
         ToolServerError: The server's process cannot be started.
@@ -63,9 +68,12 @@ async def open_session(
         if isinstance(getattr(message, "root", None), types.ToolListChangedNotification):
             on_change()
 
-    open_transport = _open_process if server.transport == "stdio" else _open_http
+    if server.transport == "stdio":
+        transport = _open_process(server)
+    else:
+        transport = _open_http(server, on_break)
     async with (
-        open_transport(server) as (read, write, *_),
+        transport as (read, write, *_),
         ClientSession(read, write, message_handler=handle, client_info=CLIENT) as session,
     ):
         await session.initialize()
@@ -87,7 +95,7 @@ def _open_process(server: limits.McpServer) -> AbstractAsyncContextManager[Any]:
 
 
 @asynccontextmanager
-async def _open_http(server: limits.McpServer) -> AsyncIterator[Any]:
+async def _open_http(server: limits.McpServer, on_break: Callable[[], None]) -> AsyncIterator[Any]:
     """Connect over HTTP, with messages bounded to ``MAX_MESSAGE`` and a timeout by method."""
     waits = {"POST": server.timeout + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS}
 
@@ -99,7 +107,7 @@ async def _open_http(server: limits.McpServer) -> AsyncIterator[Any]:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             # Its decompressed length is unknown.
             raise httpx.DecodingError("the response is compressed", request=response.request)
-        response.stream = BoundedBody(response)
+        response.stream = BoundedBody(response, on_break)
 
     client = httpx.AsyncClient(
         headers={**server.headers, "Accept-Encoding": "identity"},
@@ -119,25 +127,30 @@ async def _open_http(server: limits.McpServer) -> AsyncIterator[Any]:
 class BoundedBody(httpx.AsyncByteStream):
     """Response body that fails when it, or one event of an endless one, is too long."""
 
-    def __init__(self, response: httpx.Response) -> None:
-        """Wrap the body of ``response``."""
+    def __init__(self, response: httpx.Response, on_break: Callable[[], None]) -> None:
+        """Wrap the body of ``response``; ``on_break`` is called when it fails."""
         self._stream = cast("httpx.AsyncByteStream", response.stream)
         self._is_endless = response.request.method == "GET"
+        self._on_break = on_break
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the body in pieces.
 
         Raises:
-            httpx.ReadError: The body is too long.
+            httpx.ReadError: The body is too long, or the connection broke.
         """
         length = 0
-        async for piece in self._stream:
-            if self._is_endless and any(end in piece for end in EVENT_ENDS):
-                length = 0
-            length += len(piece)
-            if length > limits.MAX_MESSAGE:
-                raise httpx.ReadError("the response is too long")
-            yield piece
+        try:
+            async for piece in self._stream:
+                if self._is_endless and any(end in piece for end in EVENT_ENDS):
+                    length = 0
+                length += len(piece)
+                if length > limits.MAX_MESSAGE:
+                    raise httpx.ReadError("the response is too long")
+                yield piece
+        except httpx.HTTPError:
+            self._on_break()
+            raise
 
     async def aclose(self) -> None:
         """Close the wrapped stream."""
