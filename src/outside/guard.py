@@ -17,23 +17,28 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 
 
 def main() -> None:
     """Run until the server or the bot ends."""
     longest, unasked = map(int, sys.argv[1:3])
-    # asyncio may kill the process that it started, so that one only waits.
+    # asyncio may kill the process that it started and leave its pipes open. So the parent only
+    # waits, and the child, which guards the server, also watches for the parent's end.
+    parent_end, alive = os.pipe()
     if os.fork():
         os.close(0)
         os.close(1)
+        os.close(parent_end)
         os.wait()
         return
+    os.close(alive)
     server = subprocess.Popen(sys.argv[3:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert server.stdout
     os.close(0)
     signal.signal(signal.SIGTERM, lambda *_: _kill_group())
-    for watch in (server.wait, _wait_for_hangup):
+    for watch in (server.wait, partial(_wait_for_hangup, 1, parent_end)):
         threading.Thread(target=_kill_after, args=(watch,), daemon=True).start()
     for line in iter(partial(server.stdout.readline, longest + 1), b""):
         message = _parse(line)
@@ -56,15 +61,15 @@ def _parse(line: bytes) -> dict[str, object]:
     return message if isinstance(message, dict) else {}
 
 
-def _wait_for_hangup() -> None:
+def _wait_for_hangup(*descriptors: int) -> None:
     poller = select.poll()
-    poller.register(1, 0)
+    for descriptor in descriptors:
+        poller.register(descriptor, 0)
     poller.poll()
 
 
-def _kill_after(wait: object) -> None:
+def _kill_after(wait: Callable[[], object]) -> None:
     """Kill the group after a wait, even if a child of the server keeps its stdout open."""
-    assert callable(wait)
     wait()
     _kill_group()
 
