@@ -14,7 +14,8 @@ MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
-SELECT u.handled_at, u.kind, u.outcome, u.chat_id, u.thread_id, u.user_id, f.reason, f.tries
+SELECT u.handled_at, u.kind, u.outcome, u.chat_id AS telegram_user_id, u.thread_id,
+       coalesce(f.reason, 'not on record') AS reason, coalesce(f.tries::text, '–') AS tries
 FROM telegram_updates u CROSS JOIN LATERAL (
     SELECT (array_agg(reason ORDER BY failed_at DESC))[1] AS reason, sum(times)::int AS tries
     FROM failures WHERE update_id = u.id) AS f
@@ -57,8 +58,9 @@ ORDER BY f.failed_at DESC, f.id DESC LIMIT %(limit)s
 
 # Waiting and running jobs, by queue and state.
 SELECT_QUEUE = """
-SELECT queue_name, status::text, count(*) AS jobs, min(scheduled_at) AS due
-FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2
+SELECT queue_name, CASE status WHEN 'todo' THEN 'waiting' ELSE 'running' END AS state,
+       count(*) AS jobs, min(scheduled_at) AS due
+FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2 DESC
 """
 
 # Jobs that failed for good, are quarantined, or wait for their next attempt, with their chat and
@@ -117,7 +119,8 @@ FROM batch_jobs WHERE id = %(id)s
 
 # Windows of a batch, the failed ones first.
 SELECT_WINDOWS = """
-SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.status, r.error,
+SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.error,
+       CASE r.status WHEN 'applied' THEN 'read' ELSE r.status END AS status,
        coalesce(r.finished_at, r.created_at) AS at,
        (SELECT count(*) FROM batch_requests t WHERE t.conversation_id = r.conversation_id
         AND t.first_position = r.first_position) AS tries
