@@ -1,7 +1,5 @@
 """Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
-from collections import defaultdict
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,8 +7,6 @@ from starlette.responses import Response
 from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_site import AdminSite, Fields, ListPage
 from src.web.admin_words import labels
-
-MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
@@ -81,7 +77,7 @@ LEFT JOIN LATERAL (SELECT reason, failed_at FROM failures
                    ORDER BY failed_at DESC, id DESC LIMIT 1) AS f ON true
 LEFT JOIN LATERAL (SELECT max(at) AS at FROM procrastinate_events WHERE job_id = j.id) AS e ON true
 WHERE j.status = 'failed' OR d.job_id IS NOT NULL OR (j.status = 'todo' AND j.attempts > 0)
-ORDER BY d.job_id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
+ORDER BY d.job_id IS NULL, j.status = 'todo', j.id DESC LIMIT 100
 """
 
 # Retry a failed job.
@@ -140,21 +136,8 @@ FAILURES = ListPage(
     },
     {"days": ("1", "7", str(FAILURE_DAYS)), "part": ("", *labels()["parts"])},
 )
+QUEUE = ListPage("queue.html", {"queue": SELECT_QUEUE, "jobs": SELECT_JOBS})
 BATCHES = ListPage("batches.html", {"rows": SELECT_BATCHES})
-
-
-async def show_queue(site: AdminSite, request: Request) -> Response:
-    """Show jobs that wait, failed, are retried or quarantined."""
-    by_state = defaultdict(list)
-    for job in await site.rows(SELECT_JOBS, limit=100):
-        shown = {name: value for name, value in job["args"].items() if value is not None}
-        words = (
-            f"{name} {value}" for name, value in shown.items() if len(str(value)) <= MAX_ARGUMENT
-        )
-        job["arguments"] = ", ".join(words)
-        by_state[job["state"]].append(job)
-    queue = await site.rows(SELECT_QUEUE)
-    return site.render(request, "queue.html", queue=queue, by_state=by_state)
 
 
 async def show_batch(site: AdminSite, request: Request) -> Response:

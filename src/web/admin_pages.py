@@ -50,7 +50,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         page("/prices", prices.show_prices),
         form("/prices", prices.change_prices),
         figures("/failures", failures.FAILURES),
-        figures("/queue", failures.show_queue),
+        figures("/queue", failures.QUEUE),
         figures("/batches", failures.BATCHES),
         figures("/batches/{batch:uuid}", failures.show_batch),
         form("/queue/retry-quarantined", failures.retry_quarantined),

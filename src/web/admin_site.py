@@ -28,7 +28,7 @@ from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
-from src.web.admin_markdown import link_references
+from src.web.admin_markdown import link_references, render_markdown
 from src.web.admin_words import FILTERS, labels
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
@@ -97,7 +97,11 @@ class AdminSite:
             labels=labels(), zone=self.zone, undo_minutes=UNDO_SECONDS // 60
         )
         self._templates.filters.update(
-            FILTERS, moment=self._format_moment, clock=self._format_clock, linked=link_references
+            FILTERS,
+            moment=self._format_moment,
+            clock=self._format_clock,
+            linked=link_references,
+            marked=render_markdown,
         )
 
     async def show_login(self, request: Request) -> Response:
