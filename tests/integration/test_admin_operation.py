@@ -312,4 +312,3 @@ def test_figures_are_said_shortly() -> None:
     assert [plain_cell(one) for one in ("=1+1", -3, "a", None, "@x")] == [
         "'=1+1", "-3", "a", "", "'@x",
     ]  # fmt: skip
-
