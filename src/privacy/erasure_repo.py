@@ -76,17 +76,15 @@ DELETE_UPDATES = """
 DELETE FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)
 """
 
-# What updates call the person, as it stands in their JSON: the full name, a title, the user name.
+# Full and user names of the person in pending updates, from the objects that stand for them.
 SELECT_NAMES = """
 WITH told AS (
     SELECT jsonb_path_query(payload, '$.** ? (@.id == $person || @.user_id == $person)',
                             jsonb_build_object('person', %(user)s)) AS one
     FROM telegram_updates WHERE payload <> '{}'
 )
-SELECT DISTINCT name FROM told CROSS JOIN LATERAL (VALUES
-    (to_jsonb(nullif(concat_ws(' ', one ->> 'first_name', one ->> 'last_name'), ''))::text),
-    ((one -> 'title')::text), ('@' || (one ->> 'username'))) AS called (name)
-WHERE name IS NOT NULL
+SELECT DISTINCT concat_ws(' ', one ->> 'first_name', one ->> 'last_name'), one ->> 'username'
+FROM told
 """
 
 # Quotations in pending updates of others, from chats of the person or with the person's id.
@@ -100,8 +98,9 @@ WITH clean AS (
         #- '{callback_query,message,entities}' #- '{callback_query,message,caption}'
         #- '{callback_query,message,caption_entities}' AS payload
     FROM telegram_updates
-    WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
-                               OR position((%(user)s)::text IN payload::text) > 0)
+    WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s) OR jsonb_path_exists(
+        payload, '$.** ? (@.id == $person || @.user_id == $person)',
+        jsonb_build_object('person', %(user)s)))
     ORDER BY id FOR UPDATE
 )
 UPDATE telegram_updates u SET payload = clean.payload, revision = u.revision + 1
@@ -109,11 +108,15 @@ FROM clean WHERE u.id = clean.id AND u.payload <> clean.payload RETURNING u.id
 """
 
 # Close pending updates of others that forward or mention the person. Handled ones are empty.
-CLOSE_UPDATES = """
+CLOSE_UPDATES = r"""
 UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
-WHERE payload <> '{}' AND EXISTS (
-    SELECT 1 FROM unnest(%(names)s::text[] || (%(user)s)::text) AS name
-    WHERE position(name IN payload::text) > 0)
+WHERE payload <> '{}' AND (
+    jsonb_path_exists(payload, '$.** ? (@.id == $person || @.user_id == $person)',
+                      jsonb_build_object('person', %(user)s))
+    OR EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS name WHERE jsonb_path_exists(
+        payload, '$.**.sender_user_name ? (@ == $name)', jsonb_build_object('name', name)))
+    OR EXISTS (SELECT 1 FROM unnest(%(logins)s::text[]) AS login
+               WHERE payload::text ~* ('@' || login || '\y')))
 RETURNING id
 """
 
@@ -382,7 +385,10 @@ def _erase(transaction: Transaction, telegram_user_id: int) -> int:
     def column(sql: str) -> list[Any]:
         return [value for (value,) in transaction.fetch_all(sql, values)]
 
-    values["chats"], values["names"] = column(SELECT_CHATS), column(SELECT_NAMES)
+    values["chats"] = column(SELECT_CHATS)
+    called = transaction.fetch_all(SELECT_NAMES, values)
+    values["names"] = [name for name, _ in called if name]
+    values["logins"] = [login for _, login in called if login]
     rows = run(DELETE_JOBS, DELETE_UPDATES)
     values["updates"] = column(UPDATE_QUOTING_UPDATES) + column(CLOSE_UPDATES)
     conversations = locks.lock_traces(transaction, owner)
