@@ -32,8 +32,7 @@ MIN_SECRET = 6  # characters; redacting shorter ones would garble the log
 CONNECT_SECONDS = 20.0  # from starting a server to its list of tools
 PING_SECONDS = 30.0  # between pings of an idle server
 ANSWER_SECONDS = 5.0  # to answer a ping, or to acknowledge a cancellation
-# To exit after its stdin was closed, as the protocol demands; the SDK would wait for 2.
-END_SECONDS = 1.5
+END_SECONDS = 2.0  # to exit after its stdin was closed, before the SDK kills it
 FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds of back-off before reconnecting, doubled each time
 RELIST_SECONDS = 5.0  # least interval between two listings of tools that a server says changed
 
@@ -60,6 +59,10 @@ PROBLEMS = {
     "literal_error": "its type does not fit. Write stdio with a command, http or sse with url",
 }
 NO_SECONDS = f"its timeout is not within 0 to {MAX_CALL_SECONDS:.0f}. Write seconds"
+NO_NAME = (
+    "a server's name is not fit for the names of its tools. Write 1 to 32 of A-Z a-z 0-9 - _, "
+    "a letter first, no two signs in a row"
+)
 
 
 def _check_address(url: str) -> str:
@@ -148,10 +151,7 @@ def read_servers(
     problems: list[str] = []
     for name, entry in sorted(entries.items()):
         if not NAME.fullmatch(name):
-            problems.append(
-                f"{VARIABLE}: a server's name is not fit for the names of its tools. Write 1 to "
-                "32 of A-Z a-z 0-9 - _, a letter first, no two signs in a row"
-            )
+            problems.append(f"{VARIABLE}: {NO_NAME}")
         elif not (isinstance(entry, dict) and entry.get("disabled") is True):
             try:
                 servers.append(_build_server(name, entry, variables))

@@ -113,7 +113,9 @@ def sound_ending(data: bytes) -> str | None:
     if data[4:8] == b"ftyp":
         if data[8:12].startswith(PICTURE_BRANDS):
             return None
-        return "m4a" if data[8:12].startswith(b"M4A") else "mp4"
+        if data[8:12].startswith(b"M4A"):
+            return "m4a"
+        return "mp4"
     starts = dict(SOUNDS)
     if b"\0" in data[:4096]:  # unlike a text in an old encoding
         starts |= MPEG_FRAMES
@@ -210,9 +212,10 @@ class AttachmentService:
                 kind = _kind_of(data, attachment)
                 if kind == "sound":
                     spoken = await self._transcribe(data)
+                    if is_own:
+                        return MediaText(spoken)
                     name = say("recording_name", language)
-                    others = None if is_own else EnclosedText(name, spoken)
-                    return MediaText(spoken if is_own else "", others)
+                    return MediaText(enclosed=EnclosedText(name, spoken))
                 if kind == "document":
                     return await self._read_document(data, attachment, language)
                 text = await self._describe(data, caption, language, conversation_id)
@@ -239,14 +242,16 @@ class AttachmentService:
             order: The picture and the question.
             language: Language of the answer.
         """
-        uid = order.uid.strip()
-        row = await self._client.run(
-            self._client.fetch_one, SELECT_PICTURE, owner, conversation_id=conversation_id,
-            uid=uid, back=0 if uid else max(0, order.back),
-        )  # fmt: skip
-        if row is None or self.fetch is None:
-            return {"seen": False, **({"description": row[1]} if row else {})}
+        uid, back = order.uid.strip(), max(0, order.back)
+        if uid:
+            back = 0
+        wanted = {"conversation_id": conversation_id, "uid": uid, "back": back}
+        row = await self._client.run(self._client.fetch_one, SELECT_PICTURE, owner, **wanted)
+        if row is None:
+            return {"seen": False}
         file_id, description = row
+        if self.fetch is None:
+            return {"seen": False, "description": description}
         try:
             async with self._places:
                 data = await self._download(file_id, conversation_id)
@@ -273,15 +278,12 @@ class AttachmentService:
 
     def _log_error(self, error: errors.AppError, kind: AttachmentKind) -> None:
         """Log a failure; a new cause of model errors as a warning, once."""
-        cause = f"{kind}: {error}"
-        is_new = isinstance(error, errors.ModelError) and cause not in self._logged
+        cause, level = f"{kind}: {error}", logging.INFO
+        if isinstance(error, errors.ModelError) and cause not in self._logged:
+            level = logging.WARNING
         self._logged.add(cause)
-        logger.log(
-            logging.WARNING if is_new else logging.INFO,
-            "an attachment could not be read",
-            extra={"kind": kind, "cause": str(error)},
-            exc_info=error,
-        )
+        about = {"kind": kind, "cause": str(error)}
+        logger.log(level, "an attachment could not be read", extra=about, exc_info=error)
 
     async def _transcribe(self, data: bytes) -> str:
         if self.transcriber is None:
@@ -318,7 +320,9 @@ class AttachmentService:
         document = await self._reader.read(data, file_name=attachment.name)
         text = document.text[:MAX_DOCUMENT]
         is_cut = document.is_cut or len(document.text) > MAX_DOCUMENT
-        problem = say("document_cut", language, count=len(text)) if is_cut else ""
+        problem = ""
+        if is_cut:
+            problem = say("document_cut", language, count=len(text))
         return MediaText(enclosed=EnclosedText(attachment.name, text), problem=problem)
 
 
@@ -328,7 +332,9 @@ def _kind_of(data: bytes, attachment: Attachment) -> AttachmentKind:
         return attachment.kind
     if picture_type(data) is not None:
         return "picture"
-    return "sound" if sound_ending(data) is not None else "document"
+    if sound_ending(data) is not None:
+        return "sound"
+    return "document"
 
 
 def _build_picture_prompt(
@@ -347,4 +353,6 @@ def _find_text_key(error: errors.AppError, kind: AttachmentKind) -> str:
         return error.text_key
     if kind != "sound":
         return "picture_unseen"
-    return "sound_locked" if isinstance(error, errors.ModelSetupError) else "sound_refused"
+    if isinstance(error, errors.ModelSetupError):
+        return "sound_locked"
+    return "sound_refused"

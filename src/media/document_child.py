@@ -16,7 +16,7 @@ from dataclasses import asdict
 from functools import partial
 
 from src.base.errors import DocumentError
-from src.media.document_text import MISSING, EnoughTextError, TextCollector
+from src.media.document_text import MAX_ANSWER, MISSING, EnoughTextError, TextCollector
 
 MAX_MEMORY = 512 << 20  # bytes of address space; the libraries take some 60 MB of them
 MAX_CPU_SECONDS = 10  # a thousand pages take half a second
@@ -57,13 +57,13 @@ def lock_down() -> None:
 
 def _limit_resources() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
     signal.alarm(MAX_SECONDS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no writes but to the pipe
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_ANSWER, MAX_ANSWER))  # stdout is a file
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 1))
-    with suppress(OSError):
-        os.nice(5)  # turns in progress take precedence
+    os.nice(5)  # turns in progress take precedence
 
 
 def _extract_text(data: bytes, hint: str) -> dict[str, object]:

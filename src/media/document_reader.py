@@ -3,24 +3,20 @@
 import asyncio
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
-from asyncio.subprocess import Process
+import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
 from src.base.errors import AppError, DocumentError, DocumentProblem, TransientError
-from src.media.document_text import MISSING, DocumentText, is_storable
+from src.media.document_text import MAX_ANSWER, MISSING, DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 20 << 20  # Telegram's download limit for bots (Bot API, getFile)
-MAX_ANSWER = 1 << 20  # bytes; 60,000 characters take at most six bytes each
-DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
 AT_ONCE = 2  # concurrent children, each of which may take half a gigabyte
 ROOT = Path(__file__).resolve().parents[2]
 # -E -s: ignore the environment and the user's packages; -B: write no bytecode.
@@ -34,6 +30,7 @@ DEATHS: Mapping[int, DocumentProblem] = {
     -signal.SIGXCPU: "too_slow",
     -signal.SIGALRM: "too_slow",
     -signal.SIGABRT: "too_full",
+    -signal.SIGXFSZ: "too_full",
     -signal.SIGKILL: "too_full",
 }
 
@@ -68,63 +65,37 @@ class DocumentReader:
             raise DocumentError("too_large", f"{len(data)} bytes")
         hint = HINTS.get(PurePath(file_name).suffix.lower(), "")
         async with self._slots:
-            status, answer = await self._run_child(data, hint)
-        if (document := _parse_answer(answer)) is not None:
+            status, answer = await asyncio.to_thread(self._run_child, data, hint)
+        document = _parse_answer(answer)
+        if document is not None:
             return document
         problem = DEATHS.get(status, "broken")
         log = {"status": status, "bytes": len(data), "error": problem}
         logger.warning("the process that read a file died", extra=log)
         raise DocumentError(problem, f"the reading process ended with {status}")
 
-    async def _run_child(self, data: bytes, hint: str) -> tuple[int, bytes]:
-        """Return the child's status, negative for a signal, and its output."""
-        child = await self._start(hint)
-        assert child.stdin and child.stdout
-        try:
-            async with asyncio.timeout(self._deadline):
-                child.stdin.write(data)
-                child.stdin.close()
-                answer = await _read_up_to(child.stdout, MAX_ANSWER)
-                if len(answer) < MAX_ANSWER:
-                    await child.wait()
-        except TimeoutError as error:
-            logger.warning("reading a file took too long", extra={"bytes": len(data)})
-            raise DocumentError("too_slow", "the deadline has passed") from error
-        finally:
-            await _kill(child, child.stdout)
-        return child.returncode or 0, answer
-
-    async def _start(self, hint: str) -> Process:
-        try:
-            return await asyncio.create_subprocess_exec(
-                *self._program,
-                hint,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=ROOT,
-                env={},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise TransientError(f"no process for a file ({type(error).__name__})") from error
-
-
-async def _read_up_to(stream: asyncio.StreamReader, limit: int) -> bytes:
-    try:
-        return await stream.readexactly(limit)
-    except asyncio.IncompleteReadError as error:
-        return error.partial
-
-
-async def _kill(child: Process, stdout: asyncio.StreamReader) -> None:
-    if child.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DEATH_DEADLINE):
-            await stdout.read()  # otherwise the pipe would stay open; little is left in it
-            await child.wait()
+    def _run_child(self, data: bytes, hint: str) -> tuple[int, bytes]:
+        """Return the child's status, negative for a signal, and its output; this blocks."""
+        with tempfile.TemporaryFile() as answer:
+            try:
+                child = subprocess.run(
+                    [*self._program, hint],
+                    input=data,
+                    stdout=answer,
+                    stderr=subprocess.DEVNULL,
+                    cwd=ROOT,
+                    env={},
+                    timeout=self._deadline,
+                    check=False,
+                    start_new_session=True,
+                )
+            except subprocess.TimeoutExpired as error:
+                logger.warning("reading a file took too long", extra={"bytes": len(data)})
+                raise DocumentError("too_slow", "the deadline has passed") from error
+            except OSError as error:
+                raise TransientError(f"no process for a file ({type(error).__name__})") from error
+            answer.seek(0)
+            return child.returncode, answer.read(MAX_ANSWER)
 
 
 def _parse_answer(answer: bytes) -> DocumentText | None:
@@ -143,8 +114,9 @@ def _parse_answer(answer: bytes) -> DocumentText | None:
         text, is_cut = reply["text"], reply["is_cut"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    is_text = isinstance(text, str) and is_storable(text)
-    return DocumentText(text, bool(is_cut)) if is_text else None
+    if isinstance(text, str) and is_storable(text):
+        return DocumentText(text, bool(is_cut))
+    return None
 
 
 def _build_error(reply: Any) -> AppError:
@@ -154,7 +126,8 @@ def _build_error(reply: Any) -> AppError:
         KeyError: The problem is unknown.
     """
     problem, cause = reply["error"], str(reply["cause"])[:60]
-    cause = cause if cause.isidentifier() else "a cause without a name"
+    if not cause.isidentifier():
+        cause = "a cause without a name"
     if problem == MISSING:
         logger.error("a library for reading files is missing")
         return AppError(cause)

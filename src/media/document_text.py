@@ -8,6 +8,7 @@ from src.base.errors import DocumentError
 
 MISSING = "missing"  # problem besides those of ``DocumentProblem``: a library is not installed
 MAX_CHARACTERS = 60_000  # some 30 pages, which a model can still read at once
+MAX_ANSWER = 1 << 20  # bytes of JSON; a character takes at most six
 SLACK = MAX_CHARACTERS // 10  # may be dropped to end with a paragraph, or at least a line
 
 # Characters that PostgreSQL refuses (NUL, surrogates), and that are no text: other controls,
@@ -73,8 +74,7 @@ class TextCollector:
             DocumentError: It is blank.
         """
         whole = EMPTY_LINES.sub("\n\n", SPACE_BEFORE_LINE_END.sub("", "".join(self._pieces)))
-        text = _cut(whole) if len(whole) > MAX_CHARACTERS else whole
-        text = text.strip()
+        text = _cut(whole).strip()
         if not text:
             raise DocumentError("without_text", "the file holds no text")
         return DocumentText(text, self._has_more)
@@ -86,6 +86,9 @@ def is_storable(text: str) -> bool:
 
 
 def _cut(text: str) -> str:
+    """Cut a long text, at the end of a paragraph, a line or a word if one is near."""
+    if len(text) <= MAX_CHARACTERS:
+        return text
     for end in ("\n\n", "\n", " "):
         index = text.rfind(end, MAX_CHARACTERS - SLACK, MAX_CHARACTERS)
         if index >= 0:

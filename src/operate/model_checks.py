@@ -54,10 +54,9 @@ async def check_model(settings: Settings) -> CheckResult:
         return await _describe_failure(settings, "model", "LLM_MODEL", name, error)
     speed = _format_speed(spent[0])
     if message.tool_calls:
-        expected = _expect(spent[0], FIRST_PROMPT)
-        return CheckResult("model", f"{name}, {speed}, calls tools{expected}")
+        return CheckResult("model", f"{name}, {speed}, calls tools")
     way, mend = await _try_form(settings, name, caller)
-    return CheckResult("model", f"{name}, {speed}, {way}{_expect(spent[0], FORM_PROMPT)}", mend)
+    return CheckResult("model", f"{name}, {speed}, {way}", mend)
 
 
 # Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
@@ -100,25 +99,6 @@ async def _try_form(
     if is_tried or settings.llm_calls == "form":
         return "does not call tools, but fills in forms, which are used instead", None
     return "does not call tools, but fills in forms", "set LLM_CALLS=form"
-
-
-FIRST_PROMPT, FORM_PROMPT, ANSWER = 3000, 900, 150  # tokens; an answer of 100 words
-SLOW = 10.0  # seconds of reading, from which people notice it
-
-
-def _expect(spent: reply.ModelUsage, prompt: int) -> str:
-    """Return what to expect of a slow model, in words; empty for a fast one.
-
-    ``prompt`` is the tokens of its first prompt.
-    """
-    uncached, completed = spent.uncached_tokens, spent.completion_tokens or 0
-    if uncached <= 0 or not completed:
-        return ""
-    reading = prompt * spent.first_ms / 1000 / uncached
-    writing = ANSWER * (spent.duration_ms - spent.first_ms) / 1000 / completed
-    if reading < SLOW:
-        return ""
-    return f"; expect about {reading:.0f} s for the first prompt, {writing:.0f} s for 100 words"
 
 
 def _format_speed(spent: reply.ModelUsage) -> str:

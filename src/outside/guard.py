@@ -1,52 +1,76 @@
-"""Standalone program that starts one stdio server and kills it when the bot is gone.
+"""Standalone program that runs one stdio server, bounds what it writes, and kills it at the end.
 
-asyncio kills only the process itself when its start is cancelled, and nothing when the bot is
-killed. So the bot starts this program instead of the server. It starts the server, which inherits
-stdin and stdout, and kills the whole process group, itself included, as soon as the server has
-ended, or the bot has closed the connection or died for any reason::
+The SDK takes lines of any length, asyncio kills only the process that it started, and nothing
+when the bot is killed. So the bot starts this program instead of the server. It passes on the
+server's messages, and kills the whole process group, itself included, when the server has ended
+or writes too much, or when the bot closes the connection or dies for any reason::
 
-    python -I -S guard.py END_SECONDS UNSET COMMAND [ARGUMENT …]
+    python -I -S guard.py MAX_MESSAGE MAX_UNASKED COMMAND [ARGUMENT …]
 
-UNSET is the name of a variable to hide from the server, or empty. No packages are imported.
+No packages are imported.
 """
 
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable
+from functools import partial
 
 
 def main() -> None:
     """Run until the server or the bot ends."""
-    seconds, unset, *command = sys.argv[1:]
-    if unset:
-        os.unsetenv(unset)
-    # asyncio may kill the process that it started and leave its stdin open. So the parent only
+    longest, unasked = map(int, sys.argv[1:3])
+    # asyncio may kill the process that it started and leave its pipes open. So the parent only
     # waits, and the child, which guards the server, also watches for the parent's end.
     parent_end, alive = os.pipe()
     if os.fork():
-        os.close(parent_end)
+        os.close(0)
         os.close(1)
+        os.close(parent_end)
         os.wait()
         return
     os.close(alive)
-    server = subprocess.Popen(command)
-    os.close(1)  # an open copy of stdout would hide the server's end from the bot
-    threading.Thread(target=_kill_with_server, args=(server,), daemon=True).start()
-    poller = select.poll()
-    for descriptor in (0, parent_end):
-        poller.register(descriptor, 0)
-    if (parent_end, select.POLLHUP) not in poller.poll():  # blocks until one of them hangs up
-        time.sleep(float(seconds))
+    server = subprocess.Popen(sys.argv[3:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert server.stdout
+    os.close(0)
+    signal.signal(signal.SIGTERM, lambda *_: _kill_group())
+    for watch in (server.wait, partial(_wait_for_hangup, 1, parent_end)):
+        threading.Thread(target=_kill_after, args=(watch,), daemon=True).start()
+    for line in iter(partial(server.stdout.readline, longest + 1), b""):
+        message = _parse(line)
+        if not message.keys() & {"result", "error"}:
+            unasked -= len(line)
+        if len(line) > longest or unasked < 0:
+            break
+        if "jsonrpc" in message:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
     _kill_group()
 
 
-def _kill_with_server(server: subprocess.Popen[bytes]) -> None:
-    """Kill the group at the server's end, even if a child of the server keeps its stdout open."""
-    server.wait()
+def _parse(line: bytes) -> dict[str, object]:
+    """Return a message; empty for what else a server prints."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _wait_for_hangup(*descriptors: int) -> None:
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, 0)
+    poller.poll()
+
+
+def _kill_after(wait: Callable[[], object]) -> None:
+    """Kill the group after a wait, even if a child of the server keeps its stdout open."""
+    wait()
     _kill_group()
 
 

@@ -22,11 +22,12 @@ from src.base.errors import ToolCallError
 from src.base.metrics import Metrics
 
 if TYPE_CHECKING:
+    from mcp import ClientSession
     from mcp.types import CallToolResult
 
-    from src.outside.sessions import McpSession
-
 logger = logging.getLogger(__name__)
+
+AWAY = "is away now"
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,17 @@ class ServerConnection:
         self._metrics = metrics
         self._left_out = 0
         self._cause = ""
-        self._session: McpSession | None = None
+        self._session: ClientSession | None = None
+        self._calls = 0  # running ones
+        self._over = asyncio.Event()  # the session has ended
+        self._wake = asyncio.Event()  # there is something to do for the watching task
+        self._has_changed = False
 
     @property
     def state(self) -> ServerState:
         """Current state of the server."""
         tools = tuple((tool.metadata or {}).get("plain_name", "") for tool in self.tools)
-        is_ready = self._session is not None and not self._session.over.is_set()
+        is_ready = self._session is not None
         return ServerState(self._server.name, is_ready, tools, self._left_out, self._cause)
 
     async def run(self) -> None:
@@ -92,10 +97,9 @@ class ServerConnection:
             ToolCallError: The server is unavailable, timed out or sent an invalid reply.
         """
         result = "cancelled"
+        self._calls += 1
         try:
-            if self._session is None:
-                raise ToolCallError("away", "is away now")
-            reply = await self._session.call(tool, arguments, self._server.timeout)
+            reply = await self._call(tool, arguments)
             result = "error" if reply.isError else "ok"
             return reply
         except ToolCallError as error:
@@ -105,18 +109,55 @@ class ServerConnection:
                 logger.warning("a call of a server's tool failed", extra=ids)
             raise
         finally:
+            self._calls -= 1
             self._metrics.tool_calls.labels(self._server.name, result).inc()
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        """Wait for the reply, the end of the session or the time-out, whichever comes first."""
+        if self._session is None:
+            raise ToolCallError("away", AWAY)
+        from src.outside.sessions import call_tool
+
+        seconds = self._server.timeout
+        reply = asyncio.ensure_future(call_tool(self._session, tool, arguments))
+        over = asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait((reply, over), timeout=seconds, return_when="FIRST_COMPLETED")
+            if reply.done():
+                return reply.result()
+        except ToolCallError as error:
+            if error.result == "away":
+                self._end()
+            raise
+        finally:
+            reply.cancel()
+            over.cancel()
+        if self._over.is_set():
+            raise ToolCallError("away", AWAY)
+        self._wake.set()  # have the server pinged
+        raise ToolCallError("timeout", f"did not answer within {seconds:g} seconds")
+
+    def _end(self) -> None:
+        self._session = None
+        self._over.set()
+        self._wake.set()
+
+    def _note_change(self) -> None:
+        self._has_changed = True
+        self._wake.set()
 
     async def _run_session(self) -> None:
         from src.outside.sessions import ENDED, describe, open_session
 
         cause = ""
+        self._over = asyncio.Event()
         try:
             async with (
                 asyncio.timeout(limits.CONNECT_SECONDS) as limit,
-                open_session(self._server) as session,
+                open_session(
+                    self._server, on_change=self._note_change, on_break=self._end
+                ) as session,
             ):
-                await session.initialize()
                 await self._load_tools(session)
                 limit.reschedule(None)
                 self._session, self._cause = session, ""
@@ -130,34 +171,37 @@ class ServerConnection:
             if cause and cause != self._cause:  # log a cause once until it changes
                 ids = {"server": self._server.name, "cause": cause}
                 logger.warning("a server's tools are away", extra=ids)
-            self._cause, self._session = cause, None
-            self.tools, self._left_out = (), 0
+            self._end()
+            self._cause, self.tools, self._left_out = cause, (), 0
             self.settled.set()
 
-    async def _watch_session(self, session: McpSession) -> None:
+    async def _watch_session(self, session: ClientSession) -> None:
         """Reload the tools when they change and ping an idle server, until the session ends."""
-        while not session.over.is_set():
-            await _wait_for(session.wake, limits.PING_SECONDS)
-            session.wake.clear()
-            if session.has_changed:
-                session.has_changed = False
+        from src.outside.sessions import ping
+
+        while not self._over.is_set():
+            await _wait_for(self._wake, limits.PING_SECONDS)
+            self._wake.clear()
+            if self._has_changed:
+                self._has_changed = False
                 async with asyncio.timeout(limits.CONNECT_SECONDS):
                     await self._load_tools(session)
                 self._log_tools("the tools of a server changed")
-                await _wait_for(session.over, limits.RELIST_SECONDS)  # limits the reloads
-            elif not session.running:  # some servers handle one request at a time
+                await _wait_for(self._over, limits.RELIST_SECONDS)  # limits the reloads
+            elif not self._calls:  # some servers handle one request at a time
                 async with asyncio.timeout(limits.ANSWER_SECONDS):
-                    await session.ping()
+                    await ping(session)
 
-    async def _load_tools(self, session: McpSession) -> None:
+    async def _load_tools(self, session: ClientSession) -> None:
+        from src.outside.sessions import fetch_tools
         from src.outside.tools import adapt_tools
 
-        raw_tools = await session.fetch_tools()
+        entries = await fetch_tools(session)
         tools, unusable = await asyncio.to_thread(
-            adapt_tools, self._server, raw_tools[: limits.MAX_LISTED], session, self.call
+            adapt_tools, self._server, entries[: limits.MAX_LISTED], session, self.call
         )
         self.tools = tools
-        self._left_out = unusable + max(0, len(raw_tools) - limits.MAX_LISTED)
+        self._left_out = unusable + max(0, len(entries) - limits.MAX_LISTED)
 
     def _log_tools(self, event: str) -> None:
         ids = {"server": self._server.name, "tools": len(self.tools), "left_out": self._left_out}

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from src.base import errors, owners
+from src.base.errors import StorageError
+from src.base.owners import Owner
 from src.memory import purge_repo
-from src.pg import connection, locks
+from src.pg import locks
 from src.pg.client import PgClient, Transaction
-from src.privacy.payload_words import find_names, redact_person
+from src.pg.connection import PATIENT
 
 logger = logging.getLogger(__name__)
 
@@ -70,30 +71,53 @@ WHERE status <> 'doing' AND (
 """
 
 # The owner's updates, first of all: without its update, a starting turn stores no message
-# (``LOCK_UPDATE``). Names in the payloads are redacted in the updates of others.
+# (``LOCK_UPDATE``).
 DELETE_UPDATES = """
 DELETE FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)
-RETURNING payload
 """
 
-# Updates of others, from chats of the person or with the person's id in the payload.
-SELECT_PAYLOADS = """
-SELECT id, payload, coalesce(chat_id = ANY(%(chats)s), false) FROM telegram_updates
-WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
-                           OR position((%(user)s)::text IN payload::text) > 0)
-ORDER BY id FOR UPDATE
+# Full and user names of the person in pending updates, from the objects that stand for them.
+SELECT_NAMES = """
+WITH told AS (
+    SELECT jsonb_path_query(payload, '$.** ? (@.id == $person || @.user_id == $person)',
+                            jsonb_build_object('person', %(user)s)) AS one
+    FROM telegram_updates WHERE payload <> '{}'
+)
+SELECT DISTINCT concat_ws(' ', one ->> 'first_name', one ->> 'last_name'), one ->> 'username'
+FROM told
 """
 
-# Store a redacted payload.
-UPDATE_PAYLOAD = """
-UPDATE telegram_updates SET payload = %(payload)s, revision = revision + 1
-WHERE id = %(update)s
+# Quotations in pending updates of others, from chats of the person or with the person's id.
+UPDATE_QUOTING_UPDATES = """
+WITH clean AS (
+    SELECT id, payload
+        #- '{message,reply_to_message}' #- '{message,external_reply}' #- '{message,quote}'
+        #- '{message,pinned_message}' #- '{edited_message,reply_to_message}'
+        #- '{edited_message,external_reply}' #- '{edited_message,quote}'
+        #- '{callback_query,message,reply_to_message}' #- '{callback_query,message,text}'
+        #- '{callback_query,message,entities}' #- '{callback_query,message,caption}'
+        #- '{callback_query,message,caption_entities}' AS payload
+    FROM telegram_updates
+    WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s) OR jsonb_path_exists(
+        payload, '$.** ? (@.id == $person || @.user_id == $person)',
+        jsonb_build_object('person', %(user)s)))
+    ORDER BY id FOR UPDATE
+)
+UPDATE telegram_updates u SET payload = clean.payload, revision = u.revision + 1
+FROM clean WHERE u.id = clean.id AND u.payload <> clean.payload RETURNING u.id
 """
 
-# Close an update without content after its redaction.
-UPDATE_EMPTIED = """
+# Close pending updates of others that forward or mention the person. Handled ones are empty.
+CLOSE_UPDATES = r"""
 UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
-WHERE id = %(update)s
+WHERE payload <> '{}' AND (
+    jsonb_path_exists(payload, '$.** ? (@.id == $person || @.user_id == $person)',
+                      jsonb_build_object('person', %(user)s))
+    OR EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS name WHERE jsonb_path_exists(
+        payload, '$.**.sender_user_name ? (@ == $name)', jsonb_build_object('name', name)))
+    OR EXISTS (SELECT 1 FROM unnest(%(logins)s::text[]) AS login
+               WHERE payload::text ~* ('@' || login || '\y')))
+RETURNING id
 """
 
 # Messages in conversations with traces of the person that mention them without a user name.
@@ -259,6 +283,25 @@ DELETE_OWN = (
     "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
 )
 
+# What conversations with traces of the person hold of them, before their messages go.
+DELETE_TRACES = (
+    DELETE_SUMMARIES,
+    purge_repo.DELETE_FACTS_ABOUT,
+    DELETE_ANSWERS_ABOUT,
+    DELETE_ANSWERS_TO_OTHERS,
+    DELETE_ANSWERS_IN_THEIR_WORDS,
+    DELETE_ANSWERS_BEFORE_EDITS,
+    CLEAR_QUESTIONS,
+    DELETE_TOOL_RESULTS,
+    *DELETE_LEFTOVERS,
+    purge_repo.DELETE_FACTS_TOLD_IN_GROUPS,
+    DELETE_QUOTES_IN_GROUPS,
+    UPDATE_QUOTING,
+    DELETE_PARTING,
+    DELETE_REMINDERS_IN_GROUPS,
+    DELETE_ORPHANED_ENTITIES,
+)
+
 # Vacuumed, so that the server reuses the space of deleted rows; analysed, because the planner's
 # statistics quote frequent values of each column.
 TABLES = """
@@ -293,12 +336,12 @@ class ErasureRepository:
             The number of deleted and redacted rows, without those deleted by foreign keys.
         """
         rows = self._client.in_transaction(
-            lambda t: _Erasure(t, telegram_user_id).run(), limits=connection.PATIENT
+            lambda transaction: _erase(transaction, telegram_user_id), limits=PATIENT
         )
         self._reset_statistics()
         return rows
 
-    def erase_facts(self, owner: owners.Owner) -> int:
+    def erase_facts(self, owner: Owner) -> int:
         """Delete every fact of an owner, current or retired; returns the number of rows.
 
         Messages stay in the conversation, and are not read for facts again.
@@ -314,103 +357,68 @@ class ErasureRepository:
 
     def vacuum(self) -> bool:
         """Free the space of deleted rows; False when the server cannot do it now."""
-        try:
-            self._client.maintain(VACUUM, limits=connection.PATIENT)
-        except errors.StorageError as error:
-            logger.warning("the tables were not vacuumed", exc_info=error)
-            return False
-        return True
+        return self._maintain("the tables were not vacuumed", VACUUM)
 
     def _reset_statistics(self) -> None:
         """Remove erased values from the planner's statistics.
 
         Servers before PostgreSQL 18 keep the statistics of tables that are empty now.
         """
+        self._maintain("the statistics may still quote what was erased", ANALYZE, CLEAR_STATISTICS)
+
+    def _maintain(self, problem: str, *statements: str) -> bool:
         try:
-            self._client.maintain(ANALYZE, limits=connection.PATIENT)
-            self._client.maintain(CLEAR_STATISTICS, limits=connection.PATIENT)
-        except errors.StorageError as error:
-            logger.warning("the statistics may still quote what was erased", exc_info=error)
+            for statement in statements:
+                self._client.maintain(statement, limits=PATIENT)
+        except StorageError as error:
+            logger.warning(problem, exc_info=error)
+            return False
+        return True
 
 
-class _Erasure:
-    def __init__(self, transaction: Transaction, owner: int) -> None:
-        self._transaction = transaction
-        owner, earlier = transaction.fetch_one(SELECT_IDS, user=owner) or (owner, [])
-        self._owner = owner
-        self._parameters: dict[str, Any] = {"user": owner, "ids": [owner, *earlier], "updates": []}
+def _erase(transaction: Transaction, telegram_user_id: int) -> int:
+    """Run all steps, in the order in which running turns take their locks."""
+    found = transaction.fetch_one(SELECT_IDS, user=telegram_user_id)
+    owner, earlier = found or (telegram_user_id, [])
+    values: dict[str, Any] = {"user": owner, "ids": [owner, *earlier]}
 
-    def run(self) -> int:
-        """Run all steps, in the order in which running turns take their locks."""
-        rows = self._erase_updates()
-        conversations = locks.lock_traces(self._transaction, self._owner)
-        self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
-        rows += self._redact_mentions()
-        rows += self._execute(
-            DELETE_SUMMARIES,
-            purge_repo.DELETE_FACTS_ABOUT,
-            DELETE_ANSWERS_ABOUT,
-            DELETE_ANSWERS_TO_OTHERS,
-            DELETE_ANSWERS_IN_THEIR_WORDS,
-            DELETE_ANSWERS_BEFORE_EDITS,
-            CLEAR_QUESTIONS,
-            DELETE_TOOL_RESULTS,
-            *DELETE_LEFTOVERS,
-            purge_repo.DELETE_FACTS_TOLD_IN_GROUPS,
-            DELETE_QUOTES_IN_GROUPS,
-            UPDATE_QUOTING,
-            DELETE_PARTING,
-            DELETE_REMINDERS_IN_GROUPS,
-            DELETE_ORPHANED_ENTITIES,
-        )
-        self._execute(purge_repo.KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
-        rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
-        # Turns under way have read erased messages: keep them from storing their answers.
-        self._execute(DELETE_BEGUN, RENUMBER)
-        return rows + self._execute(*DELETE_OWN)
+    def run(*statements: str) -> int:
+        return sum(transaction.execute(sql, values) for sql in statements)
 
-    def _execute(self, *statements: str) -> int:
-        return sum(self._transaction.execute(sql, self._parameters) for sql in statements)
+    def column(sql: str) -> list[Any]:
+        return [value for (value,) in transaction.fetch_all(sql, values)]
 
-    def _erase_updates(self) -> int:
-        """Delete the owner's updates with their jobs; redact those of others."""
-        chats = self._transaction.fetch_all(SELECT_CHATS, self._parameters)
-        self._parameters["chats"] = [chat for (chat,) in chats]
-        rows = self._execute(DELETE_JOBS)
-        own = self._transaction.fetch_all(DELETE_UPDATES, self._parameters)
-        others = self._transaction.fetch_all(SELECT_PAYLOADS, self._parameters)
-        payloads = [payload for payload, *_ in own] + [payload for _, payload, _ in others]
-        names = {name for name in find_names(payloads, self._owner) if len(name) > 1}
-        for update, payload, in_room in others:
-            rows += self._redact_update(update, payload, names, in_room=in_room)
-        return rows + len(own)
-
-    def _redact_update(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
-        clean = redact_person(payload, self._owner, names, in_room=in_room)
-        if clean == payload:
-            return 0
-        self._parameters["updates"].append(update)
-        if clean is None:
-            return self._transaction.execute(UPDATE_EMPTIED, update=update)
-        return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(clean))
-
-    def _redact_mentions(self) -> int:
-        found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
-        names: set[str] = set()
-        for id_, text, mentions in found:
-            own_names = {one["name"] for one in mentions if one["id"] == self._owner}
-            names |= own_names
-            others = [one for one in mentions if one["id"] != self._owner]
-            mentions = json.dumps(others, ensure_ascii=False)
-            content = _redact_names(text, own_names)
-            self._transaction.execute(
-                UPDATE_MENTIONING, id=id_, content=content, mentions=mentions
-            )
-        self._parameters["mentioning"] = [id_ for id_, *_ in found]
-        self._parameters["names"] = sorted(name for name in names if len(name) > 1)
-        return len(found)
+    values["chats"] = column(SELECT_CHATS)
+    called = transaction.fetch_all(SELECT_NAMES, values)
+    values["names"] = [name for name, _ in called if name]
+    values["logins"] = [login for _, login in called if login]
+    rows = run(DELETE_JOBS, DELETE_UPDATES)
+    values["updates"] = column(UPDATE_QUOTING_UPDATES) + column(CLOSE_UPDATES)
+    conversations = locks.lock_traces(transaction, owner)
+    values["rooms"] = [id_ for id_, is_room in conversations if is_room]
+    values["mentioning"], values["names"] = _redact_mentions(transaction, values)
+    rows += len(values["updates"]) + len(values["mentioning"]) + run(*DELETE_TRACES)
+    run(purge_repo.KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
+    rows += run(DELETE_MESSAGES_IN_GROUPS)
+    # Turns under way have read erased messages: keep them from storing their answers.
+    run(DELETE_BEGUN, RENUMBER)
+    return rows + run(*DELETE_OWN)
 
 
-def _redact_names(text: str, names: set[str]) -> str:
-    patterns = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
-    return re.sub("|".join(patterns), "…", text, flags=re.IGNORECASE) if patterns else text
+def _redact_mentions(
+    transaction: Transaction, values: dict[str, Any]
+) -> tuple[list[int], list[str]]:
+    """Return the ids of redacted messages, and the names that they had."""
+    ids, names = list[int](), set[str]()
+    for id_, text, mentions in transaction.fetch_all(SELECT_MENTIONING, values):
+        own = {one["name"] for one in mentions if one["id"] == values["user"]}
+        patterns = sorted((re.escape(name) for name in own if name), key=len, reverse=True)
+        content = text
+        if patterns:
+            content = re.sub("|".join(patterns), "…", text, flags=re.IGNORECASE)
+        others = [one for one in mentions if one["id"] != values["user"]]
+        left = json.dumps(others, ensure_ascii=False)
+        transaction.execute(UPDATE_MENTIONING, id=id_, content=content, mentions=left)
+        ids.append(id_)
+        names |= own
+    return ids, sorted(name for name in names if len(name) > 1)

@@ -186,7 +186,7 @@ class ExportService(ExportRepository):
 
         Args:
             form: The format.
-            called: The owner and the time, and for Markdown the language and time zone.
+            caller: The owner and the time, and for Markdown the language and time zone.
         """
         owner = caller.owner
         target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115

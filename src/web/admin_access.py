@@ -4,8 +4,6 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +15,7 @@ from src.web.app_gate import Allowance
 
 SESSION_SECONDS = 12 * 3600
 BROWSER_SECONDS = 400 * 86_400  # the longest that browsers keep a cookie
-FREE_GUESSES, PAUSE = 3, 20.0  # per address or browser; then seconds per guess
+FREE_GUESSES, PAUSE = 3, 20.0  # wrong ones per address or browser; then seconds per guess
 STRANGER_GUESSES, STRANGER_PAUSE = 20, 5.0  # of all strangers together
 MAX_PASSWORD = 1024  # characters; the rest of a longer one is ignored
 
@@ -93,15 +91,14 @@ class AdminAccess:
         reader_password: str | None = None,
         *,
         hasher: PasswordHasher | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Set the password of operators and, if any, of readers; ``clock`` returns seconds."""
+        """Set the password of operators and, if any, of readers."""
         hasher = hasher or PasswordHasher()
         self._keys = {Role.OPERATOR: _RoleKeys(Role.OPERATOR, password, hasher)}
         if reader_password is not None:
             self._keys[Role.READER] = _RoleKeys(Role.READER, reader_password, hasher)
-        self._guesses = Allowance(clock, burst=FREE_GUESSES, per_second=1 / PAUSE)
-        self._strangers = Allowance(clock, burst=STRANGER_GUESSES, per_second=1 / STRANGER_PAUSE)
+        self._guesses = Allowance(FREE_GUESSES, 1 / PAUSE)
+        self._strangers = Allowance(STRANGER_GUESSES, 1 / STRANGER_PAUSE)
         self._hashing = asyncio.Lock()
 
     async def check(self, password: str, guesser: str, *, is_stranger: bool) -> Role | None:
@@ -110,20 +107,22 @@ class AdminAccess:
         Args:
             password: The password as typed.
             guesser: The address or browser whose guesses are counted together.
-            is_stranger: Count the guess towards the common limit of all strangers as well. A
+            is_stranger: Count a wrong guess towards the common limit of all strangers as well. A
                 guesser whom strangers cannot impersonate never waits because of them.
 
         Raises:
             TooManyGuessesError: The password was not checked.
         """
-        if not self._guesses.take(guesser):
-            raise TooManyGuessesError(PAUSE)
-        if is_stranger and not self._strangers.take(""):
-            raise TooManyGuessesError(STRANGER_PAUSE)
         async with self._hashing:
+            if not self._guesses.has(guesser):
+                raise TooManyGuessesError(PAUSE)
+            if is_stranger and not self._strangers.has(""):
+                raise TooManyGuessesError(STRANGER_PAUSE)
             role = await asyncio.to_thread(self._find_role, password[:MAX_PASSWORD])
-        if role is not None:
-            self._guesses.fill(guesser)
+            if role is None:
+                await self._guesses.take(guesser)
+            if role is None and is_stranger:
+                await self._strangers.take("")
         return role
 
     def new_session(self, role: Role) -> str:

@@ -2,10 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,12 +18,13 @@ from src.web.admin_site import (
     PAGE,
     AdminSite,
     Fields,
-    Values,
     choice_of,
     int_of,
     next_page,
     owner_of,
     path_of,
+    query_of,
+    text_of,
 )
 from src.web.admin_words import labels
 
@@ -62,26 +61,45 @@ ORDER BY id DESC LIMIT %(limit)s
 
 async def show_facts(site: AdminSite, request: Request) -> Response:
     """Show a page of facts, or of refused ones, as filtered by the address."""
-    owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
+    owner, before = owner_of(request), int_of(request, "before")
+    asked = {
+        "state": choice_of(request, "state", STATES, "current"),
+        "kind": choice_of(request, "kind", KINDS),
+        "q": text_of(request, "q", MAX_WORDS),
+    }
     refused: list[Record] = []
     facts: list[Memory] = []
     merges: list[Record] = []
+    number = int_of(request, "fact")
     if asked["state"] == "refused":
-        page = {"text": asked["q"], "before": int_of(request, "before") or LAST, "limit": PAGE}
-        refused = await site.rows(SELECT_REFUSED, owner, **page)
+        values = {"text": asked["q"], "before": before or LAST, "limit": PAGE}
+        refused = await site.rows(SELECT_REFUSED, owner, **values)
+    elif number is not None:
+        facts = await _list_facts(site, owner, FactQuery(ids=[number], is_living=None))
     else:
-        facts = await _list_facts(site, owner, _build_fact_query(request, asked))
-    ids = [fact.id for fact in facts]
-    is_first = not query.get("before") and not query.get("fact")
+        kind, state = asked["kind"] or None, STATES[asked["state"]]
+        query = FactQuery(text=asked["q"], kind=kind, before=before, limit=PAGE, **state)
+        facts = await _list_facts(site, owner, query)
+    is_first = before is None and number is None
     if is_first:
         merges = await site.run(ConsolidationRepository(site.core.client).list_merges, owner)
-    shown: Values = {"facts": facts, "refused": refused, "consolidations": merges}
-    shown["sources"] = await _list_sources(site, ids)
-    links: Values = {"query": _query_string(query, done=""), "link": partial(_query_string, asked)}
-    links |= {"states": STATES, "asked": asked, "is_first": is_first}
-    links["more"] = next_page([*ids, *(row["id"] for row in refused)])
-    done = labels()["fact_notices"].get(query.get("done", ""), "")
-    return site.render(request, "facts.html", owner=owner, done=done, **shown, **links)
+    ids = [fact.id for fact in facts]
+    done = labels()["fact_notices"].get(request.query_params.get("done", ""), "")
+    return site.render(
+        request,
+        "facts.html",
+        owner=owner,
+        done=done,
+        asked=asked,
+        states=STATES,
+        facts=facts,
+        refused=refused,
+        consolidations=merges,
+        sources=await _list_sources(site, ids),
+        query=query_of(request, done=""),
+        is_first=is_first,
+        older=next_page([*ids, *(row["id"] for row in refused)]),
+    )
 
 
 async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
@@ -90,9 +108,8 @@ async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
     facts = await _list_facts(site, owner, FactQuery(ids=[number]))
     if not facts:
         raise HTTPException(404)
-    sources, query = await _list_sources(site, [number]), _query_string(request.query_params)
-    about: Values = {"fact": facts[0], "sources": sources[number], "query": query}
-    return site.render(request, "forget.html", owner=owner, **about)
+    sources = (await _list_sources(site, [number]))[number]
+    return site.render(request, "forget.html", owner=owner, fact=facts[0], sources=sources)
 
 
 async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
@@ -125,7 +142,7 @@ async def _finish(site: AdminSite, request: Request, done: str, action: str, is_
         await site.note(request, action, path[1:])
     else:
         done = "nothing"
-    return f"{path}/facts{_query_string(request.query_params, done=done)}"
+    return f"{path}/facts{query_of(request, done=done)}"
 
 
 async def _list_facts(site: AdminSite, owner: Owner, query: FactQuery) -> list[Memory]:
@@ -137,29 +154,3 @@ async def _list_sources(site: AdminSite, ids: Sequence[int]) -> Mapping[int, lis
     for row in await site.rows(SELECT_SOURCES, ids=list(ids), limit=TELLERS + 2):
         sources[row["memory_id"]].append(row)
     return sources
-
-
-def _parse_filters(request: Request) -> dict[str, str]:
-    """Return state, kind and text from the address; unknown values become defaults."""
-    return {
-        "state": choice_of(request, "state", STATES, "current"),
-        "kind": choice_of(request, "kind", KINDS),
-        "q": request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS],
-    }
-
-
-def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
-    """Select a filtered page, or with ``?fact=`` one fact in whatever state."""
-    fact = int_of(request, "fact")
-    if fact is not None:
-        return FactQuery(ids=[fact], is_living=None)
-    kind, before = asked["kind"] or None, int_of(request, "before")
-    return FactQuery(
-        text=asked["q"], kind=kind, before=before, limit=PAGE, **STATES[asked["state"]]
-    )
-
-
-def _query_string(query: QueryParams | Mapping[str, str], **other: object) -> str:
-    """Return a query string with some parameters changed, without empty ones."""
-    parts = {name: str(value) for name, value in {**query, **other}.items() if value}
-    return f"?{QueryParams(parts)}" if parts else ""

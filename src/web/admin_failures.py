@@ -1,21 +1,17 @@
 """Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
-from collections import defaultdict
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Values, choice_of, int_of, next_page
+from src.web.admin_site import AdminSite, Fields, ListPage
 from src.web.admin_words import labels
-
-DAYS = (1, 7, FAILURE_DAYS)
-MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
-SELECT u.handled_at, u.kind, u.outcome, u.chat_id, u.thread_id, u.user_id, f.reason, f.tries
+SELECT u.handled_at, u.kind, u.outcome, u.chat_id AS telegram_user_id, u.thread_id,
+       coalesce(f.reason, 'not on record') AS reason, coalesce(f.tries::text, '–') AS tries
 FROM telegram_updates u CROSS JOIN LATERAL (
     SELECT (array_agg(reason ORDER BY failed_at DESC))[1] AS reason, sum(times)::int AS tries
     FROM failures WHERE update_id = u.id) AS f
@@ -58,8 +54,9 @@ ORDER BY f.failed_at DESC, f.id DESC LIMIT %(limit)s
 
 # Waiting and running jobs, by queue and state.
 SELECT_QUEUE = """
-SELECT queue_name, status::text, count(*) AS jobs, min(scheduled_at) AS due
-FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2
+SELECT queue_name, CASE status WHEN 'todo' THEN 'waiting' ELSE 'running' END AS state,
+       count(*) AS jobs, min(scheduled_at) AS due
+FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2 DESC
 """
 
 # Jobs that failed for good, are quarantined, or wait for their next attempt, with their chat and
@@ -80,7 +77,7 @@ LEFT JOIN LATERAL (SELECT reason, failed_at FROM failures
                    ORDER BY failed_at DESC, id DESC LIMIT 1) AS f ON true
 LEFT JOIN LATERAL (SELECT max(at) AS at FROM procrastinate_events WHERE job_id = j.id) AS e ON true
 WHERE j.status = 'failed' OR d.job_id IS NOT NULL OR (j.status = 'todo' AND j.attempts > 0)
-ORDER BY d.job_id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
+ORDER BY d.job_id IS NULL, j.status = 'todo', j.id DESC LIMIT 100
 """
 
 # Retry a failed job.
@@ -102,17 +99,24 @@ SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'faile
 FROM dropped d WHERE u.id = d.update
 """
 
-# All batches, newest first, or one of them.
+# Batches, newest first.
 SELECT_BATCHES = """
-SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
-       succeeded, failed, dropped, coalesce(error_message, '') AS error
-FROM batch_jobs WHERE %(id)s::uuid IS NULL OR id = %(id)s
-ORDER BY created_at DESC, id LIMIT %(limit)s
+SELECT id::text, created_at, provider, model, status, requests, succeeded, failed, dropped,
+       coalesce(error_message, '') AS error
+FROM batch_jobs ORDER BY created_at DESC, id LIMIT %(limit)s
+"""
+
+# One batch.
+SELECT_BATCH = """
+SELECT created_at, submitted_at, completed_at, provider, model, status, requests, succeeded,
+       failed, dropped, coalesce(error_message, '') AS error
+FROM batch_jobs WHERE id = %(id)s
 """
 
 # Windows of a batch, the failed ones first.
 SELECT_WINDOWS = """
-SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.status, r.error,
+SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.error,
+       CASE r.status WHEN 'applied' THEN 'read' ELSE r.status END AS status,
        coalesce(r.finished_at, r.created_at) AS at,
        (SELECT count(*) FROM batch_requests t WHERE t.conversation_id = r.conversation_id
         AND t.first_position = r.first_position) AS tries
@@ -122,49 +126,24 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 """
 
 
-async def show_failures(site: AdminSite, request: Request) -> Response:
-    """Show failures by reason and one by one."""
-    part, days = choice_of(request, "part", labels()["parts"]), int_of(request, "days")
-    before, rows = int_of(request, "before"), site.rows
-    if days not in DAYS:
-        days = DAYS[0]
-    failures = await rows(SELECT_FAILURES, days=days, part=part, before=before or LAST, limit=PAGE)
-    sections: Values = {}
-    if not before:
-        sections["reasons"] = await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
-    if not before and part in ("", "model"):
-        sections["calls"] = await rows(SELECT_CALLS, days=days, limit=PAGE)
-    if not before and not part:
-        sections["messages"] = await rows(SELECT_MESSAGES, days=days, limit=PAGE)
-    older = next_page([row["id"] for row in failures])
-    sections |= {"failures": failures, "older": older, "is_first": not before}
-    return site.render(request, "failures.html", days=days, part=part, choices=DAYS, **sections)
-
-
-async def show_queue(site: AdminSite, request: Request) -> Response:
-    """Show jobs that wait, failed, are retried or quarantined."""
-    by_state = defaultdict(list)
-    for job in await site.rows(SELECT_JOBS, limit=100):
-        shown = {name: value for name, value in job["args"].items() if value is not None}
-        words = (
-            f"{name} {value}" for name, value in shown.items() if len(str(value)) <= MAX_ARGUMENT
-        )
-        job["arguments"] = ", ".join(words)
-        by_state[job["state"]].append(job)
-    queue = await site.rows(SELECT_QUEUE)
-    return site.render(request, "queue.html", queue=queue, by_state=by_state)
-
-
-async def show_batches(site: AdminSite, request: Request) -> Response:
-    """Show the newest batches."""
-    rows = await site.rows(SELECT_BATCHES, id=None, limit=PAGE)
-    return site.render(request, "batches.html", rows=rows)
+FAILURES = ListPage(
+    "failures.html",
+    {
+        "messages": SELECT_MESSAGES,
+        "calls": SELECT_CALLS,
+        "reasons": SELECT_REASONS,
+        "failures": SELECT_FAILURES,
+    },
+    {"days": ("1", "7", str(FAILURE_DAYS)), "part": ("", *labels()["parts"])},
+)
+QUEUE = ListPage("queue.html", {"queue": SELECT_QUEUE, "jobs": SELECT_JOBS})
+BATCHES = ListPage("batches.html", {"rows": SELECT_BATCHES})
 
 
 async def show_batch(site: AdminSite, request: Request) -> Response:
     """Show a batch and its windows."""
     id_, rows = str(request.path_params["batch"]), site.rows
-    batch = await rows(SELECT_BATCHES, id=id_, limit=1)
+    batch = await rows(SELECT_BATCH, id=id_)
     if not batch:
         raise HTTPException(404)
     windows = await rows(SELECT_WINDOWS, id=id_, limit=200)

@@ -1,7 +1,7 @@
 """Overview page: health of the parts, today's cost, users, response times."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,39 +15,32 @@ from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import JobRepository
 from src.web.admin_failures import SELECT_REASONS
-from src.web.admin_site import AdminSite, Values
-from src.web.admin_words import Chart, build_chart, count, seconds, size
+from src.web.admin_site import AdminSite
+from src.web.admin_words import count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
 RECENT = 600.0  # seconds during which a failure counts as a current problem
 MAX_WAIT = 60.0  # seconds of an update in the queue
 MAX_REASONS = 6  # of the failures of 24 hours, the most frequent first
 
-# Messages that were handled in 24 hours, by hour and in total, without buttons and commands. An
-# answer that was not streamed has its first word at the same time as its last.
+# Messages that were handled in 24 hours, without buttons and commands. An answer that was not
+# streamed has its first word at the same time as its last.
 SELECT_DAY = """
 WITH handled AS (
-    SELECT date_trunc('hour', handled_at AT TIME ZONE %(zone)s) AS hour, user_id, outcome,
+    SELECT user_id, outcome,
            extract(epoch FROM coalesce(first_word_at, handled_at) - received_at)::float8 AS first,
            extract(epoch FROM handled_at - received_at)::float8 AS whole
     FROM telegram_updates
     WHERE handled_at > now() - interval '24 hours' AND kind IN ('message', 'teach')
-), sums AS (
-    SELECT hour, count(*) AS messages, count(*) FILTER (WHERE outcome = 'done') AS answers,
-           count(*) FILTER (WHERE outcome IN ('failed', 'put aside')) AS failed
-    FROM handled GROUP BY hour
-), times AS (
-    SELECT percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY first) AS first,
-           percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY whole) AS whole
-    FROM handled WHERE outcome = 'done'
 )
-SELECT hours.hour, coalesce(messages, 0) AS messages, coalesce(answers, 0) AS answered,
-       coalesce(failed, 0) AS failed, coalesce(messages - answers - failed, 0) AS other,
-       t.first, t.whole,
-       (SELECT count(DISTINCT user_id) FROM handled) AS people
-FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZONE %(zone)s),
-                     now() AT TIME ZONE %(zone)s, interval '1 hour') AS hours (hour)
-LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
+SELECT count(*) AS messages, count(*) FILTER (WHERE outcome = 'done') AS answered,
+       count(*) FILTER (WHERE outcome IN ('failed', 'put aside')) AS failed,
+       count(DISTINCT user_id) AS people,
+       percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY first)
+           FILTER (WHERE outcome = 'done') AS first,
+       percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY whole)
+           FILTER (WHERE outcome = 'done') AS whole
+FROM handled
 """
 
 # Tokens and cost since midnight, number of calls of models without a price, size of the database.
@@ -81,15 +74,9 @@ FROM (SELECT) AS one LEFT JOIN LATERAL (
     ORDER BY created_at DESC LIMIT 1) AS f ON true
 """
 
-# Totals of the last days, newest first, and what each has more than the day before.
+# Totals of the last day that was counted, and of the one before.
 SELECT_GROWTH = """
-SELECT day, counted_at, people, messages, facts, bytes, lag(day) OVER days AS day_before,
-       people - lag(people) OVER days AS more_people,
-       messages - lag(messages) OVER days AS more_messages,
-       facts - lag(facts) OVER days AS more_facts, bytes - lag(bytes) OVER days AS more_bytes
-FROM (SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
-      ORDER BY day DESC LIMIT 30) AS last
-WINDOW days AS (ORDER BY day) ORDER BY day DESC
+SELECT day, counted_at, people, messages, facts, bytes FROM growth_days ORDER BY day DESC LIMIT 2
 """
 
 
@@ -114,11 +101,10 @@ class Health:
 
 async def show_overview(site: AdminSite, request: Request) -> Response:
     """Show the overview."""
-    rows, zone = site.rows, site.zone
-    hours = await rows(SELECT_DAY, zone=zone)
-    [today] = await rows(SELECT_TODAY, zone=zone, since=site.midnight())
+    rows = site.rows
+    [day] = await rows(SELECT_DAY)
+    [today] = await rows(SELECT_TODAY, zone=site.zone, since=site.midnight())
     [calls] = await rows(SELECT_CALLS)
-    growth = await rows(SELECT_GROWTH)
     put_aside = await site.run(site.core.dead_jobs.count)
     health = [
         _examine_receiver(site, await _last_failure(site, "telegram")),
@@ -127,23 +113,19 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
         _examine_model(site, calls),
         _examine_embeddings(site, await _last_failure(site, "embeddings")),
     ]
-    figures: Values = {"today": today, "hours": hours, "growth": growth, "put_aside": put_aside}
-    figures["reasons"] = await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS)
-    figures["settings"] = await site.core.live_settings.get()
-    charts: Values = {"by_hour": _chart_hours(hours), "by_day": _chart_growth(growth)}
-    state: Values = {"health": health, "calls": calls, "now": datetime.now(UTC)}
-    return site.render(request, "overview.html", **state, **figures, **charts)
-
-
-def _chart_hours(hours: Sequence[Record]) -> Chart | None:
-    parts = ("answered", "failed", "other")
-    bars = {f"{row['hour']:%d.%m. %H:%M}": [row[part] for part in parts] for row in hours}
-    return build_chart("Messages by hour", parts, bars, tones=("part1", "bad", "part5"))
-
-
-def _chart_growth(growth: Sequence[Record]) -> Chart | None:
-    bars = {f"{row['day']:%d.%m.}": [max(0, row["more_facts"])] for row in reversed(growth[:-1])}
-    return build_chart("Facts gained by day", ["facts"], bars)
+    return site.render(
+        request,
+        "overview.html",
+        health=health,
+        day=day,
+        today=today,
+        calls=calls,
+        put_aside=put_aside,
+        now=datetime.now(UTC),
+        reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
+        growth=await rows(SELECT_GROWTH),
+        settings=await site.core.live_settings.get(),
+    )
 
 
 async def _last_failure(site: AdminSite, part: Part) -> Record | None:

@@ -12,13 +12,12 @@ from src.base.errors import AppError
 from src.core import Core
 from src.web import admin_facts as facts
 from src.web import admin_failures as failures
-from src.web import admin_person as person
+from src.web import admin_people as people
 from src.web import admin_prices as prices
 from src.web import admin_settings as settings
 from src.web import admin_usage as usage
 from src.web.admin_access import AdminAccess, Role
 from src.web.admin_overview import show_overview
-from src.web.admin_people import show_people
 from src.web.admin_site import HERE, AdminSite
 from src.web.admin_talk import show_talk
 from src.web.http_server import WithHeaders
@@ -50,28 +49,28 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         figures("/usage.csv", usage.download_usage),
         page("/prices", prices.show_prices),
         form("/prices", prices.change_prices),
-        figures("/failures", failures.show_failures),
-        figures("/queue", failures.show_queue),
-        figures("/batches", failures.show_batches),
+        figures("/failures", failures.FAILURES),
+        figures("/queue", failures.QUEUE),
+        figures("/batches", failures.BATCHES),
         figures("/batches/{batch:uuid}", failures.show_batch),
         form("/queue/retry-quarantined", failures.retry_quarantined),
         form("/queue/{job:int}/retry", failures.retry_job),
         form("/queue/{job:int}/drop", failures.drop_job),
-        page("/users", show_people),
+        page("/users", people.show_people),
         texts(owner, show_talk, "talk"),
-        texts(f"{owner}/about", person.show_person, "page"),
-        texts(f"{owner}/recall", person.show_recall, "recall"),
-        form(f"{owner}/export", person.export_person),
-        form(f"{owner}/erase", person.erase_person),
-        form(f"{owner}/block", partial(person.set_block, action="block")),
-        form(f"{owner}/unblock", partial(person.set_block, action="unblock")),
+        texts(f"{owner}/about", people.show_person, "page"),
+        texts(f"{owner}/recall", people.show_recall, "recall"),
+        form(f"{owner}/export", people.export_person),
+        form(f"{owner}/erase", people.erase_person),
+        form(f"{owner}/block", partial(people.set_block, action="block")),
+        form(f"{owner}/unblock", partial(people.set_block, action="unblock")),
         texts(f"{owner}/facts", facts.show_facts, "facts"),
         texts(f"{owner}/facts/{{fact:int}}/forget", facts.confirm_forgetting, "facts"),
         form(f"{owner}/facts/{{fact:int}}/{{action:str}}", facts.change_fact),
         form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
         page("/settings", settings.show_settings),
         form("/settings", settings.change_settings),
-        page("/audit", settings.show_audit),
+        page("/audit", settings.AUDIT),
     ]
 
 

@@ -9,16 +9,7 @@ from starlette.responses import Response
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
-from src.web.admin_site import (
-    LAST,
-    PAGE,
-    AdminSite,
-    Fields,
-    Values,
-    client_address,
-    int_of,
-    next_page,
-)
+from src.web.admin_site import PAGE, AdminSite, Fields, ListPage, Values, client_address
 from src.web.admin_words import labels
 
 # Changes of settings, newest first.
@@ -30,7 +21,7 @@ FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
 # Actions of sessions, or wrong passwords, newest first.
 SELECT_ACTIONS = """
 SELECT id, done_at, who, address, action, target FROM admin_actions
-WHERE (action <> 'wrong password') = %(is_inside)s AND id < %(before)s
+WHERE (action = 'wrong password') = (%(of)s = 'guesses') AND id < %(before)s
 ORDER BY id DESC LIMIT %(limit)s
 """
 
@@ -84,16 +75,7 @@ def _in_plain_words(text: str) -> str:
     return text
 
 
-async def show_audit(site: AdminSite, request: Request) -> Response:
-    """Show actions of sessions, or with ``?of=guesses`` wrong passwords."""
-    is_inside = request.query_params.get("of") != "guesses"
-    before = int_of(request, "before") or LAST
-    rows = await site.rows(SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE)
-    more = next_page([row["id"] for row in rows])
-    is_newest = before == LAST
-    return site.render(
-        request, "audit.html", rows=rows, more=more, is_done=is_inside, is_newest=is_newest
-    )
+AUDIT = ListPage("audit.html", {"rows": SELECT_ACTIONS}, {"of": ("", "guesses")})
 
 
 @cache

@@ -6,12 +6,15 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -25,7 +28,7 @@ from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
-from src.web.admin_markdown import link_references
+from src.web.admin_markdown import link_references, render_markdown
 from src.web.admin_words import FILTERS, labels
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
@@ -94,7 +97,11 @@ class AdminSite:
             labels=labels(), zone=self.zone, undo_minutes=UNDO_SECONDS // 60
         )
         self._templates.filters.update(
-            FILTERS, moment=self._format_moment, clock=self._format_clock, linked=link_references
+            FILTERS,
+            moment=self._format_moment,
+            clock=self._format_clock,
+            linked=link_references,
+            marked=render_markdown,
         )
 
     async def show_login(self, request: Request) -> Response:
@@ -251,10 +258,12 @@ class AdminSite:
     ) -> HTMLResponse:
         """Render ``template`` with ``values`` and with the session, the path and the zone.
 
-        Of pages about ``owner``, ``base`` is the beginning of their paths, ``whose`` the name.
+        ``link`` makes addresses of the same page with other parameters. Of pages about ``owner``,
+        ``base`` is the beginning of their paths, ``whose`` the name.
         """
         root, owner, session = request.scope["root_path"], values.get("owner"), session_of(request)
         values.update(root=root, path=request.url.path, is_inside=session is not None)
+        values.update(link=partial(query_of, request))
         if session is not None:
             values.update(is_reader=session.role == Role.READER, token=session.form_token)
         if owner is not None:
@@ -285,6 +294,36 @@ class AdminSite:
 
     def _format_moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """Page of lists: its template, with the rows of queries as its variables.
+
+    A query takes the filters, ``limit`` and ``before``: the last list is paginated by its ids.
+
+    Attributes:
+        template: Name of the template.
+        lists: Queries by the name of their rows in the template.
+        filters: Choices by the name of their query parameter, the default first.
+    """
+
+    template: str
+    lists: Mapping[str, str]
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    async def __call__(self, site: AdminSite, request: Request) -> Response:
+        """Show the page as filtered by the address."""
+        asked: Values = {
+            name: choice_of(request, name, choices, choices[0])
+            for name, choices in self.filters.items()
+        }
+        before, values = int_of(request, "before") or LAST, Values()
+        for name, query in self.lists.items():
+            values[name] = await site.rows(query, before=before, limit=PAGE, **asked)
+        older = next_page([row["id"] for row in values[name]])
+        values.update(asked=asked, filters=self.filters, older=older, is_first=before == LAST)
+        return site.render(request, self.template, **values)
 
 
 def session_of(request: Request) -> AdminSession | None:
@@ -353,14 +392,32 @@ def path_of(owner: Owner) -> str:
 def choice_of(request: Request, name: str, choices: Container[str], default: str = "") -> str:
     """Return a query parameter if it is one of ``choices``, else ``default``."""
     value = request.query_params.get(name, default)
-    return value if value in choices else default
+    if value in choices:
+        return value
+    return default
 
 
-def next_page(ids: Sequence[int]) -> int | None:
-    """Return the id before which the next page begins; None after a page that is not full."""
-    return ids[-1] if len(ids) == PAGE else None
+def text_of(request: Request, name: str, limit: int) -> str:
+    """Return a query parameter as text of at most ``limit`` characters, without NUL."""
+    return request.query_params.get(name, "").replace("\0", "").strip()[:limit]
 
 
 def int_of(request: Request, name: str, *, digits: int = 9) -> int | None:
     """Return a query parameter of at most ``digits`` digits; None without a number."""
     return to_number(request.query_params.get(name, ""), digits)
+
+
+def query_of(request: Request, **changed: object) -> str:
+    """Return the query string of a request with some parameters changed, without empty ones."""
+    parts = {**request.query_params, **changed}
+    filled = {name: str(value) for name, value in parts.items() if value}
+    if not filled:
+        return ""
+    return f"?{QueryParams(filled)}"
+
+
+def next_page(ids: Sequence[int]) -> int | None:
+    """Return the id before which the next page begins; None after a page that is not full."""
+    if len(ids) < PAGE:
+        return None
+    return ids[-1]

@@ -1,17 +1,11 @@
 """Admin page of a conversation: messages, tool calls, sources, costs and failures."""
 
-from collections import defaultdict
-from datetime import date
-from itertools import groupby
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from src.base.owners import Owner
 from src.base.zones import local_time, parse_day_start
-from src.pg.client import Record
-from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, AdminSite, Values, int_of, owner_of, path_of
+from src.web.admin_site import LAST, AdminSite, Values, int_of, owner_of
 
 PAGE = 40  # messages
 
@@ -33,7 +27,7 @@ AND created_at >= %(since)s ORDER BY created_at, id LIMIT 1"""
 # at the same moment; a failure is logged within a minute.
 SELECT_BUBBLES = """
 SELECT m.id, m.position, m.role, message_text(m.content) AS text, m.created_at, m.speaker,
-       m.is_forgotten, m.is_private,
+       (m.created_at AT TIME ZONE %(zone)s)::date AS day, m.is_forgotten, m.is_private,
        CASE WHEN m.failed_at IS NOT NULL THEN 'failed'
             WHEN m.stopped_at IS NOT NULL THEN 'stopped by the user'
             WHEN m.role = 'assistant' AND m.delivered_at IS NULL THEN 'not delivered'
@@ -76,10 +70,12 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
         page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
     older = page[0]["position"] if page and has_older else None
     newer = page[-1]["position"] if page and has_newer else None
-    days = await _group_by_day(site, owner, request, [row["id"] for row in page])
+    ids = [row["id"] for row in page]
+    bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids, zone=site.zone)
+    calls = await site.rows(SELECT_CALLS, owner, ids=ids)
     asked: Values = {"missing": missing, "day": query.get("day", ""), "is_opened": not query}
-    shown: Values = {"owner": owner, "days": days, "older": older, "newer": newer}
-    return site.render(request, "talk.html", **asked, **shown)
+    shown: Values = {"bubbles": bubbles, "calls": calls, "older": older, "newer": newer}
+    return site.render(request, "talk.html", owner=owner, **asked, **shown)
 
 
 async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int | None, int, str]:
@@ -101,22 +97,3 @@ async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int 
             return None, LAST, f"Nothing was said since {day}; this is the end."
         return found[0]["position"] - 1, 0, ""
     return int_of(request, "after"), int_of(request, "before") or LAST, ""
-
-
-async def _group_by_day(
-    site: AdminSite, owner: Owner, request: Request, ids: list[int]
-) -> list[tuple[date, list[Record]]]:
-    bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids)
-    calls = defaultdict(list)
-    base = request.scope["root_path"] + path_of(owner)
-    for call in await site.rows(SELECT_CALLS, owner, ids=ids):
-        calls[call["message_id"]].append(call)
-        call["result"] = link_references(call["result"], base)
-    for one in bubbles:
-        # A user's text is shown as it was written.
-        write = render_markdown if one["role"] == "assistant" else link_references
-        one["html"] = write(one["text"], base)
-        one["sources"] = [link_references(source, base) for source in one["sources"]]
-        one["calls"] = calls[one["id"]]
-    days = groupby(bubbles, lambda one: local_time(one["created_at"], site.zone).date())
-    return [(day, list(messages)) for day, messages in days]

@@ -8,15 +8,15 @@ import hashlib
 import hmac
 import json
 import logging
-import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
+from aiolimiter import AsyncLimiter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -30,37 +30,26 @@ logger = logging.getLogger(__name__)
 
 BURST = 240.0  # requests at once; a visit that uses every control once costs some 150
 PER_SECOND = 1.0  # requests a second that are regained
-MAX_PEOPLE = 10_000  # with a bucket; the oldest is evicted
+MAX_PEOPLE = 10_000  # with a limiter; the least recently used one is evicted
 
 
-@dataclass(eq=False, repr=False)
 class Allowance:
-    """Token bucket per person or address; each process has its own."""
+    """Allowance of each person or address; each process has its own."""
 
-    clock: Callable[[], float] = time.monotonic  # seconds
-    burst: float = BURST  # size of a bucket
-    per_second: float = PER_SECOND
+    def __init__(self, burst: float = BURST, per_second: float = PER_SECOND) -> None:
+        """Allow ``burst`` at once; ``per_second`` of it is regained."""
+        self._limiter_of = lru_cache(MAX_PEOPLE)(lambda _: AsyncLimiter(burst, burst / per_second))
 
-    def __post_init__(self) -> None:
-        """Begin with full buckets."""
-        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+    def has(self, key: Hashable, cost: float = 1.0) -> bool:
+        """Return True if ``cost`` is left of an allowance."""
+        return self._limiter_of(key).has_capacity(cost)
 
-    def take(self, key: Hashable, cost: float = 1.0) -> bool:
-        """Take ``cost`` from a bucket; return False, taking nothing, if it lacks it."""
-        now = self.clock()
-        left, at = self._buckets.pop(key, (self.burst, now))
-        left = min(self.burst, left + (now - at) * self.per_second)
-        is_enough = left >= cost
+    async def take(self, key: Hashable, cost: float = 1.0) -> bool:
+        """Take ``cost`` from an allowance; return False, taking nothing, if it lacks it."""
+        is_enough = self.has(key, cost)
         if is_enough:
-            left -= cost
-        self._buckets[key] = (left, now)
-        if len(self._buckets) > MAX_PEOPLE:
-            self._buckets.popitem(last=False)
+            await self._limiter_of(key).acquire(cost)
         return is_enough
-
-    def fill(self, key: Hashable) -> None:
-        """Fill a bucket."""
-        self._buckets.pop(key, None)
 
 
 MAX_CHARACTERS = 8192  # of initData; Telegram sends about 700
@@ -161,7 +150,9 @@ def _parse_visitor(user: str) -> Visitor:
         data: Any = json.loads(user)
     except (ValueError, RecursionError) as error:
         raise UnverifiedError("initData does not say who opened the page") from error
-    number = data.get("id") if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        raise UnverifiedError("initData names nobody")
+    number = data.get("id")
     if type(number) is not int or not 0 < number < MAX_ID:
         raise UnverifiedError("initData names nobody")
     code = data.get("language_code")
@@ -185,7 +176,7 @@ class VerifiedCall:
     """Request that passed the gate.
 
     Attributes:
-        called: The caller; the owner is that person, never a group.
+        caller: The caller; the owner is that person, never a group.
         request: The request.
         body: JSON object of a POST.
     """
@@ -246,7 +237,7 @@ class Gate:
         language = choose_language(visitor.language_code)
         if visitor.is_bot or not self._permits(visitor.user_id):
             raise RefusedError(403, say("not_allowed", language, user_id=visitor.user_id))
-        if not self._allowance.take(visitor.user_id, cost):
+        if not await self._allowance.take(visitor.user_id, cost):
             raise RefusedError(429, say("app_too_often", language))
         if self._calls.locked():
             raise RefusedError(503, say("app_unavailable", language))

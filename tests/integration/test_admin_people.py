@@ -10,7 +10,7 @@ import httpx
 from src.base.owners import Owner
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.texts import say
-from src.web import admin_people, admin_person
+from src.web import admin_people
 from src.web.admin_people import ORDERS, page_query
 from tests.integration.person import Person, Rig
 from tests.integration.test_admin_page import USER, inside, logged_in, token
@@ -81,8 +81,8 @@ def test_pages_of_people_go_by_index_and_sort_nothing(rig: Rig) -> None:
     values = {**Owner(USER).columns(), "words": "", "limit": 51, "offset": 50, "days": 30}
     for statement in (
         *(page_query("", order) for order in ORDERS),
-        admin_people.SELECT_PEOPLE, admin_person.SELECT_TALKS, admin_person.SELECT_SUMMARIES,
-        admin_person.SELECT_USAGE, admin_person.SELECT_FAILURES,
+        admin_people.SELECT_PEOPLE, admin_people.SELECT_TALKS, admin_people.SELECT_SUMMARIES,
+        admin_people.SELECT_USAGE, admin_people.SELECT_FAILURES,
     ):  # fmt: skip
         with rig.client.transaction() as transaction:
             transaction.execute("SET LOCAL enable_seqscan = off")

@@ -398,6 +398,19 @@ async def test_a_reply_of_somebody_else_that_waits_for_its_answer_is_not_lost(ri
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
+async def test_an_update_of_somebody_else_of_the_same_name_is_not_lost(rig: Rig) -> None:
+    rig.core.updates.store(BOT, [message_of(ANNA, "qzanna")])
+    namesake = {"id": BORIS, "is_bot": False, "first_name": f"имя{ANNA}"}
+    others = {"from": namesake, "message_id": ANNA}
+    rig.core.updates.store(BOT, [message_of(BORIS, "Это я", None, **others)])
+    hidden = {"type": "hidden_user", "date": 1, "sender_user_name": f"имя{ANNA}"}
+    rig.core.updates.store(BOT, [message_of(BORIS, "qzanna", None, forward_origin=hidden)])
+    erase(rig)
+    assert rig.rows(
+        "SELECT payload #>> '{message,text}' FROM telegram_updates WHERE handled_at IS NULL"
+    ) == [("Это я",)]
+
+
 async def test_a_button_pressed_by_somebody_else_keeps_no_quotation(rig: Rig) -> None:
     await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
     number = next(_numbers)
