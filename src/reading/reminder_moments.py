@@ -32,7 +32,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple, cast
 
 from src.base.zones import DAY, first_moment, local_time
-from src.reading import lexicon, times
+from src.reading import lexicon, slips, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, days_of, months_later, shifted
 from src.reading.times import SECONDS, WEEKEND, WORKDAYS, Span, Unit
@@ -200,7 +200,7 @@ def read_new_time(
         now: The current time (aware).
         time_zone: The user's time zone.
     """
-    folded = times.fold(times.mended(text))
+    folded = times.fold(slips.mended(text))
     if (shift := SHIFT.fullmatch(folded)) is None:
         spans = times.find_reminder_spans(folded)
         return read_timing("", spans, now, time_zone, due=due) if spans else None

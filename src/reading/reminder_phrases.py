@@ -24,7 +24,7 @@ from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.slips import mend_orders
-from src.reading.times import Span, day_offset, find_reminder_spans, fold, mended
+from src.reading.times import Span, day_offset, find_reminder_spans, fold
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, between, single_spaced
@@ -126,7 +126,7 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", mend_orders(text))))
     if HINT.search(source) is None:
         return None
-    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(mended(source)))
+    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(source))
     if order is None:
         return None
     chosen = _choose_runs(_group_runs(_usable_spans(all_spans, order), order), order)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dateutil.relativedelta import relativedelta
 
 from src.base.zones import DAY, first_moment
-from src.reading import lexicon, times
+from src.reading import lexicon, slips, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
 from src.texts.plain_text import between
 
@@ -369,8 +369,8 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware); periods are in its zone.
     """
     text = text[: times.MAX_TEXT]
-    if times.may_hold_typo(text):
-        text = times.mended(text)
+    if slips.may_hold_slip(text):
+        text = slips.mended(text)
     # Cheap check for every turn.
     if times.QUESTION_HINT.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False, now=now)

@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, cast
 
 from src.reading import lexicon
 from src.reading.words import read_numbers
-from src.texts.morphology import parts_of_speech
 
 MAX_TEXT = 2000  # characters; the rest is ignored
 MAX_REMINDER_SPANS = 60  # per text
@@ -503,11 +502,6 @@ HINT, QUESTION_HINT = (
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
 # Apostrophes of Ukrainian words as phones write them: п"ятниця, п*ятниця, "п ятниця".
 APOSTROPHE = re.compile(r"(?<=[бпвмфр])[\"*″](?=[яюєї])|(?<=\bп) (?=ят)|(?<=\bдев) (?=ят)")
-# A word long enough for a typo in it to be clear, and the groups of such words.
-LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
-MENDED = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
-MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters
-MAX_MENDED = 300  # characters of a question
 RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
@@ -528,52 +522,6 @@ def tidy(text: str) -> str:
 def fold(text: str) -> str:
     """Return the text as the grammar expects it; offsets stay valid."""
     return APOSTROPHE.sub("'", text.replace("İ", "I").lower().translate(FOLDED))
-
-
-def mended(text: str) -> str:
-    """Return the text with a typo of one letter mended in its weekdays, months and days.
-
-    Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
-    """
-    return LETTERS.sub(_mend, text)
-
-
-def may_hold_typo(text: str) -> bool:
-    """Return True if ``mended`` may change the start of a text; cheap enough for every turn."""
-    words = LETTERS.findall(text[:MAX_MENDED].lower())
-    near = {word[:i] + word[i + 1 :] for word in words for i in range(len(word))}
-    return not _near_forms().keys().isdisjoint(near.union(words))
-
-
-def _mend(match: re.Match[str]) -> str:
-    word, lower = match[0], fold(match[0])
-    meant = _near_forms().get(lower) or next(
-        filter(None, (_near_forms().get(shorter) for shorter in _deletions(lower))), None
-    )
-    is_name = word[0].isupper() and not word.isascii() and match.start() > 0
-    if meant is None or meant[0] != lower[0] or abs(len(meant) - len(lower)) > 1 or is_name:
-        return word
-    known = lower in _time_forms() or lower in lexicon.words("time.no_typo")
-    return word if known or parts_of_speech(lower) else meant
-
-
-@cache
-def _time_forms() -> frozenset[str]:
-    """Return the words of days and months in which typos are mended, in all their forms."""
-    entries = (form for group in MENDED for form in lexicon.forms(group))
-    forms = (form for entry in entries for form in (entry, entry.replace("'", "")))
-    return frozenset(f for f in forms if len(f) >= (MIN_LATIN if f.isascii() else MIN_CYRILLIC))
-
-
-@cache
-def _near_forms() -> dict[str, str]:
-    """Return the words in which typos are mended by themselves and with any letter left out."""
-    forms = sorted(_time_forms())
-    return {near: form for form in forms for near in (form, *_deletions(form))}
-
-
-def _deletions(word: str) -> Iterator[str]:
-    return (word[:i] + word[i + 1 :] for i in range(len(word)))
 
 
 def may_name_time(text: str) -> bool:
