@@ -1,9 +1,8 @@
-"""Messages as typed on a phone: with a slip ("remid", "зватра"), or in Latin letters ("napomni")."""
+"""Messages as typed on a phone: with slips ("remid", "зватра"), or in Latin letters ("napomni")."""
 
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from os.path import commonprefix
 
 from src.reading import lexicon
 from src.reading.words import in_latin
@@ -78,7 +77,9 @@ def _is_slip(word: str, form: str) -> bool:
         return False
     if not word.isascii() or form not in lexicon.words("slips.orders"):
         return True
-    same = len(commonprefix([word, form]))
+    same = 1
+    while same < min(len(word), len(form)) and word[same] == form[same]:
+        same += 1
     rest, right = word[same:], form[same:]
     is_missing = rest == right[1:] and rest != ""
     is_doubled = rest[1:] == right and rest[:1] == word[same - 1]

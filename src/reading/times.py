@@ -108,9 +108,12 @@ class Grammar:
 
 # Dates.
 YEAR = r"(?:19|20)\d\d(?!\d)"
-NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|(?![ -])(?:(?:(?<!\w)|[ -])<time.counting>){1,2})"
+NUMBER = (
+    r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|<time.article>"
+    r"|(?![ -])(?:(?:(?<!\w)|[ -])<numbers.cardinals>){1,2})"
+)
 # Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
-ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
+ORDINAL = r"(?:<numbers.cardinals:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
 # A number that counts things is no date: "за 2000 рублей", "May 5 people".
 COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
 MODAL_MAY = r"(?! <time.after_may>\b)"
@@ -211,7 +214,7 @@ HOUR_NUMBER = (
     r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
     r"(?:(?!\w)|(?=[ap][.]?m\b))"
 )
-STEM = "(?:<time.counting:20-20> )?<numbers.ordinals:1-24>"
+STEM = "(?:<numbers.cardinals:20-20> )?<numbers.ordinals:1-24>"
 HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
 # After a bare number, "дня" counts days.
 HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
@@ -263,7 +266,7 @@ CLOCKS = (
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
 # The other spans of requests for reminders.
-ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
+ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.article>)"
 COUNT = (
     r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
     rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
@@ -326,7 +329,7 @@ HABITS = (
     f"weekdays: {EVERY}{OTHER} {WEEKDAYS}",
     f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
     rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
-    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})",
+    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}(?:<time.weekday_each>|<time.weekday>)){{0,6}})",
     rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}(?:{THROUGH}| ?- ?){WEEKDAY})",
     "weekdays: <reminder.on_every> "
     rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
@@ -739,10 +742,9 @@ def amount_of(words: str | None) -> Amount:
     if digits[0].isdigit():
         first, _, last = digits.replace(",", ".").partition("-")
         return Amount(float(first), float(last or first), not last)
-    number = lexicon.numbers("time.counting").get(words)
-    if number is None:
-        parts = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
-        number = int(read_numbers(parts)[0])
+    articles = lexicon.words("time.article")
+    parts = ["1" if word in articles else word for word in re.split("[ -]", words)]
+    number = int(read_numbers(parts)[0])
     return Amount(number, number, True)
 
 
@@ -793,13 +795,13 @@ def day_offset(words: str) -> int | None:
 
 def month_number(words: str) -> int:
     """Return 1 to 12 for the name of a month or its abbreviation."""
-    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0)
+    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0) + 1
 
 
 def weekday_number(words: str) -> int | None:
     """Return 0 (Monday) to 6 for any form of a weekday's name, or None."""
     number = key_in(
-        words, "time.weekday", "time.weekday_short", "time.weekdays_many", "time.weekday_each_more"
+        words, "time.weekday", "time.weekday_short", "time.weekdays_many", "time.weekday_each"
     )
     return None if number is None else int(number)
 
