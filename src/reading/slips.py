@@ -1,4 +1,4 @@
-"""Messages as typed on a phone: with slips ("remid", "зватра"), or in Latin letters ("napomni")."""
+"""Messages typed on a phone: with slips ("remid", "зватра"), or in Latin letters ("napomni")."""
 
 import re
 from collections.abc import Iterator
