@@ -35,7 +35,7 @@ NEGATED = lexicon.Expression(r"(?:\b<time.negated>|n't) $")
 PLANNING = lexicon.Expression(r"\b<time.planning>\b")
 PRESENT = lexicon.Expression(r"\b<time.present>\b|'s\b")
 CLAUSE_END = lexicon.Expression(r"[,;:.!?()—] | - | (?=<time.joint> )")
-TIMELESS_KINDS = frozenset({"someday", "narrated", "habit", "recent"})
+TIMELESS_KINDS = frozenset({"someday", "narrated", "some", "recent", "weekdays"})
 COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 AFTER_DID = lexicon.Expression(r"\b<time.did> $")  # "didn't come" is in the past
 MAX_DID = 10  # characters of it
@@ -211,8 +211,7 @@ def _parts(fact: _Fact) -> Iterator[Span]:
             yield span.within
         elif span.to is not None:
             if not _is_schedule(span):
-                words = {**span.to.words, "prep": span.to.words["link"].strip()}
-                yield from (replace(span, to=None), replace(span.to, words=words))
+                yield from (replace(span, to=None), span.to)
         else:
             yield span
 
@@ -245,7 +244,7 @@ def _is_relative(span: Span, fact: _Fact) -> bool:
     if not _names_time(span, fact):
         return False
     if span.kind in COUNTED_KINDS:
-        is_rough = span.kind != "lasting" and not words.keys().isdisjoint(("hedge", "prep"))
+        is_rough = span.kind != "lasting" and not words.keys().isdisjoint(("hedge", "rough"))
         return times.length_of(words)[0].exact and not is_rough
     if span.kind in ("day", "offset") or _is_plain(span):
         return span.kind != "offset"

@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple, cast
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, slips, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
-from src.reading.time_expressions import Days, days_of, months_later, shifted
+from src.reading.time_expressions import Days, around, days_of, months_later, shifted
 from src.reading.times import SECONDS, WEEKEND, WORKDAYS, Span, Unit
 
 Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
@@ -116,6 +116,7 @@ class TimeOfDay:
 
 
 SECOND = timedelta(seconds=1)
+EDGE = lexicon.Expression("<time.edge>")
 MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
 MAX_EARLIER = 2 * HOUR  # minutes before EARLY to which a reminder of the day may move
@@ -431,7 +432,7 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
         raise _ProblemError("unclear")
     period = _interval(habits)
     by_weekday = any("weekday" in span.words for span in request.slot("date"))
-    if by_weekday and habits[0].kind.startswith("row"):  # "for three weeks on Monday"
+    if by_weekday and habits[0].is_row:  # "for three weeks on Monday"
         period = _Length(1, "week")
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
@@ -454,14 +455,13 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
 def _habits(request: _Request) -> list[Span]:
     """Return the habits; "7 days in a row" is one only without another."""
     habits = request.slot("every")
-    return [habit for habit in habits if not habit.kind.startswith("row")] or habits
+    return [habit for habit in habits if not habit.is_row] or habits
 
 
 def _days_of_habit(request: _Request) -> Days:
     """Return the days in which a habit may come: from a named day on, or in a named period."""
     today = request.now.date()
     for span in (*request.slot("limit"), *request.slot("every")):
-        span = replace(span, kind=span.kind.removeprefix("row "))
         if span.kind == "days" and (days := days_of(span, request.now, past=False)) is not None:
             return days
     dates = [span for span in request.slot("date") if span.kind != "nth weekday"]
@@ -470,7 +470,7 @@ def _days_of_habit(request: _Request) -> Days:
     inner = next((span for span in dates if "weekday" in span.words), dates[0])
     days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
     by_hours = any(_period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
-    if days is None or days.after <= today or "starting" in inner.words:
+    if days is None or days.after <= today or inner.starts:
         return Days(_resolve_day(dates, request), date.max)
     if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
         return Days(_resolve_day(dates, request), date.max)
@@ -490,11 +490,7 @@ def _with_end(repeats: Recurrence, first: datetime, after: date, request: _Reque
         _ProblemError: An end cannot be told, or it is over before it begins.
     """
     local = local_time(first, request.time_zone).replace(tzinfo=None)
-    rows = [
-        replace(span, kind=span.kind.removeprefix("row "))
-        for span in request.slot("every")
-        if span.kind.startswith("row")
-    ]
+    rows = [span for span in request.slot("every") if span.is_row]
     ends = [_end_of(span, repeats, local, request) for span in (*request.slot("limit"), *rows)]
     ends += [None if after == date.max else _end_before(after)]
     named = [end for end in ends if end is not None]
@@ -521,6 +517,8 @@ def _end_of(
             return _end_before(shifted(first, length.unit, length.number))
         case "time":
             return _end_hour(span, first, request)
+        case "rest":
+            return _end_before(around(request.now.date(), times.unit_of(span.words["unit"])).after)
         case "new year":
             return _end_before(date(first.year + 1, 1, 1))
     return _end_day(span, request)
@@ -555,7 +553,7 @@ def _end_day(span: Span, request: _Request) -> datetime:
     is_day = days.after - days.first == DAY
     before = span.preposition in lexicon.words("limit.before")
     whole = span.preposition in lexicon.words("limit.through")
-    inclusive = is_day or whole or bool(span.words.keys() & {"edge", "inclusive"})
+    inclusive = is_day or whole or EDGE.fullmatch(span.preposition) is not None
     return _end_before(days.after if inclusive and not before else days.first)
 
 
@@ -598,12 +596,12 @@ def _period_of(habit: Span) -> _Length:
         unit = lexicon.values("reminder.adverb").get(words["word"], "day")
         return _Length(1, cast(Unit, unit))
     units: dict[str, Unit] = {
-        "month day": "month", "last day": "month", "year day": "year", "part": "day",
+        "day of month": "month", "last day": "month", "year day": "year", "part": "day",
         "other day": "day", "nth": "month", "nth alone": "month", "last day alone": "month",
     }  # fmt: skip
     if habit.kind in LONG_PERIODS:
         return LONG_PERIODS[habit.kind]
-    if habit.kind.startswith("row"):
+    if habit.is_row:
         return _Length(1, "day")
     return _Length(number, units.get(habit.kind, "week"))
 

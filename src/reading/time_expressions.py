@@ -255,9 +255,18 @@ def _nth_weekday(span: Span, now: datetime, past: bool) -> Days | None:
         unit = times.unit_of(words["unit"])
         return inside(around(shifted(now, unit, OFFSETS[span.which or "this"]), unit))
     if "month" not in words:
-        return None
+        last = replace(span, words={**words, "which": "last"})
+        return _named_weekday(last, now, past) if nth < 0 else None
     month = times.month_number(words["month"])
     return _in_some_year(lambda y: inside(around(date(y, month, 1), "month")), span, now, past)
+
+
+def _weekdays(span: Span, now: datetime, past: bool) -> Days | None:
+    """Return "from Monday to Friday"."""
+    numbers = times.weekdays_in(span.words["days"])
+    today, ahead = now.date(), (numbers[0] - now.weekday()) % 7
+    first = today + DAY * (ahead - 7 if past else ahead or 7)
+    return Days(first, first + DAY * ((numbers[-1] - numbers[0]) % 7 + 1))
 
 
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
@@ -309,12 +318,14 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "week of": _week_from,
     "days": _date,
     "date": _date,
+    "short date": _date,
     "month day": _month_day,
     "ago": _counted,
     "ahead": _counted,
     "lasting": _lasting,
     "day": _day,
     "named": _named,
+    "weekdays": _weekdays,
     "nth weekday": _nth_weekday,
     "year": _year,
     "offset": _offset,

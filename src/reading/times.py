@@ -19,7 +19,7 @@ from src.reading import lexicon
 from src.reading.words import read_numbers
 
 MAX_TEXT = 2000  # characters; the rest is ignored
-MAX_REMINDER_SPANS = 60  # per text
+MAX_SPANS = 99  # per text
 
 Slot = Literal["date", "clock", "part", "after", "before", "every", "limit"]
 Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
@@ -27,6 +27,11 @@ Which = Literal["before last", "last", "this", "coming", "next"]
 Role = Literal["at", "since", "after", "until"]
 
 NAME = re.compile(r"\(\?P<\w+>")
+ROLES: dict[Role, lexicon.Expression] = {
+    "since": lexicon.Expression(r"<time.since>\b"),
+    "after": lexicon.Expression(r"<time.after>\b"),
+    "until": lexicon.Expression(r"(?:<time.until>|<limit.until>)(?!\w)"),
+}
 
 
 @dataclass(frozen=True)
@@ -64,9 +69,20 @@ class Span:
     @property
     def role(self) -> Role:
         """Relation to the time that the preposition expresses."""
-        first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
-        roles: tuple[Role, ...] = ("since", "after", "until")
-        return next((role for role in roles if first in lexicon.words(f"time.{role}")), "at")
+        if self.kind == "days":
+            return "at"
+        roles = (role for role, words in ROLES.items() if words.match(self.preposition))
+        return next(roles, "at")
+
+    @property
+    def starts(self) -> bool:
+        """True behind "from", "starting" and the like."""
+        return STARTING.fullmatch(self.preposition) is not None
+
+    @property
+    def is_row(self) -> bool:
+        """True for a length or an end that makes a habit of an hour: "at 9 for 5 days"."""
+        return self.slot == "every" and self.kind in ROW_KINDS
 
 
 class Grammar:
@@ -108,11 +124,7 @@ class Grammar:
 
 # Dates.
 YEAR = r"(?:19|20)\d\d(?!\d)"
-NUMBER = (
-    r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|<time.article>"
-    r"|(?![ -])(?:(?:(?<!\w)|[ -])<numbers.cardinals>){1,2})"
-)
-# Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
+# Ordinals of days ("пятого марта", "двадцать першого травня", "the fifth of March").
 ORDINAL = r"(?:<numbers.cardinals:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
 # A number that counts things is no date: "за 2000 рублей", "May 5 people".
 COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
@@ -125,6 +137,9 @@ DIGIT_DATE = (
     r"|[0-9]{1,2}(?:-[0-9]{1,2}-|\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2}"
     r"|[0-9]{2}\.[0-9]{2}\.[0-9]{2})(?![\w/+-]|[.,:][0-9])"
 )
+SHORT_DATE = (
+    rf"(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)"
+)
 IN_YEAR = rf"(?P<year>{YEAR})(?:-?<time.number_of_year>\b)?(?: <time.year_noun>)?"
 YEAR_TAIL = f"(?:(?:, ?| ){IN_YEAR})?"
 MONTH_ANY = r"(?:<time.month>|<time.month_short>[.]?)(?!\w)"
@@ -136,6 +151,47 @@ WHICH_NOUN = (
     rf"(?P<which><time.which>) (?:(?P<unit><time.unit_one>)|(?P<weekend><time.weekend>)|{NOUN})"
     r"(?! of\b)"
 )
+# Lengths of time.
+ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.article>)"
+COUNT = (
+    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
+    rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
+)
+UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
+MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
+
+
+def _length(unit: str = UNIT, *, counted: bool = True) -> str:
+    """Return an expression for a length of time, its number required or optional."""
+    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
+    return (
+        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
+        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
+        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
+    )
+
+
+LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
+NUMBER_OF_UNITS = f"(?P<n>{COUNT}) (?P<unit>{UNIT})"
+ROUGHLY = "(?:(?P<rough><time.roughly>) )?"
+# Prepositions; those that only join the ends of a range are taken off elsewhere.
+AFTER_PREPOSITION = (
+    "(?P<prep><time.edge>|<limit.until>|<limit.starting>|<time.preposition>|<time.to>)"
+    "(?: the)?[ -]"
+)
+P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
+TO = "(?: ?- ?| <time.to> )"
+LAST_DAY = f"(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}"
+SHORT_WEEKDAY = r"(?P<weekday><time.weekday_short>)(?!\w)"
+ON_SHORT_DAY = "(?P<prep><reminder.on_weekday>|<time.until>|<limit.starting>) (?:the )?"
+WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
+NTH_WEEKDAY = (
+    f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
+)
+MONTH_AROUND = (
+    f"(?:(?P<month><time.month>)(?: {IN_YEAR})?"
+    "|(?:(?P<which><time.which>) )?(?P<unit><time.unit_one>))"
+)
 
 
 def _date_rules(before: str) -> tuple[str, ...]:
@@ -146,68 +202,48 @@ def _date_rules(before: str) -> tuple[str, ...]:
     )
 
 
-# Spans of questions and facts, by kind: "habit" (каждую пятницу) names no time; "narrated" (на
-# следующий день) is not relative to now; "someday" (на днях) is an unknown day; "recent" недавно;
-# "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта, 2026-03-05; "month day"
-# 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние два дня; "day" вчера
-# вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за
-# два дня до 5 мая.
-AFTER_PREPOSITION = "(?P<prep><time.edge>|<time.preposition>)(?: the)?[ -]"
-P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
-PART = "(?:,? (?:in the |at )?(?P<part><time.part_english>|<time.part>))?"
-TO = "(?P<link> ?- ?| <time.to> )"
-DAY_WORD = "(?P<word><time.day>|<time.day_adjective>)"
-MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
-NUMBER_OF_UNITS = f"(?P<n>{NUMBER}) (?P<unit><time.unit>)"
-SOME_UNITS = f"(?:(?P<n>{NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
-UNTIL_OR_AFTER = "(?:<time.until>|<time.after>)"
-SPANS = (
-    rf"habit: <time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
-    "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
-    "habit: <time.habit>",
+# Dates, by kind: "narrated" (на следующий день) is not relative to now; "someday" (на днях) is an
+# unknown day; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5
+# марта, 2026-03-05; "month day" 5 числа; "ago" два дня назад; "lasting" последние два дня; "day"
+# вчера; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за два
+# дня до 5 мая moves the day that follows.
+DATES = (
     "narrated: <time.narrated>",
     "someday: <time.someday>",
     "recent: <time.recent>",
     rf"week of: {P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})",
     rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
-    rf"days: {P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
+    rf"days: (?P<prep><time.from_day>) (?P<day>{DAY}){TO}{LAST_DAY}",
+    rf"days: {P}(?P<day>{DAY}) ?- ?{LAST_DAY}",
     rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
     *_date_rules(P),
-    r"month day: (?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
-    rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
-    rf"month day: (?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
-    "(?= of (?:this|last|next) month|[,.;!?]|$)",
-    f"ago: (?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>",
-    rf"ahead: <time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
-    rf"ahead: in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
-    "(?:'s?)?(?: time)?(?! (?:of|after|from))",
-    f"ahead: {NUMBER_OF_UNITS} from (?:now|today)",
-    f"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
+    rf"short date: {P}{SHORT_DATE}{COUNTED}",
+    rf"month day: {P}(?P<day>{DAY}) <reminder.month_day>",
+    rf"month day: {AFTER_PREPOSITION}(?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
+    r"(?! (?:of(?! (?:this|last|next) month)|time|floor|day|row|grade|place|try)\b)",
+    rf"month day: the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?=[,.;!?]|$| (?:at|to|about|in)\b)",
+    f"ago: (?:(?P<hedge><time.hedge>) )?{ROUGHLY}{LENGTH} <time.ago>",
+    rf"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
     f"lasting: {P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
-    f"day: {P}{DAY_WORD}(?: (?P<noun><time.day_noun>))?{PART}",
-    rf"named: {P}{WHICH_NOUN}{PART}",
+    f"day: {P}(?P<word><time.day>|<time.day_adjective>)(?: (?P<noun><time.day_noun>))?",
+    rf"nth weekday: {P}{NTH_WEEKDAY} (?:<limit.of> )?(?:the )?{MONTH_AROUND}",
+    rf"nth weekday: <reminder.on_weekday> (?:the )?{NTH_WEEKDAY}",
+    rf"named: {P}{WHICH_NOUN}",
     "named: (?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)",
     rf"named: {P}(?P<season><time.season>),? (?:of )?(?P<year>{YEAR})(?:-(?P<year_to>{YEAR}))?"
     "(?: (?:<time.year_noun>|<time.years_noun>))?",
-    rf"named: {P}{MONTH_OF_YEAR}",
-    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}",
+    rf"named: {P}(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}",
+    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN})",
+    f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
+    rf"named: (?P<prep><limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
+    "named: <limit.whole> (?P<month><time.month>)",
     "named: (?P<season><time.season_adverb>)",
-    f"named: (?P<weekday><time.weekday_alone>){PART}",
+    "named: (?P<weekday><time.weekday_alone>)",
     "year: (?P<year_word><time.year_word>)",
     rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
     f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
     rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
-    # Moves the day that follows: "за два дня | до 5 мая", "two days | before 5 May".
-    rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS}(?= {UNTIL_OR_AFTER}\b)",
-)
-# Ends of ranges, after a matched beginning: "from March | to May".
-ENDS_OF_RANGES = (
-    *_date_rules(f"{TO}(?:the )?"),
-    rf"day: {TO}{DAY_WORD}",
-    rf"named: {TO}{WHICH_NOUN}",
-    rf"named: {TO}{MONTH_OF_YEAR}",
-    rf"named: {TO}{NOUN}",
-    rf"year: {TO}(?P<year>{YEAR})(?: <time.year_noun>)?",
+    rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}(?= <time.after>\b)",
 )
 # Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
 HOUR_NUMBER = (
@@ -265,28 +301,6 @@ CLOCKS = (
 # Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
-# The other spans of requests for reminders.
-ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.article>)"
-COUNT = (
-    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
-    rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
-)
-UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
-MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
-
-
-def _length(unit: str = UNIT, *, counted: bool = True) -> str:
-    """Return an expression for a length of time, its number required or optional."""
-    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
-    return (
-        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
-        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
-        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
-    )
-
-
-LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
-WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
 THROUGH = " <reminder.through> "
 JOINT = f"(?:,? (?:<reminder.joint> )?|, ?| ?- ?|{THROUGH})"
 WEEKDAYS = rf"(?P<days>{WEEKDAY}(?:{JOINT}{WEEKDAY}){{0,6}})"
@@ -298,9 +312,6 @@ TIMES = (
     r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d) times)"
 )
 SHORT_DAY = r"<time.weekday_short>(?!\w)"
-NTH_WEEKDAY = (
-    f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
-)
 OF_MONTH = "<limit.of_month>"
 HABITS = (
     rf"nth: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?{NTH_WEEKDAY} {OF_MONTH}",
@@ -314,11 +325,11 @@ HABITS = (
     rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
     f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY}){{1,6}})",
     rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
-    rf"row length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
-    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
+    rf"length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
+    rf"day of month: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
     r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
-    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
-    rf"month day: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
+    rf"day of month: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
+    rf"day of month: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
     f"last day: (?:{EVERY} )?<reminder.last_day>",
     rf"year day: {EVERY} {DAY_OF_MONTH}",
     rf"year day: {DAY_OF_MONTH} <reminder.of_every_year>",
@@ -329,8 +340,8 @@ HABITS = (
     f"weekdays: {EVERY}{OTHER} {WEEKDAYS}",
     f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
     rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
-    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}(?:<time.weekday_each>|<time.weekday>)){{0,6}})",
-    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}(?:{THROUGH}| ?- ?){WEEKDAY})",
+    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}(?:<time.weekday_each>|{WEEKDAY})){{0,6}})",
+    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}(?P<through>{THROUGH}| ?- ?){WEEKDAY})",
     "weekdays: <reminder.on_every> "
     rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
     "weekdays: (?P<days><reminder.weekdays_alone>)",
@@ -339,69 +350,41 @@ HABITS = (
     f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
     "other day: <reminder.other_day>",
     "last day alone: <limit.last_day>",
-)
-TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
-FOR_DATE = "(?:<reminder.for_date> )?"
-MONTH_AROUND = (
-    f"(?:(?P<month><time.month>)(?: {IN_YEAR})?"
-    "|(?:(?P<which><time.which>) )?(?P<unit><time.unit_one>))"
-)
-STARTING = "(?P<starting><limit.starting>) "
-REMINDER_DATES = (
-    *_date_rules(TO_DAY),
-    rf"date: {FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
-    rf"(?![\w:/]|[.,]\d){COUNTED}",
-    rf"month day: {FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
-    rf"month day: (?:on )?the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))",
-    f"day: {TO_DAY}(?P<word><time.day_adjective>) <time.day_noun>",
-    rf"day: {TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
-    rf"nth weekday: {TO_DAY}{NTH_WEEKDAY} (?:<limit.of> )?(?:the )?{MONTH_AROUND}",
-    rf"nth weekday: <reminder.on_weekday> (?:the )?{NTH_WEEKDAY}",
-    rf"named: (?:{STARTING}|<reminder.on_weekday> )?{WHICH_NOUN}",
-    rf"named: (?:{STARTING}|<reminder.on_weekday> )(?:the )?(?P<weekday>{WEEKDAY})(?!')",
-    "named: <reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)",
-    r"named: (?P<weekday><time.weekday_alone>)(?!')",
-    rf"named: (?:{STARTING}|<reminder.in_year> |<limit.whole> )(?P<month><time.month>)"
-    rf"(?: {IN_YEAR})?",
-    rf"year: <reminder.in_year> {IN_YEAR}(?![:.\d])",
+    rf"some: <time.each>(?: (?:<time.other>|{COUNT}))? (?:<time.unit>|<time.weekday>"
+    "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
 )
 WAITS = (
-    rf"after: <reminder.after> (?:<time.roughly> )?{LENGTH}",
-    rf"after: <reminder.after_counted> (?:<time.roughly> )?{COUNTED_LENGTH}(?:'s?)?(?: time)?",
+    rf"ahead: <time.ahead> {ROUGHLY}{LENGTH}(?! <time.later>)",
+    rf"ahead: in {ROUGHLY}{COUNTED_LENGTH}(?:'s?)?(?: time)?(?! (?:of|after|from)\b)",
+    f"ahead: {COUNTED_LENGTH} from (?:now|today)",
+    "some: <time.habit>",
+    rf"after: <reminder.after> {ROUGHLY}{LENGTH}",
+    rf"after: {COUNTED_LENGTH} <reminder.from_now>",
     rf"after: (?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
-    rf"after: <reminder.within> {_length('<reminder.within_length>')}(?! <reminder.before_that>)",
-    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= (?!<reminder.before_that> )\w)",
+    rf"after: <reminder.within> {_length('<reminder.within_length>')}",
+    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= \w)",
 )
 EARLIER = (
-    rf"before: <reminder.by> {LENGTH} <reminder.before_that>",
+    rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}"
+    r"(?= (?:<time.until>|<reminder.before_it>) \w)",
     rf"earlier: <reminder.by> {LENGTH}(?=[ .!]*$)",
+    rf"earlier: {COUNTED_LENGTH} <reminder.earlier>(?=[ .!]*$)",
 )
-# One rule for all lengths, the most expensive to search; the ending decides the kind.
-LENGTHS = (
-    rf"counted: {COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
-    r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
-)
-# Ends and exceptions, read only beside a habit, by kind. Those of ``days_of`` end it: "until
-# Friday"; "time" ends it at an hour, "hours" has two hours, "length" is "for 5 days", "count" "4
-# times". "except" leaves out weekdays, "all" none. "unclear" ones cannot be told; "perhaps" are
-# such only beside another time, since "до метро" ends nothing.
+# Ends and exceptions of habits, beside dates such as "until Friday". "time" ends one at an hour,
+# "hours" has two hours, "length" is "for 5 days", "count" "4 times". "except" leaves out weekdays,
+# "off" those before it, "all" none. "unclear" ones cannot be told; "perhaps" are such only beside
+# another time, since "до метро" ends nothing.
 UNTIL = "(?P<prep><limit.until>) (?:the )?"
-END_OF = "(?:(?P<edge><limit.end>) (?:the )?)?"
 EXCEPT = "(?:<limit.except>|<limit.but>)(?: <limit.on>)? (?:the )?"
 ANY_DAY = (
     "(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>|<limit.weekends>|<limit.workdays>)"
     r"(?!\w)"
 )
 OR = (
-    "(?:,? (?:(?:<reminder.and>|<limit.or>|&) )?(?:<reminder.on_weekday> )?|,(?! )| ?- ?|/"
-    f"|{THROUGH})"
+    "(?:,? (?:<reminder.and>|<limit.or>|&) (?:<reminder.on_weekday> )?|, ?| ?- ?|/"
+    f"|{THROUGH}(?!<time.weekdays_many>|<limit.weekends>))"
 )
 ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}{ANY_DAY}){{0,6}})"
-DAY_TO = (
-    "(?:<limit.from> (?=.{1,20} <limit.to> )|(?=[^ ]+ ?- ?))"
-    f"(?P<day>{DAY})(?: ?- ?| <limit.to> )"
-)
-INCLUSIVE = "(?:,? (?P<inclusive><limit.inclusive>))?"
 
 
 def _hour(name: str) -> str:
@@ -414,38 +397,25 @@ def _hour(name: str) -> str:
     )
 
 
-LIMITS = (
-    *(f"{rule}{INCLUSIVE}" for rule in _date_rules(UNTIL)),
-    rf"date: {UNTIL}(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)",
-    rf"month day: {UNTIL}(?P<day>{DAY}) <reminder.month_day>{INCLUSIVE}",
-    rf"month day: {UNTIL}(?P<day>{DAY_NUMBER}(?:st|nd|rd|th))",
-    rf"days: {DAY_TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
-    rf"days: (?:<limit.from> )?{MONTH_FIRST} (?P<day>{DAY})(?: ?- ?| <limit.to> )"
-    rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
-    f"day: {UNTIL}(?P<word><time.day>){INCLUSIVE}",
-    f"named: {UNTIL}{END_OF}{WHICH_NOUN}{INCLUSIVE}",
-    rf"named: {UNTIL}{END_OF}(?:(?P<weekend><time.weekend>)|(?P<month>{MONTH_ANY})(?: {IN_YEAR})?"
-    rf"|(?P<season><time.season>)|(?P<weekday>{WEEKDAY})){INCLUSIVE}",
-    rf"named: {UNTIL}(?P<edge><limit.end>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
-    rf"year: {UNTIL}{END_OF}(?P<year>{YEAR})(?: <time.year_noun>)?",
-    f"new year: {UNTIL}<limit.new_year>",
-    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <limit.to> ){_hour('2')}",
-    rf"time: {UNTIL}{_hour('')}",
-    f"time: {UNTIL}(?P<midnight><clock.midnight>)",
-    f"time: {UNTIL}(?P<noon><clock.noon>)",
+END_HOURS = (
     "unclear: <limit.for> (?:the )?<limit.daytime>",
-    "named: (?:<limit.for> )?(?P<edge><limit.rest>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
+    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <limit.to> ){_hour('2')}",
     rf"length: <limit.for> (?:the )?(?:<limit.coming> )?{LENGTH}(?: <limit.in_a_row>)?",
-    f"length beside: (?:the )?<limit.coming> {COUNTED_LENGTH}(?: <limit.in_a_row>)?",
+    rf"time: {UNTIL}(?:{_hour('')}|(?P<midnight><clock.midnight>)|(?P<noon><clock.noon>))",
+)
+LIMITS = (
+    f"new year: {UNTIL}<limit.new_year>",
+    "rest: (?:<limit.for> )?<limit.rest> (?:of )?(?:the )?(?P<unit><time.unit_one>)",
     f"length beside: <limit.whole> (?P<unit>{UNIT})",
     f"bare length: {COUNTED_LENGTH}(?: (?P<row><limit.in_a_row>))?",
     "bare length: (?P<unit><limit.unit>)",
     rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
     "all: <limit.no_day_off>",
+    "all: <limit.inclusive>",
+    "off: <limit.not_needed>",
     f"unclear: {EXCEPT}{ANY_DAYS}{OR}<limit.day_off>",
     f"only: <limit.only_on> (?:<limit.on> )?{ANY_DAYS}",
     f"except: {EXCEPT}{ANY_DAYS}",
-    f"except: (?:<reminder.between> )?(?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
     "unclear: <limit.condition>",
     f"unclear: {EXCEPT}<limit.day_off>",
     "unclear: <limit.except> (?:<limit.on> )?(?:the )?(?:<limit.circumstance>|<time.month>)",
@@ -454,7 +424,6 @@ LIMITS = (
     "unclear: <limit.until> (?:my |the )?<limit.event>",
     r"perhaps: (?:<limit.perhaps>|<limit.except>)(?= (?!<limit.daily>)\w)",
 )
-TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
 
 
 def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
@@ -463,34 +432,20 @@ def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
 
 
 @cache
-def _text_grammar() -> Grammar:
-    return Grammar(("date", SPANS), begins=r"\b(?<!')")
-
-
-@cache
-def _range_end_grammar() -> Grammar:
-    return Grammar(("date", ENDS_OF_RANGES))
-
-
-@cache
-def _reminder_grammar() -> Grammar:
+def _grammar() -> Grammar:
     return Grammar(
         ("every", HABITS),
-        ("date", REMINDER_DATES),
-        ("after", WAITS),
+        ("date", DATES),
         ("clock", _language_rules("clock.rules")),
-        ("clock", CLOCKS),
-        ("date", LENGTHS),
         ("before", EARLIER),
+        ("after", WAITS),
+        ("limit", END_HOURS),
+        ("clock", CLOCKS),
+        ("limit", LIMITS),
         ("part", _language_rules("clock.part")),
         ("part", _language_rules("clock.bare_part", "bare ")),
-        begins=r"(?<![\w'])(?=\w|@ )",  # holds for every rule; skips a row of dots quickly
+        begins=r"(?<![\w'])(?=['\w]|@ )",  # holds for every rule; skips a row of dots quickly
     )
-
-
-@cache
-def _limit_grammar() -> Grammar:
-    return Grammar(("limit", LIMITS), begins=r"(?<![\w'])(?=['\w])")
 
 
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
@@ -509,11 +464,16 @@ RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
 SHORT_UNITS = ("second", "minute", "hour")
+ENDLESS = 10.0**18  # of any unit: "10^9 years"
 SECONDS: dict[Unit, int] = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
     "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
-STARTING_WORD = lexicon.Expression("(?:<limit.starting>|<limit.from>) ")
+BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
+SOME_TIME = lexicon.Expression("<time.habit>")
+STARTING = lexicon.Expression("<limit.starting>")
+REMINDER_KINDS = ("date", "short date", "days", "month day", "day", "nth weekday", "named", "year")
+ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
 
 
@@ -532,61 +492,180 @@ def may_name_time(text: str) -> bool:
     return HINT.search(text.lower()) is not None
 
 
-def find_spans(folded: str) -> list[Span]:
-    """Return the times in a tidy, folded question or fact, in order and without overlap."""
+def scan(folded: str) -> list[Span]:
+    """Return all times in a tidy, folded text, in order and without overlap; the first 99."""
     spans: list[Span] = []
-    position = 0
-    while (found := _text_grammar().search(folded, position)) is not None:
-        span = _add_range_end(found, folded)
-        position = (span.to or span).end
-        merged = _merge(spans[-1], span, folded) if spans else None
-        if merged is not None:
-            spans.pop()
-        spans.append(merged or span)
+    while len(spans) < MAX_SPANS:
+        span = _grammar().search(folded, spans[-1].end if spans else 0)
+        if span is None:
+            break
+        spans.append(span)
     return spans
 
 
+def find_spans(folded: str) -> list[Span]:
+    """Return the times in a tidy, folded question or fact, in order and without overlap."""
+    spans: list[Span] = []
+    for span in scan(folded):
+        last = spans[-1] if spans else None
+        gap = folded[(last.to or last).end : span.start] if last else ""
+        if span.slot == "part":
+            if last and last.kind in ("day", "named") and not last.to and gap in (" ", ", "):
+                words = {**last.words, "part": folded[span.start : span.end]}
+                spans[-1] = replace(last, end=span.end, words=words)
+            continue
+        if SOME_TIME.fullmatch(folded, span.start, span.end):
+            span = replace(span, kind="some")
+        is_other = span.kind in ("offset", "some") or "through" in span.words
+        if is_other or (span.slot in ("date", "after") and span.kind != "short date"):
+            _append(span, spans, gap, folded)
+    return spans
+
+
+def _append(span: Span, spans: list[Span], gap: str, folded: str) -> None:
+    """Add a span to those before it: as the end of a range, as one with the last, or by itself."""
+    last = spans[-1] if spans else None
+    if last is not None and _ends_range(last, span, gap):
+        spans[-1] = replace(last, to=span)
+        return
+    if span.preposition in lexicon.words("time.to") - lexicon.words("time.preposition"):
+        bare = _without_preposition(span)
+        if bare is None:
+            return
+        span = bare
+    onwards = ONWARDS.match(folded, span.end) if span.preposition == "from" else None
+    if onwards is not None:
+        span = replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
+    merged = _merge(last, span, folded) if last is not None else None
+    if merged is None:
+        spans.append(span)
+    else:
+        spans[-1] = merged
+
+
+def _ends_range(first: Span, last: Span, gap: str) -> bool:
+    """Return True for the two ends of a range, as in "from March to May" or "5 мая - 8 мая"."""
+    if first.to is not None or last.kind not in ("date", "day", "named", "year"):
+        return False
+    begins = first.preposition.partition(" ")[0]
+    is_range = any(begins in lexicon.words(group) for group in RANGE_GROUPS)
+    link = f"{gap.strip()} {last.preposition}".strip()
+    if link == "-":
+        return first.kind == "date" or is_range
+    return gap == " " and is_range and link in lexicon.words("time.to")
+
+
+def _without_preposition(span: Span) -> Span | None:
+    """Return a date without its preposition; None if it is no time without one."""
+    words = span.words
+    is_alone = (
+        span.kind in ("date", "short date", "days", "day")
+        or "which" in words
+        or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
+    )
+    if not is_alone:
+        return None
+    rest = {name: word for name, word in words.items() if name != "prep"}
+    return replace(span, start=span.start + len(span.preposition) + 1, words=rest)
+
+
 def find_reminder_spans(folded: str) -> list[Span]:
-    """Return the times in a folded request, in order and without overlap; the first 60 of them.
+    """Return the times in a folded request, in order and without overlap.
 
     Beside a habit they include its ends and exceptions, in the slot ``limit``.
     """
-    spans = _scan(folded)
-    rows = [span for span in spans if span.kind.startswith("row")]
-    habits = [s for s in spans if s.slot in ("every", "after", "before") and s not in rows]
-    if any(habit.slot == "every" for habit in habits):
-        limits = [replace(r, kind=r.kind.removeprefix("row "), slot="limit") for r in rows]
-        limits = _find_limits(spans, [*habits, *limits], limits, folded)
-    elif not habits:
-        limits = _days_in_a_row(spans, folded)
+    found = (_for_reminder(span, folded) for span in scan(folded))
+    spans = [span for span in found if span is not None]
+    if not any(span.slot == "every" for span in spans):
+        spans = [_as_habit(span) for span in spans]
+    if any(span.slot == "every" and not span.is_row for span in spans):
+        spans = [replace(span, slot="limit") if span.is_row else span for span in spans]
+        spans = _with_days_off(spans, folded)
+        limits = [span for span in spans if span.slot == "limit"]
+        kept = [span for span in limits if _is_limit(span, spans, folded)]
     else:
-        return spans
-    for limit in limits:
-        blanks = " " * (limit.end - limit.start)
-        folded = folded[: limit.start] + blanks + folded[limit.end :]
-    return sorted([*_scan(folded), *limits], key=lambda span: span.start)
+        kept = _rows(spans, folded) or list(_single_times(spans))
+    times = [span for span in spans if span.slot != "limit"]
+    return sorted([*times, *kept], key=lambda span: span.start)
 
 
-def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
+def _as_habit(span: Span) -> Span:
+    """Return "only on weekdays" as a habit."""
+    return replace(span, kind="weekdays", slot="every") if span.kind == "only" else span
+
+
+def _with_days_off(spans: Sequence[Span], folded: str) -> list[Span]:
+    """Return the times of habits with exceptions such as "по воскресеньям | не надо" as one."""
+    merged: list[Span] = []
+    for span in spans:
+        if span.kind == "off" and merged and _is_beside(span, merged[-1:], folded):
+            days = {"days": folded[merged[-1].start : merged[-1].end]}
+            others = [s for s in spans if s.slot == "every" and s is not merged[-1]]
+            if weekdays_in(days["days"]) and others:
+                joint = BEFORE_DAYS_OFF.search(folded, 0, merged[-1].start)
+                start = joint.start() if joint else merged[-1].start
+                merged[-1] = Span(start, span.end, "except", days, "limit")
+                continue
+        merged.append(span)
+    return merged
+
+
+def _single_times(spans: Sequence[Span]) -> Iterator[Span]:
+    """Yield what ends no habit, but is the time: "за день до | 5 декабря", "до 18:00"."""
+    ends = {span.end for span in spans if span.slot == "before"}
+    for span in spans:
+        is_moved = span.kind in REMINDER_KINDS and span.start - 1 in ends
+        if span.slot == "limit" and (is_moved or span.kind == "days"):
+            yield replace(span, slot="date")
+        elif span.kind == "time" and span.preposition in lexicon.words("clock.preposition_too"):
+            named = {"midnight": "midnight", "noon": "noon", "minute": "digital"}
+            kind = next((named[word] for word in named if word in span.words), "hour")
+            yield replace(span, kind=kind, slot="clock")
+
+
+def _for_reminder(span: Span, folded: str) -> Span | None:
+    """Return a time as a request for a reminder means it; None for one that it cannot mean."""
+    words, preposition = span.words, span.preposition
+    if span.slot != "date" or span.kind == "ago":
+        return None if span.kind == "some" else span
+    if part := lexicon.key_of("clock.part", words.get("word", "")):
+        return replace(span, kind=part, slot="part")
+    if span.kind == "lasting":
+        kind = "length" if preposition in lexicon.words("limit.for") else "length beside"
+        is_next = which_of(words["side"]) in ("coming", "next")
+        return replace(span, kind=kind, slot="limit") if is_next else None
+    is_adjective = span.kind == "day" and "noun" not in words and day_offset(words["word"]) is None
+    if span.kind not in REMINDER_KINDS or is_adjective or folded.startswith("'", span.end):
+        return None
+    if "season" in words and "which" not in words:
+        return None
+    if span.role == "until" or span.kind == "days":
+        return replace(span, slot="limit")
+    if not preposition or preposition in lexicon.words("reminder.on") or span.starts:
+        return span
+    return _without_preposition(span)
+
+
+def _rows(spans: Sequence[Span], folded: str) -> list[Span]:
     """Return the lengths beside an hour, which make a habit of it: "at 9 for 5 days"."""
     dates = [span for span in spans if span.slot == "date"]
     clocks = [span for span in spans if span.slot in ("clock", "part")]
-    if not clocks:
-        return []
-    begins = [span for span in dates if STARTING_WORD.match(folded, span.start)]
+    begins = [span for span in dates if span.starts]
     times = [*clocks, *begins, *(span for span in dates if "weekday" in span.words)]
     rows = []
-    for span in _find_limits(spans, [], [], folded):
-        is_length = "length" in span.kind
-        if is_length and length_of(span.words)[1] in ("day", "week", "month", "year"):
-            is_row = _is_beside(span, times, folded) and all(date in times for date in dates)
+    for span in [span for span in spans if span.slot == "limit"] if clocks else []:
+        if "length" in span.kind:
+            is_long = length_of(span.words)[1] not in SHORT_UNITS
+            is_row = is_long and _is_beside(span, times, folded)
+            is_row = is_row and all(date in times for date in dates)
         else:
-            is_end = span.kind in ("date", "day", "named", "month day")
             is_through = span.preposition in lexicon.words("limit.through")
-            starts = dates if is_through else begins
-            is_row = span.kind == "days" or (is_end and _is_beside(span, starts, folded))
+            is_row = span.kind in ROW_KINDS and _is_beside(
+                span, dates if is_through else begins, folded
+            )
+            is_row = is_row or span.kind == "days"
         if is_row:
-            rows.append(replace(span, kind=f"row {span.kind}", slot="every"))
+            rows.append(replace(span, slot="every"))
     return rows
 
 
@@ -605,50 +684,10 @@ def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
     return any(NOTHING.fullmatch(gap) for gap in gaps)
 
 
-def _scan(folded: str) -> list[Span]:
-    spans: list[Span] = []
-    while len(spans) < MAX_REMINDER_SPANS:
-        span = _reminder_grammar().search(folded, spans[-1].end if spans else 0)
-        if span is None:
-            break
-        if span.kind == "counted":
-            kind = next(kind for kind in TAILS if kind in span.words)
-            span = replace(span, kind=kind, slot=TAILS[kind])
-        spans.append(span)
-    return spans
-
-
-def _find_limits(
-    spans: Sequence[Span], habits: Sequence[Span], limits: Sequence[Span], folded: str
-) -> list[Span]:
-    """Return the ends and exceptions of habits; they win over dates, exceptions over habits."""
-    limits = [*limits]
-    position = 0
-    while len(limits) < MAX_REMINDER_SPANS:
-        span = _limit_grammar().search(folded, position)
-        if span is None:
-            break
-        position = span.end
-        rivals = [habit for habit in habits if _overlap(span, habit)]
-        others = [h for h in habits if h.slot == "every" and h not in rivals]
-        wins = (span.kind in ("except", "only") and bool(others)) or all(
-            rival.slot != "every" and span.start < rival.start for rival in rivals
-        )
-        if not wins:
-            position = span.start + 1
-        elif _is_limit(span, [*spans, *limits], folded):
-            limits.append(span)
-    return limits
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
-
-
 def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
     """Return True if an expression is an end or an exception, and not a part of the thing."""
     before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
-    is_beside = _is_beside(span, spans, folded)
+    is_beside = _is_beside(span, [other for other in spans if other is not span], folded)
     periods = [_period(habit) for habit in spans if habit.slot == "every"]
     period = min(periods, default=SECONDS["day"])
     if "length" in span.kind:
@@ -662,27 +701,13 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
         case "count":  # "… to pack the pads, 6 times"
             is_apart = folded[: span.start].rstrip().endswith((",", "-", "("))
             return is_beside or (is_apart and AT_END.fullmatch(folded, span.end) is not None)
-        case "length beside" | "perhaps":
+        case "length beside" | "perhaps" | "off":
             return is_beside
         case "bare length":
             is_last = AT_END.fullmatch(folded, span.end) is not None
             is_sure = is_beside or is_last or not folded[span.start : span.end].isascii()
             return is_sure and before not in lexicon.words("limit.no_length_after")
     return True
-
-
-def _add_range_end(span: Span, text: str) -> Span:
-    """Extend a span by the end of its range, as in "from March to May" or "5 мая - 8 мая"."""
-    first = span.preposition.partition(" ")[0]
-    if span.kind != "date" and not any(first in lexicon.words(group) for group in RANGE_GROUPS):
-        return span
-    end = _range_end_grammar().match(text, span.end)
-    if end is not None and (span.preposition or "-" in end.words["link"]):
-        return replace(span, to=end)
-    onwards = ONWARDS.match(text, span.end) if span.preposition == "from" else None
-    if onwards is not None:
-        return replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
-    return span
 
 
 def _merge(first: Span, second: Span, text: str) -> Span | None:
@@ -738,6 +763,8 @@ def amount_of(words: str | None) -> Amount:
     """Return the amount of a match of ``NUMBER`` or ``COUNT``; without a number it is one."""
     if words is None:
         return Amount(1, 1, True)
+    if "^" in words:
+        return Amount(ENDLESS, ENDLESS, True)
     digits = lexicon.values("time.vague").get(words, words)
     if digits[0].isdigit():
         first, _, last = digits.replace(",", ".").partition("-")
