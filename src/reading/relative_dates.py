@@ -154,7 +154,7 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
         return Validity()
     fact = _Fact.read(text, said_at)
     span = next((s for s in times.find_spans(fact.folded) if _names_time(s, fact)), None)
-    if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words)[0].exact):
+    if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words).exact):
         return Validity()
     tense = fact.tense_at(span) if _needs_tense(span) else "future"
     found = time_expressions.named_periods([span], said_at, past=tense == "past")
@@ -221,7 +221,7 @@ def _days(span: Span, fact: _Fact) -> Days | None:
     tense = fact.tense_at(span) if _needs_tense(span) else "future"
     if tense is None:
         return None
-    if span.kind in ("ago", "ahead") and times.length_of(span.words)[1] not in FAR_UNITS:
+    if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
         try:
             day = time_expressions.counted_day(span, fact.said_at)
         except (ValueError, OverflowError):
@@ -245,7 +245,7 @@ def _is_relative(span: Span, fact: _Fact) -> bool:
         return False
     if span.kind in COUNTED_KINDS:
         is_rough = span.kind != "lasting" and not words.keys().isdisjoint(("hedge", "rough"))
-        return times.length_of(words)[0].exact and not is_rough
+        return times.length_of(words).exact and not is_rough
     if span.kind in ("day", "offset") or _is_plain(span):
         return span.kind != "offset"
     if span.within is not None:

@@ -29,13 +29,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, slips, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, around, days_of, months_later, shifted
-from src.reading.times import SECONDS, WEEKEND, WORKDAYS, Span, Unit
+from src.reading.times import WEEKEND, WORKDAYS, Length, Span, period_of
 
 Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
@@ -49,7 +49,6 @@ LAST_AFTERNOON = 6  # last bare hour that is read as pm
 LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 MAX_YEARS = 10
-MAX_NUMBER = 10**6  # of any unit; more is too far away, or no real number
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
     rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
@@ -83,21 +82,6 @@ class _ProblemError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.problem = problem
-
-
-class _Length(NamedTuple):
-    """Number of units of time; may have a fraction."""
-
-    number: float
-    unit: Unit
-
-    @property
-    def duration(self) -> timedelta:
-        """Elapsed time; months and years have their average length."""
-        return timedelta(seconds=round(self.number * SECONDS[self.unit]))
-
-
-LONG_PERIODS = {"fortnight": _Length(2, "week"), "quarter": _Length(3, "month")}
 
 
 @dataclass(frozen=True)
@@ -306,7 +290,7 @@ def _day_part(words: str) -> Part | None:
 def _single(request: _Request, now: datetime) -> datetime:
     waits, dates = request.slot("after"), request.slot("date")
     if waits:
-        return _moment_after(_read_length(waits[0].words), request, now)
+        return _moment_after(times.length_of(waits[0].words), request, now)
     clock = request.clock
     if dates:
         return _on_day(_resolve_day(dates, request), clock, request)
@@ -344,7 +328,7 @@ def _later_today(clock: TimeOfDay, request: _Request) -> TimeOfDay:
     return TimeOfDay(evening) if not clock.half_day and evening > request.minutes else clock
 
 
-def _moment_after(length: _Length, request: _Request, now: datetime) -> datetime:
+def _moment_after(length: Length, request: _Request, now: datetime) -> datetime:
     is_split_day = length.unit in ("day", "week") and length.number != int(length.number)
     if is_split_day or length.unit in ("second", "minute", "hour"):
         return now + length.duration
@@ -377,7 +361,7 @@ def _apply_lead_time(
     """Apply "за час до" to a moment; a problem if no hour is named."""
     if not (lead_times := request.slot("before")):
         return moment
-    length = _read_length(lead_times[0].words).duration
+    length = times.length_of(lead_times[0].words).duration
     by_days = length >= DAY and request.slot("date")
     if repeats is not None or not (by_days or request.slot("clock")):
         raise _ProblemError("no_time")
@@ -433,13 +417,13 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     period = _interval(habits)
     by_weekday = any("weekday" in span.words for span in request.slot("date"))
     if by_weekday and habits[0].is_row:  # "for three weeks on Monday"
-        period = _Length(1, "week")
+        period = Length.of(1, "week")
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
     if period.duration > timedelta(days=366 * MAX_YEARS):
         raise _ProblemError("too_far")
     if period.unit == "minute":
-        period = _Length(period.number / HOUR, "hour")
+        period = Length.of(period.number / HOUR, "hour")
     is_uneven = period.unit == "hour" and DAY_HOURS % max(1, period.number)
     if period.number != int(period.number) or period.unit == "second" or is_uneven:
         raise _ProblemError("no_time")
@@ -469,7 +453,7 @@ def _days_of_habit(request: _Request) -> Days:
         return Days(today, date.max)
     inner = next((span for span in dates if "weekday" in span.words), dates[0])
     days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
-    by_hours = any(_period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
+    by_hours = any(period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
     if days is None or days.after <= today or inner.starts:
         return Days(_resolve_day(dates, request), date.max)
     if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
@@ -511,7 +495,7 @@ def _end_of(
         case "count":
             return _nth_time(span, repeats, first, request)
         case "length" | "bare length" | "length beside":
-            length = _read_length(span.words)
+            length = times.length_of(span.words)
             if length.unit in ("second", "minute", "hour"):
                 return request.now + length.duration
             return _end_before(shifted(first, length.unit, length.number))
@@ -535,7 +519,7 @@ def _end_hour(span: Span, first: datetime, request: _Request) -> datetime:
         _ProblemError: The habit comes once a day, or on certain days.
     """
     habits = _habits(request)
-    if len(habits) > 1 or _period_of(habits[0]).unit not in ("hour", "minute"):
+    if len(habits) > 1 or period_of(habits[0]).unit not in ("hour", "minute"):
         raise _ProblemError("unclear")
     end = datetime.combine(first, time()) + timedelta(minutes=_end_clock(span.words))
     return end if end >= first else end + DAY
@@ -570,7 +554,7 @@ def _nth_time(
     span: Span, repeats: Recurrence, first: datetime, request: _Request
 ) -> datetime | None:
     """Return the last of so many times; as many as there are hours in a day is no end."""
-    number = int(_read_number(span.words["n"]))
+    number = int(times.number_of(span.words["n"]))
     if repeats.frequency == "daily" and number == len(repeats.hours):
         return None
     if repeats.frequency == "daily" or not 1 <= number <= MAX_TIMES:
@@ -578,36 +562,14 @@ def _nth_time(
     return last_of(repeats, first_moment(first, request.time_zone), number, request.time_zone)
 
 
-def _interval(habits: Sequence[Span]) -> _Length:
-    lengths = [_period_of(habit) for habit in habits]
+def _interval(habits: Sequence[Span]) -> Length:
+    lengths = [period_of(habit) for habit in habits]
     multiples = [length for length in lengths if length.number != 1]
     return multiples[0] if multiples else min(lengths, key=lambda length: length.duration)
 
 
-def _period_of(habit: Span) -> _Length:
-    words = habit.words
-    if "half" in words:
-        return _read_length(words)
-    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
-    if habit.kind == "unit":
-        length = _read_length(words)
-        return _Length(length.number * number, length.unit)
-    if habit.kind == "adverb":
-        unit = lexicon.values("reminder.adverb").get(words["word"], "day")
-        return _Length(1, cast(Unit, unit))
-    units: dict[str, Unit] = {
-        "day of month": "month", "last day": "month", "year day": "year", "part": "day",
-        "other day": "day", "nth": "month", "nth alone": "month", "last day alone": "month",
-    }  # fmt: skip
-    if habit.kind in LONG_PERIODS:
-        return LONG_PERIODS[habit.kind]
-    if habit.is_row:
-        return _Length(1, "day")
-    return _Length(number, units.get(habit.kind, "week"))
-
-
 def _recurrence(
-    habits: Sequence[Span], period: _Length, first: date, request: _Request
+    habits: Sequence[Span], period: Length, first: date, request: _Request
 ) -> Recurrence:
     interval = int(period.number)
     nth, weekdays = _nth_weekday(habits, period, request)
@@ -646,7 +608,7 @@ def _hours_of_day(interval: int, minutes: int, request: _Request) -> tuple[list[
     return list(range(minutes // HOUR % interval, DAY_HOURS, interval)), minutes
 
 
-def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Request) -> set[int]:
+def _weekdays_of_habit(habits: Sequence[Span], period: Length, request: _Request) -> set[int]:
     """Return the weekdays of a habit without its exceptions; none if it names none.
 
     Raises:
@@ -667,7 +629,7 @@ def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Reques
 
 
 def _nth_weekday(
-    habits: Sequence[Span], period: _Length, request: _Request
+    habits: Sequence[Span], period: Length, request: _Request
 ) -> tuple[tuple[int, ...], set[int]]:
     """Return the ordinals and the weekday of "the first Monday of every month"; else nothing.
 
@@ -721,7 +683,7 @@ def _times_per_period(habit: Span) -> int:
     if "thrice" in habit.words:
         return 3
     number = habit.words.get("times") or habit.words.get("n_times")
-    return int(_read_number(number)) if number else 1
+    return int(times.number_of(number)) if number else 1
 
 
 def _weekdays_of(span: Span) -> tuple[int, ...]:
@@ -741,29 +703,3 @@ def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
             day, month = times.number_in(habit.words["day"]), habit.words.get("month")
             return day, times.month_number(month) if month else first.month
     return first.day, first.month
-
-
-def _read_length(words: Mapping[str, str]) -> _Length:
-    amount, unit = times.length_of(words)
-    number = _read_number(words["n"]) if "n" in words else amount.low
-    if "and_half" in words or "half_more" in words:
-        number += 0.5
-    length = _Length(number, unit)
-    if "n2" not in words:
-        return length
-    seconds = length.duration.total_seconds() + _read_number(words["n2"]) * SECONDS["minute"]
-    return _Length(seconds / SECONDS["minute"], "minute")
-
-
-def _read_number(words: str) -> float:
-    """Return the number in digits or words; the smaller of two.
-
-    Raises:
-        OverflowError, ValueError: The number is too big, or a power ("10^6").
-    """
-    low, high, is_exact = times.amount_of(words)
-    is_lowest = is_exact or words[0].isdigit()
-    number = low if is_lowest else 1.5 if (low, high) == (1, 2) else (low + high) // 2
-    if number > MAX_NUMBER:
-        raise OverflowError("too many")
-    return number

@@ -106,8 +106,8 @@ def counted_day(span: Span, now: datetime) -> date:
     Raises:
         ValueError, OverflowError: The day is outside the calendar.
     """
-    amount, unit = times.length_of(span.words)
-    return shifted(now, unit, -amount.low if span.kind == "ago" else amount.low)
+    length = times.length_of(span.words)
+    return shifted(now, length.unit, -length.low if span.kind == "ago" else length.low)
 
 
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
@@ -144,29 +144,29 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = times.length_of(span.words)
-    ends = (-amount.high, -amount.low) if span.kind == "ago" else (amount.low, amount.high)
-    first, last = (around(shifted(now, unit, number), unit) for number in ends)
+    length = times.length_of(span.words)
+    ends = (-length.high, -length.low) if span.kind == "ago" else (length.low, length.high)
+    first, last = (around(shifted(now, length.unit, number), length.unit) for number in ends)
     return Days(first.first, last.after)
 
 
 def _offset(span: Span, now: datetime, past: bool) -> Days | None:
-    amount, unit = times.length_of(span.words)
+    length = times.length_of(span.words)
     outer = days_of(span.within, now, past=past) if span.within is not None else None
-    if outer is None or span.within is None or not amount.exact:
+    if outer is None or span.within is None or not length.exact:
         return None
     before = span.within.role == "until"
     edge = outer.first if before else outer.after - DAY
     moment = datetime.combine(edge, time.min)
-    return around(shifted(moment, unit, -amount.low if before else amount.low), unit)
+    return around(shifted(moment, length.unit, -length.low if before else length.low), length.unit)
 
 
 def _lasting(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = times.length_of(span.words)
+    length = times.length_of(span.words)
     today = now.date()
     if which_of(span.words["side"]) in ("coming", "next"):
-        return Days(today, shifted(now, unit, amount.high) + DAY)
-    return Days(shifted(now, unit, -amount.high), today + DAY)
+        return Days(today, shifted(now, length.unit, length.high) + DAY)
+    return Days(shifted(now, length.unit, -length.high), today + DAY)
 
 
 def _vague(span: Span, now: datetime, past: bool) -> Days:

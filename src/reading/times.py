@@ -12,8 +12,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cache
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, Self, cast
 
 from src.reading import lexicon
 from src.reading.words import read_numbers
@@ -655,7 +656,7 @@ def _rows(spans: Sequence[Span], folded: str) -> list[Span]:
     rows = []
     for span in [span for span in spans if span.slot == "limit"] if clocks else []:
         if "length" in span.kind:
-            is_long = length_of(span.words)[1] not in SHORT_UNITS
+            is_long = length_of(span.words).unit not in SHORT_UNITS
             is_row = is_long and _is_beside(span, times, folded)
             is_row = is_row and all(date in times for date in dates)
         else:
@@ -669,15 +670,6 @@ def _rows(spans: Sequence[Span], folded: str) -> list[Span]:
     return rows
 
 
-def _period(habit: Span) -> int:
-    """Return about how many seconds lie between two times of a habit."""
-    words = habit.words
-    unit = lexicon.values("reminder.adverb").get(words.get("word", "")) or words.get("unit")
-    if unit is not None:
-        return SECONDS[unit_of(unit)]
-    return SECONDS["week"] if habit.kind == "weekdays" else SECONDS["day"]
-
-
 def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
     gaps = [folded[s.end : span.start] for s in spans if s.end <= span.start]
     gaps += [folded[span.end : s.start] for s in spans if s.start >= span.end]
@@ -688,16 +680,14 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
     """Return True if an expression is an end or an exception, and not a part of the thing."""
     before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
     is_beside = _is_beside(span, [other for other in spans if other is not span], folded)
-    periods = [_period(habit) for habit in spans if habit.slot == "every"]
-    period = min(periods, default=SECONDS["day"])
+    period = min(period_of(habit).duration for habit in spans if habit.slot == "every")
     if "length" in span.kind:
-        amount, unit = length_of(span.words)
-        is_short = amount.high * SECONDS[unit] <= period
-        if is_short and (unit in SHORT_UNITS or not is_beside):
+        length = length_of(span.words)
+        if length.duration <= period and (length.unit in SHORT_UNITS or not is_beside):
             return False  # "to meditate for ten minutes", "every Sunday cook for three days"
     match span.kind:
         case "time" | "hours":
-            return is_beside or period < SECONDS["day"]
+            return is_beside or period < Length.of(1, "day").duration
         case "count":  # "… to pack the pads, 6 times"
             is_apart = folded[: span.start].rstrip().endswith((",", "-", "("))
             return is_beside or (is_apart and AT_END.fullmatch(folded, span.end) is not None)
@@ -751,36 +741,70 @@ WEEKENDS, WORKING = (lexicon.Expression(f"<limit.{days}>") for days in ("weekend
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 
 
-class Amount(NamedTuple):
-    """Number of units: minimum, maximum, and whether it is exact."""
+class Length(NamedTuple):
+    """Length of time: the fewest and the most units, and the number that a reminder takes."""
 
     low: float
     high: float
-    exact: bool
+    number: float
+    unit: Unit
+    exact: bool = True
+
+    @classmethod
+    def of(cls, number: float, unit: Unit) -> Self:
+        """Return an exact length."""
+        return cls(number, number, number, unit)
+
+    @property
+    def duration(self) -> timedelta:
+        """Elapsed time; months and years have their average length."""
+        return timedelta(seconds=round(self.number * SECONDS[self.unit]))
 
 
-def amount_of(words: str | None) -> Amount:
-    """Return the amount of a match of ``NUMBER`` or ``COUNT``; without a number it is one."""
-    if words is None:
-        return Amount(1, 1, True)
+def number_of(words: str) -> float:
+    """Return the number that words count: ``2,5``, ``двадцать пять``, ``a``."""
     if "^" in words:
-        return Amount(ENDLESS, ENDLESS, True)
-    digits = lexicon.values("time.vague").get(words, words)
-    if digits[0].isdigit():
-        first, _, last = digits.replace(",", ".").partition("-")
-        return Amount(float(first), float(last or first), not last)
+        return ENDLESS
+    if words[0].isdigit():
+        return float(words.partition("-")[0].replace(",", "."))
     articles = lexicon.words("time.article")
     parts = ["1" if word in articles else word for word in re.split("[ -]", words)]
-    number = int(read_numbers(parts)[0])
-    return Amount(number, number, True)
+    return int(read_numbers(parts)[0])
 
 
-def length_of(words: Mapping[str, str]) -> tuple[Amount, Unit]:
+def length_of(words: Mapping[str, str]) -> Length:
     """Return the length of time in a span: "три недели", "a couple of days", "полгода"."""
     if half := words.get("half"):
-        number, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
-        return Amount(int(number), int(number), True), cast(Unit, unit)
-    return amount_of(words.get("n")), unit_of(words["unit"])
+        count, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return Length.of(int(count), cast(Unit, unit))
+    count, unit = words.get("n", "1"), unit_of(words["unit"])
+    if vague := lexicon.values("time.vague").get(count):
+        low, high = map(int, vague.split("-"))
+        mean = (low + high) / 2
+        return Length(low, high, mean if high <= 2 else int(mean), unit, exact=False)
+    number = number_of(count)
+    if "-" in count and count[0].isdigit():
+        return Length(number, number_of(count.partition("-")[2]), number, unit, exact=False)
+    if "and_half" in words or "half_more" in words:
+        number += 0.5
+    if "n2" not in words:
+        return Length.of(number, unit)
+    minutes = number * SECONDS[unit] / SECONDS["minute"] + number_of(words["n2"])
+    return Length.of(minutes, "minute")
+
+
+def period_of(habit: Span) -> Length:
+    """Return the time from one occurrence of a habit to the next."""
+    words = habit.words
+    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
+    if "half" in words or habit.kind == "unit":
+        length = length_of(words)
+        return Length.of(length.number * number, length.unit)
+    if habit.kind in PERIODS:
+        return PERIODS[habit.kind]
+    word = lexicon.values("reminder.adverb").get(words.get("word", ""))
+    day = "day" if habit.is_row or habit.kind in ("part", "other day", "adverb") else "week"
+    return Length.of(number, cast(Unit, word or day))
 
 
 def number_in(words: str) -> int:
@@ -792,6 +816,15 @@ def number_in(words: str) -> int:
     if digits := re.match(r"\d+", words):
         return int(digits[0])
     return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
+
+
+PERIODS = {
+    "fortnight": Length.of(2, "week"), "quarter": Length.of(3, "month"),
+    "year day": Length.of(1, "year"),
+    **{kind: Length.of(1, "month") for kind in (
+        "day of month", "last day", "nth", "nth alone", "last day alone",
+    )},
+}  # fmt: skip
 
 
 def key_in(words: str, *groups: str) -> str | None:
