@@ -244,20 +244,13 @@ def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
         is_inside = span.start < order.end and span.end > order.start
         if is_inside and span.slot != "every":
             continue
-        if span.slot == "date" and _is_limit(span, spans, order):
-            continue
+        if span.slot == "date" and LIMIT.search(order.folded[: span.start][-20:]):
+            continue  # "до 5 декабря"
         is_bare = span.kind.startswith("bare ")
         if is_bare and not (usable and order.folded[usable[-1].end : span.start] == " "):
             continue
         usable.append(span)
     return usable
-
-
-def _is_limit(span: Span, spans: Sequence[Span], order: _Order) -> bool:
-    """Return True if a day limits the thing ("до 5 декабря"), unlike "за день до | 5 декабря"."""
-    if any(other.slot == "before" and other.end + 1 == span.start for other in spans):
-        return False
-    return LIMIT.search(order.folded[: span.start][-20:]) is not None
 
 
 def _group_runs(spans: Sequence[Span], order: _Order) -> list[_SpanRun]:
@@ -321,7 +314,8 @@ def _is_reminder_time(run: _SpanRun, order: _Order) -> bool:
     if run.position == "beside" or order.kind in ("noun", "label"):
         return True
     span = run.spans[0]
-    if span.slot in ("date", "after") and NAMED_FOR.match(order.folded, span.start, span.end):
+    is_day = span.slot in ("date", "after") and span.kind != "offset"
+    if is_day and NAMED_FOR.match(order.folded, span.start, span.end):
         return False
     if span.which in ("last", "before last"):
         return False
@@ -379,8 +373,6 @@ def _is_certain(run: _SpanRun) -> bool:
 
 def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
     cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
-    starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
-    cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
     cuts += [order.asking] if order.asking else []
     cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))
     merged = _merge_cuts(sorted(cuts), order.folded)

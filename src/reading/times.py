@@ -473,7 +473,9 @@ SECONDS: dict[Unit, int] = {
 BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
 SOME_TIME = lexicon.Expression("<time.habit>")
 STARTING = lexicon.Expression("<limit.starting>")
-REMINDER_KINDS = ("date", "short date", "days", "month day", "day", "nth weekday", "named", "year")
+REMINDER_KINDS = (
+    "date", "short date", "days", "month day", "day", "nth weekday", "named", "year", "offset",
+)  # fmt: skip
 ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
 
@@ -494,100 +496,147 @@ def may_name_time(text: str) -> bool:
 
 
 def scan(folded: str) -> list[Span]:
-    """Return all times in a tidy, folded text, in order and without overlap; the first 99."""
+    """Return all times in a tidy, folded text, in order and without overlap; the first 99.
+
+    Those that belong together are one: "on Monday | last week", "с марта | по май".
+    """
     spans: list[Span] = []
+    position = 0
     while len(spans) < MAX_SPANS:
-        span = _grammar().search(folded, spans[-1].end if spans else 0)
+        span = _grammar().search(folded, position)
         if span is None:
             break
-        spans.append(span)
+        position = span.end
+        last = spans[-1] if spans and spans[-1].slot in ("date", "before") else None
+        joined = _join(last, span, folded) if last and span.slot == "date" else None
+        if joined is not None:
+            spans[-1] = joined
+        elif span.preposition in lexicon.words("time.joint_only"):
+            spans += _without_preposition(span)
+        else:
+            spans.append(span)
     return spans
 
 
-def find_spans(folded: str) -> list[Span]:
-    """Return the times in a tidy, folded question or fact, in order and without overlap."""
-    spans: list[Span] = []
-    for span in scan(folded):
-        last = spans[-1] if spans else None
-        gap = folded[(last.to or last).end : span.start] if last else ""
-        if span.slot == "part":
-            if last and last.kind in ("day", "named") and not last.to and gap in (" ", ", "):
-                words = {**last.words, "part": folded[span.start : span.end]}
-                spans[-1] = replace(last, end=span.end, words=words)
-            continue
-        if SOME_TIME.fullmatch(folded, span.start, span.end):
-            span = replace(span, kind="some")
-        is_other = span.kind in ("offset", "some") or "through" in span.words
-        if is_other or (span.slot in ("date", "after") and span.kind != "short date"):
-            _append(span, spans, gap, folded)
-    return spans
+def _join(first: Span, second: Span, folded: str) -> Span | None:
+    """Return two neighbours as one span if they are a range, or one lies in the other."""
+    gap = folded[(first.to or first).end : second.start]
+    if first.kind == "offset" and not first.within:
+        is_day = length_of(first.words).unit not in SHORT_UNITS
+        moves = is_day and gap == " " and second.role in ("until", "after")
+        return replace(first, end=second.end, slot="date", within=second) if moves else None
+    if first.to:
+        return None
+    if _is_range(first, second, gap):
+        return replace(first, to=second)
+    if ADJACENT.fullmatch(gap) is None or second.role != "at":
+        return None
+    if "weekend" in first.words and second.kind in ("date", "days"):
+        return replace(second, start=first.start)  # "на выходных | 28-29 ноября"
+    if _lies_in(first, second):
+        return replace(first, end=second.end, within=second)
+    if _lies_in(second, first):
+        return replace(second, start=first.start, within=first)
+    return None
 
 
-def _append(span: Span, spans: list[Span], gap: str, folded: str) -> None:
-    """Add a span to those before it: as the end of a range, as one with the last, or by itself."""
-    last = spans[-1] if spans else None
-    if last is not None and _ends_range(last, span, gap):
-        spans[-1] = replace(last, to=span)
-        return
-    if span.preposition in lexicon.words("time.to") - lexicon.words("time.preposition"):
-        bare = _without_preposition(span)
-        if bare is None:
-            return
-        span = bare
-    onwards = ONWARDS.match(folded, span.end) if span.preposition == "from" else None
-    if onwards is not None:
-        span = replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
-    merged = _merge(last, span, folded) if last is not None else None
-    if merged is None:
-        spans.append(span)
-    else:
-        spans[-1] = merged
-
-
-def _ends_range(first: Span, last: Span, gap: str) -> bool:
+def _is_range(first: Span, last: Span, gap: str) -> bool:
     """Return True for the two ends of a range, as in "from March to May" or "5 мая - 8 мая"."""
-    if first.to is not None or last.kind not in ("date", "day", "named", "year"):
+    if last.kind not in ("date", "day", "named", "year"):
         return False
     begins = first.preposition.partition(" ")[0]
-    is_range = any(begins in lexicon.words(group) for group in RANGE_GROUPS)
+    is_begun = any(begins in lexicon.words(group) for group in RANGE_GROUPS)
     link = f"{gap.strip()} {last.preposition}".strip()
     if link == "-":
-        return first.kind == "date" or is_range
-    return gap == " " and is_range and link in lexicon.words("time.to")
+        return first.kind == "date" or is_begun
+    return gap == " " and is_begun and link in lexicon.words("time.to")
 
 
-def _without_preposition(span: Span) -> Span | None:
-    """Return a date without its preposition; None if it is no time without one."""
+def _lies_in(inner: Span, outer: Span) -> bool:
+    """Return True if ``outer`` names the week, month or year of ``inner``."""
+    if "year" in inner.words or "which" in inner.words or inner.within:
+        return False
+    word = outer.words.get("unit") if outer.kind in ("named", "ago") else None
+    unit = unit_of(word) if word else None
+    if outer.kind == "year" or unit == "year":
+        return inner.kind in ("date", "days") or bool(inner.words.keys() & {"month", "season"})
+    if unit == "week":
+        return "weekday" in inner.words
+    return inner.kind == "month day" and unit == "month"
+
+
+def _without_preposition(span: Span) -> list[Span]:
+    """Return a date without its preposition; nothing if it is no time without one."""
     words = span.words
     is_alone = (
         span.kind in ("date", "short date", "days", "day")
         or "which" in words
         or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
     )
-    if not is_alone:
-        return None
     rest = {name: word for name, word in words.items() if name != "prep"}
-    return replace(span, start=span.start + len(span.preposition) + 1, words=rest)
+    start = span.start + len(span.preposition) + 1
+    return [replace(span, start=start, words=rest)] if is_alone else []
+
+
+def find_spans(folded: str) -> list[Span]:
+    """Return the times in a tidy, folded question or fact, in order and without overlap."""
+    spans: list[Span] = []
+    for span in scan(folded):
+        if span.slot == "part" and spans and spans[-1].kind in ("day", "named"):
+            last = spans[-1]
+            if not last.to and folded[last.end : span.start] in (" ", ", "):
+                spans[-1] = replace(last, end=span.end, words={**last.words, "part": ""})
+            continue
+        if SOME_TIME.fullmatch(folded, span.start, span.end):
+            span = replace(span, kind="some")
+        is_other = span.kind == "some" or "through" in span.words
+        if is_other or (span.slot in ("date", "after") and span.kind != "short date"):
+            onwards = ONWARDS.match(folded, span.end) if span.preposition == "from" else None
+            if onwards is not None:
+                span = replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
+            spans.append(span)
+    return spans
 
 
 def find_reminder_spans(folded: str) -> list[Span]:
     """Return the times in a folded request, in order and without overlap.
 
-    Beside a habit they include its ends and exceptions, in the slot ``limit``.
+    Beside a habit they include its ends and exceptions, in the slot ``limit``. A length or an end
+    beside an hour is a habit of its own: "at 9 for 5 days".
     """
-    found = (_for_reminder(span, folded) for span in scan(folded))
-    spans = [span for span in found if span is not None]
+    spans = [one for span in scan(folded) for one in _for_reminder(span, folded)]
     if not any(span.slot == "every" for span in spans):
         spans = [_as_habit(span) for span in spans]
     if any(span.slot == "every" and not span.is_row for span in spans):
         spans = [replace(span, slot="limit") if span.is_row else span for span in spans]
         spans = _with_days_off(spans, folded)
-        limits = [span for span in spans if span.slot == "limit"]
-        kept = [span for span in limits if _is_limit(span, spans, folded)]
-    else:
-        kept = _rows(spans, folded) or list(_single_times(spans))
-    times = [span for span in spans if span.slot != "limit"]
-    return sorted([*times, *kept], key=lambda span: span.start)
+        return [s for s in spans if s.slot != "limit" or _is_limit(s, spans, folded)]
+    return [one for span in spans for one in _without_habit(span, spans, folded)]
+
+
+def _for_reminder(span: Span, folded: str) -> list[Span]:
+    """Return a time as a request for a reminder means it; nothing if it cannot mean it."""
+    words, preposition = span.words, span.preposition
+    if span.slot != "date" or span.kind == "ago":
+        return [] if span.kind == "some" else [span]
+    if span.to is not None:
+        return [replace(span, to=None), replace(span.to, slot="limit")]
+    if part := lexicon.key_of("clock.part", words.get("word", "")):
+        return [replace(span, kind=part, slot="part")]
+    if span.kind == "lasting" and which_of(words["side"]) in ("coming", "next"):
+        is_sure = preposition in lexicon.words("limit.for")
+        return [replace(span, kind="length" if is_sure else "length beside", slot="limit")]
+    is_adjective = span.kind == "day" and "noun" not in words and day_offset(words["word"]) is None
+    is_season = "season" in words and "which" not in words
+    is_vague = span.kind == "offset" and span.within is None
+    is_of_other = folded.startswith("'", span.end)  # "tomorrow's"
+    if span.kind not in REMINDER_KINDS or is_adjective or is_season or is_vague or is_of_other:
+        return []
+    if span.role == "until" or span.kind == "days":
+        return [replace(span, slot="limit")]
+    if not preposition or preposition in lexicon.words("reminder.on") or span.starts:
+        return [span]
+    return _without_preposition(span)
 
 
 def _as_habit(span: Span) -> Span:
@@ -611,63 +660,28 @@ def _with_days_off(spans: Sequence[Span], folded: str) -> list[Span]:
     return merged
 
 
-def _single_times(spans: Sequence[Span]) -> Iterator[Span]:
-    """Yield what ends no habit, but is the time: "за день до | 5 декабря", "до 18:00"."""
-    ends = {span.end for span in spans if span.slot == "before"}
-    for span in spans:
-        is_moved = span.kind in REMINDER_KINDS and span.start - 1 in ends
-        if span.slot == "limit" and (is_moved or span.kind == "days"):
-            yield replace(span, slot="date")
-        elif span.kind == "time" and span.preposition in lexicon.words("clock.preposition_too"):
-            named = {"midnight": "midnight", "noon": "noon", "minute": "digital"}
-            kind = next((named[word] for word in named if word in span.words), "hour")
-            yield replace(span, kind=kind, slot="clock")
-
-
-def _for_reminder(span: Span, folded: str) -> Span | None:
-    """Return a time as a request for a reminder means it; None for one that it cannot mean."""
-    words, preposition = span.words, span.preposition
-    if span.slot != "date" or span.kind == "ago":
-        return None if span.kind == "some" else span
-    if part := lexicon.key_of("clock.part", words.get("word", "")):
-        return replace(span, kind=part, slot="part")
-    if span.kind == "lasting":
-        kind = "length" if preposition in lexicon.words("limit.for") else "length beside"
-        is_next = which_of(words["side"]) in ("coming", "next")
-        return replace(span, kind=kind, slot="limit") if is_next else None
-    is_adjective = span.kind == "day" and "noun" not in words and day_offset(words["word"]) is None
-    if span.kind not in REMINDER_KINDS or is_adjective or folded.startswith("'", span.end):
-        return None
-    if "season" in words and "which" not in words:
-        return None
-    if span.role == "until" or span.kind == "days":
-        return replace(span, slot="limit")
-    if not preposition or preposition in lexicon.words("reminder.on") or span.starts:
-        return span
-    return _without_preposition(span)
-
-
-def _rows(spans: Sequence[Span], folded: str) -> list[Span]:
-    """Return the lengths beside an hour, which make a habit of it: "at 9 for 5 days"."""
-    dates = [span for span in spans if span.slot == "date"]
-    clocks = [span for span in spans if span.slot in ("clock", "part")]
-    begins = [span for span in dates if span.starts]
-    times = [*clocks, *begins, *(span for span in dates if "weekday" in span.words)]
-    rows = []
-    for span in [span for span in spans if span.slot == "limit"] if clocks else []:
-        if "length" in span.kind:
-            is_long = length_of(span.words).unit not in SHORT_UNITS
-            is_row = is_long and _is_beside(span, times, folded)
-            is_row = is_row and all(date in times for date in dates)
-        else:
-            is_through = span.preposition in lexicon.words("limit.through")
-            is_row = span.kind in ROW_KINDS and _is_beside(
-                span, dates if is_through else begins, folded
-            )
-            is_row = is_row or span.kind == "days"
-        if is_row:
-            rows.append(replace(span, slot="every"))
-    return rows
+def _without_habit(span: Span, spans: Sequence[Span], folded: str) -> list[Span]:
+    """Return what the end of a habit means where there is none, and any other time as it is."""
+    if span.slot != "limit":
+        return [span]
+    if span.kind == "time" and span.preposition in lexicon.words("clock.preposition_too"):
+        named = {"midnight": "midnight", "noon": "noon", "minute": "digital"}
+        kind = next((named[word] for word in named if word in span.words), "hour")
+        return [replace(span, kind=kind, slot="clock")]  # "до 18:00"
+    dates = [other for other in spans if other.slot == "date"]
+    clocks = [other for other in spans if other.slot in ("clock", "part")]
+    if span.kind == "days":
+        return [replace(span, slot="every" if clocks else "date")]
+    begins = [date for date in dates if date.starts]
+    times = [*clocks, *begins, *(date for date in dates if "weekday" in date.words)]
+    if "length" in span.kind:
+        is_long = length_of(span.words).unit not in SHORT_UNITS
+        is_row = is_long and all(date in times for date in dates)
+    else:
+        times = dates if span.preposition in lexicon.words("limit.through") else begins
+        is_row = span.kind in ROW_KINDS
+    is_row = is_row and bool(clocks) and _is_beside(span, times, folded)
+    return [replace(span, slot="every")] if is_row else []
 
 
 def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
@@ -698,40 +712,6 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
             is_sure = is_beside or is_last or not folded[span.start : span.end].isascii()
             return is_sure and before not in lexicon.words("limit.no_length_after")
     return True
-
-
-def _merge(first: Span, second: Span, text: str) -> Span | None:
-    """Merge two neighbours into one span if one lies in the other."""
-    gap = text[first.end : second.start]
-    if first.kind == "offset" and not first.within:
-        moves = gap == " " and second.to is None and second.role in ("until", "after")
-        return replace(first, end=second.end, within=second) if moves else None
-    if first.to or ADJACENT.fullmatch(gap) is None or second.role != "at":
-        return None
-    if "weekend" in first.words and second.kind in ("date", "days"):
-        return replace(second, start=first.start)  # "на выходных | 28-29 ноября"
-    if second.to:
-        return None
-    if _lies_in(first, second):
-        return replace(first, end=second.end, within=second)
-    if _lies_in(second, first):
-        return replace(second, start=first.start, within=first)
-    return None
-
-
-def _lies_in(inner: Span, outer: Span) -> bool:
-    """Return True if ``outer`` names the week, month or year of ``inner``."""
-    if "year" in inner.words or "which" in inner.words or inner.within:
-        return False
-    word = outer.words.get("unit") if outer.kind in ("named", "ago") else None
-    unit = unit_of(word) if word else None
-    if outer.kind == "year" or unit == "year":
-        return inner.kind in ("date", "days") or not inner.words.keys().isdisjoint(
-            ("month", "season")
-        )
-    if unit == "week":
-        return "weekday" in inner.words
-    return inner.kind == "month day" and unit == "month"
 
 
 # Values of the words in a span.
