@@ -49,6 +49,7 @@ BEFORE_ORDER = lexicon.Expression(
 BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
 BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
+BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
 ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # Question words that ``QUESTION`` lacks.
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
@@ -142,6 +143,32 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
         request = replace(request, time_zone=own_zone, repeats=repeats)
     is_bare = not what and request.problem in (None, "no_time")
     return replace(request, problem="no_text") if is_bare else request
+
+
+def requests_in(text: str) -> list[str]:
+    """Return the requests of a message as a message each; the second is on the day of the first.
+
+    "Remind me tomorrow at 8 to call mum and at 9 to pay rent" has two.
+    """
+    folded, spans, order = _read_order(text)
+    if order is None or order.kind != "order":
+        return [text]
+    said = order.end  # up to here
+    for span in [span for span in spans if span.start >= order.end]:
+        joint = BEFORE_SECOND.search(folded, said, span.start)
+        task_before = folded[said : joint.start()] if joint is not None else ""
+        said = span.end
+        if joint is None or not re.search(r"\w", task_before):
+            continue
+        run = _adjacent_spans([s for s in spans if s.start >= span.start], folded)
+        task = folded[run[-1].end :].lstrip(" ,:")
+        if TO_INFINITIVE.match(task) or _begins_with_infinitive(task):
+            days = [s for s in spans if s.slot == "date" and s.start < joint.start()]
+            has_day = any(s.slot in ("date", "every", "after") for s in run)
+            day = " ".join(text[s.start : s.end] for s in ([] if has_day else days))
+            again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
+            return [text[: joint.start()], *requests_in(single_spaced(again))]
+    return [text]
 
 
 def _drop_corrected_time(source: str) -> str:

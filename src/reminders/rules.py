@@ -477,10 +477,15 @@ def reminder_calls(
     start = _without_time(messages).rstrip(".! ")
     time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
     for phrase in (text, f"{start} {time}" if start and time else ""):
-        if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
-            what = request.what[:MAX_TEXT] or NO_TEXT
-            return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
+        if asks_for_reminder(phrase):
+            return [_set_call(part) for part in reminder_phrases.requests_in(phrase)]
     return []
+
+
+def _set_call(phrase: str) -> tuple[str, dict[str, Any]]:
+    request = reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC")
+    what = request.what[:MAX_TEXT] if request is not None else ""
+    return SET_REMINDER, {"text": what or NO_TEXT, "when": phrase[:MAX_TEXT]}
 
 
 def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
