@@ -369,25 +369,21 @@ def _apply_lead_time(
 
 
 def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
-    """Return the named day, from one span or from two ("на следующей неделе в пятницу")."""
+    """Return the named day.
+
+    Raises:
+        _ProblemError: There is no such day, or several are named ("tomorrow and on Friday").
+    """
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
-    inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    periods = [span for span in dates if "unit" in span.words and span is not inner]
-    rivals = [span for span in dates if span is not inner and span not in periods]
-    if periods:
-        inner = replace(inner, within=periods[0])
-    days = days_of(inner, request.now, past=False)
-    if days is None:
+    found = [days_of(span, request.now, past=False) for span in dates]
+    days, today = found[0], request.now.date()
+    if days is None or any(other is not None and other.first != days.first for other in found):
         raise _ProblemError("no_time")
-    others = (days_of(span, request.now, past=False) for span in rivals)
-    if any(other is not None and other.first != days.first for other in others):
-        raise _ProblemError("no_time")  # "tomorrow and on Friday"
-    today = request.now.date()
-    if _is_still_today(inner, request):
+    if _is_still_today(dates[0], request):
         return today
     if days.first < today < days.after and days.after - days.first > DAY:
-        if "weekend" in inner.words:
+        if "weekend" in dates[0].words:
             return today
         raise _ProblemError("no_time")
     return days.first
@@ -410,7 +406,7 @@ def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
 
 
 def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
-    habits, limits = _habits(request), request.slot("limit")
+    habits, limits = request.slot("every"), request.slot("limit")
     is_unclear = any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits))
     if is_unclear or [habit.kind for habit in habits] == ["last day alone"]:
         raise _ProblemError("unclear")
@@ -436,25 +432,18 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     return _with_end(repeats, when, days.after, request), when
 
 
-def _habits(request: _Request) -> list[Span]:
-    """Return the habits; "7 days in a row" is one only without another."""
-    habits = request.slot("every")
-    return [habit for habit in habits if not habit.is_row] or habits
-
-
 def _days_of_habit(request: _Request) -> Days:
     """Return the days in which a habit may come: from a named day on, or in a named period."""
-    today = request.now.date()
-    for span in (*request.slot("limit"), *request.slot("every")):
+    today, habits = request.now.date(), request.slot("every")
+    for span in (*request.slot("limit"), *habits):
         if span.kind == "days" and (days := days_of(span, request.now, past=False)) is not None:
             return days
     dates = [span for span in request.slot("date") if span.kind != "nth weekday"]
     if not dates:
         return Days(today, date.max)
-    inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
-    by_hours = any(period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
-    if days is None or days.after <= today or inner.starts:
+    days = None if len(dates) > 1 else days_of(dates[0], request.now, past=False)
+    by_hours = any(period_of(habit).unit in ("hour", "minute") for habit in habits)
+    if days is None or days.after <= today or dates[0].starts:
         return Days(_resolve_day(dates, request), date.max)
     if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
         return Days(_resolve_day(dates, request), date.max)
@@ -518,7 +507,7 @@ def _end_hour(span: Span, first: datetime, request: _Request) -> datetime:
     Raises:
         _ProblemError: The habit comes once a day, or on certain days.
     """
-    habits = _habits(request)
+    habits = request.slot("every")
     if len(habits) > 1 or period_of(habits[0]).unit not in ("hour", "minute"):
         raise _ProblemError("unclear")
     end = datetime.combine(first, time()) + timedelta(minutes=_end_clock(span.words))
@@ -586,10 +575,10 @@ def _recurrence(
         first = _first_counted_day(first, weekdays, clocks, request)
     moment = datetime.combine(first, time(*divmod(minutes % (DAY_HOURS * HOUR), HOUR)))
     if nth:
+        start = first if interval > 1 else None
         return Recurrence(
-            "monthly", tuple(sorted(set(hours))), moment.minute,
-            weekdays=tuple(weekdays), nth=nth, interval=interval,
-            start=first if interval > 1 else None,
+            "monthly", tuple(sorted(set(hours))), moment.minute, weekdays=tuple(weekdays), nth=nth,
+            interval=interval, start=start,
         )  # fmt: skip
     return Recurrence.of(
         period.unit, moment, interval=interval, hours=hours, weekdays=weekdays, date=date,
