@@ -54,7 +54,7 @@ ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # Question words that ``QUESTION`` lacks.
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
 # Words that make a day a deadline or an exception, not the time of a reminder.
-LIMIT = lexicon.Expression(r"\b<reminder.limit> (?:the )?$")
+LIMIT = lexicon.Expression(r"\b(?:<time.until>|<time.after>|<limit.except>) (?:the )?$")
 QUOTES = "\"'«»“”„‘’`"
 # Positions where an English order may begin; elsewhere "remind me" is a report.
 CLAUSE = lexicon.Expression(r"(?:^|[.,;!?:)(—-]|\b<reminder.clause>)[ ]*$")

@@ -159,7 +159,6 @@ COUNT = (
     rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
 )
 UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
-MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
 
 
 def _length(unit: str = UNIT, *, counted: bool = True) -> str:
@@ -168,7 +167,7 @@ def _length(unit: str = UNIT, *, counted: bool = True) -> str:
     return (
         rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
         rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
-        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
+        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2><clock.minute_noun>)(?!\w))?)"
     )
 
 
@@ -212,7 +211,6 @@ DATES = (
     "narrated: <time.narrated>",
     "someday: <time.someday>",
     "recent: <time.recent>",
-    rf"week of: {P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})",
     rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
     rf"days: (?P<prep><time.from_day>) (?P<day>{DAY}){TO}{LAST_DAY}",
     rf"days: {P}(?P<day>{DAY}) ?- ?{LAST_DAY}",
@@ -242,7 +240,6 @@ DATES = (
     "named: (?P<weekday><time.weekday_alone>)",
     "year: (?P<year_word><time.year_word>)",
     rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
-    f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
     rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
     rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}(?= <time.after>\b)",
 )
@@ -333,8 +330,6 @@ HABITS = (
     rf"day of month: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
     f"last day: (?:{EVERY} )?<reminder.last_day>",
     rf"year day: {EVERY} {DAY_OF_MONTH}",
-    rf"year day: {DAY_OF_MONTH} <reminder.of_every_year>",
-    rf"year day: {EVERY} {MONTH_AND_DAY}",
     f"unit: {EVERY} (?P<half><reminder.every_half>)",
     f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
     f"weekends: {EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>",
@@ -342,7 +337,7 @@ HABITS = (
     f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
     rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
     rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}(?:<time.weekday_each>|{WEEKDAY})){{0,6}})",
-    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}(?P<through>{THROUGH}| ?- ?){WEEKDAY})",
+    rf"weekdays: (?:<limit.from> )?(?P<days>{WEEKDAY}(?P<through>{THROUGH}| ?- ?){WEEKDAY})",
     "weekdays: <reminder.on_every> "
     rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
     "weekdays: (?P<days><reminder.weekdays_alone>)",
@@ -351,11 +346,10 @@ HABITS = (
     f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
     "other day: <reminder.other_day>",
     "last day alone: <limit.last_day>",
-    rf"some: <time.each>(?: (?:<time.other>|{COUNT}))? (?:<time.unit>|<time.weekday>"
-    "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
+    f"some: {EVERY}(?: (?:<reminder.other>|{COUNT}))? (?:<time.season>|<time.month>)",
 )
 WAITS = (
-    rf"ahead: <time.ahead> {ROUGHLY}{LENGTH}(?! <time.later>)",
+    rf"ahead: <time.ahead> {ROUGHLY}{LENGTH}(?! <time.after>)",
     rf"ahead: in {ROUGHLY}{COUNTED_LENGTH}(?:'s?)?(?: time)?(?! (?:of|after|from)\b)",
     f"ahead: {COUNTED_LENGTH} from (?:now|today)",
     "some: <time.habit>",
@@ -400,7 +394,7 @@ def _hour(name: str) -> str:
 
 END_HOURS = (
     "unclear: <limit.for> (?:the )?<limit.daytime>",
-    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <limit.to> ){_hour('2')}",
+    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <time.to> ){_hour('2')}",
     rf"length: <limit.for> (?:the )?(?:<limit.coming> )?{LENGTH}(?: <limit.in_a_row>)?",
     rf"time: {UNTIL}(?:{_hour('')}|(?P<midnight><clock.midnight>)|(?P<noon><clock.noon>))",
 )
@@ -423,7 +417,7 @@ LIMITS = (
     *(rule.replace("date: ", "unclear: ", 1) for rule in _date_rules(EXCEPT)),
     "unclear: <limit.until_sure>",
     "unclear: <limit.until> (?:my |the )?<limit.event>",
-    r"perhaps: (?:<limit.perhaps>|<limit.except>)(?= (?!<limit.daily>)\w)",
+    r"perhaps: (?:<time.until>|<limit.except>)(?= (?!<limit.daily>)\w)",
 )
 
 
