@@ -100,7 +100,6 @@ class TimeOfDay:
 
 
 SECOND = timedelta(seconds=1)
-EDGE = lexicon.Expression("<time.edge>")
 MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
 MAX_EARLIER = 2 * HOUR  # minutes before EARLY to which a reminder of the day may move
@@ -292,6 +291,9 @@ def _single(request: _Request, now: datetime) -> datetime:
     if waits:
         return _moment_after(times.length_of(waits[0].words), request, now)
     clock = request.clock
+    between = [span.slot for span in request.spans if span.slot in ("clock", "date", "part")]
+    if between.count("clock") > 1 and between[-2:] == ["date", "clock"]:
+        raise _ProblemError("no_time")  # "tonight at 11 and tomorrow at 7"
     if dates:
         return _on_day(_resolve_day(dates, request), clock, request)
     if request.due is not None:
@@ -377,8 +379,10 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
     found = [days_of(span, request.now, past=False) for span in dates]
+    firsts = {days.first for days in found if days is not None}
+    is_vague = times.EDGE.fullmatch(dates[0].preposition) is not None  # "в конце месяца"
     days, today = found[0], request.now.date()
-    if days is None or any(other is not None and other.first != days.first for other in found):
+    if days is None or is_vague or len(firsts) > 1:
         raise _ProblemError("no_time")
     if _is_still_today(dates[0], request):
         return today
@@ -526,7 +530,7 @@ def _end_day(span: Span, request: _Request) -> datetime:
     is_day = days.after - days.first == DAY
     before = span.preposition in lexicon.words("limit.before")
     whole = span.preposition in lexicon.words("limit.through")
-    inclusive = is_day or whole or EDGE.fullmatch(span.preposition) is not None
+    inclusive = is_day or whole or times.EDGE.fullmatch(span.preposition) is not None
     return _end_before(days.after if inclusive and not before else days.first)
 
 
@@ -604,6 +608,8 @@ def _weekdays_of_habit(habits: Sequence[Span], period: Length, request: _Request
         _ProblemError: No day is left, or the exception does not fit the period.
     """
     weekdays = {day for habit in habits for day in _weekdays_of(habit)}
+    if habits[0].kind == "except":
+        weekdays = set(range(7)) - weekdays
     limits = [span for span in request.slot("limit") if span.kind in ("except", "only")]
     if not limits:
         return weekdays

@@ -400,6 +400,8 @@ def _is_certain(run: _SpanRun) -> bool:
 
 def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
     cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
+    starts = {start for start, _ in cuts}  # "half an hour | before 6pm" goes with its hour
+    cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
     cuts += [order.asking] if order.asking else []
     cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))
     merged = _merge_cuts(sorted(cuts), order.folded)

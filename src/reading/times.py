@@ -131,6 +131,7 @@ ORDINAL = r"(?:<numbers.cardinals:20-30>[ -])?<numbers.ordinals:1-30><time.ordin
 COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
 MODAL_MAY = r"(?! <time.after_may>\b)"
 DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
+ORDINAL_DAY = f"{DAY_NUMBER}(?:st|nd|rd|th)"
 DAY = rf"(?:{DAY_NUMBER}(?:-?<time.day_endings>\b|(?!\w))|{ORDINAL})"
 DAY_AFTER_MONTH = rf"(?:(?:the )?{DAY}(?![:%]|[./][0-9]|,[0-9](?![0-9]{{3}}\b)){COUNTED})"
 DIGIT_DATE = (
@@ -167,7 +168,8 @@ def _length(unit: str = UNIT, *, counted: bool = True) -> str:
     return (
         rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
         rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
-        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2><clock.minute_noun>)(?!\w))?)"
+        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}(?= ?<clock.minute_noun>\b)|<clock.minutes>)"
+        r"(?: ?<clock.minute_noun>)?(?!\w))?)"
     )
 
 
@@ -218,9 +220,9 @@ DATES = (
     *_date_rules(P),
     rf"short date: {P}{SHORT_DATE}{COUNTED}",
     rf"month day: {P}(?P<day>{DAY}) <reminder.month_day>",
-    rf"month day: {AFTER_PREPOSITION}(?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
+    rf"month day: {AFTER_PREPOSITION}(?P<day>{ORDINAL_DAY})"
     r"(?! (?:of(?! (?:this|last|next) month)|time|floor|day|row|grade|place|try)\b)",
-    rf"month day: the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?=[,.;!?]|$| (?:at|to|about|in)\b)",
+    rf"month day: the (?P<day>{ORDINAL_DAY})(?=[,.;!?]|$| (?:at|to|about|in)\b)",
     f"ago: (?:(?P<hedge><time.hedge>) )?{ROUGHLY}{LENGTH} <time.ago>",
     rf"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
     f"lasting: {P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
@@ -234,6 +236,7 @@ DATES = (
     rf"named: {P}(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}",
     rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN})",
     f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
+    rf"named: {P}(?P<which><time.which>) {SHORT_WEEKDAY}",
     rf"named: (?P<prep><limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
     "named: <limit.whole> (?P<month><time.month>)",
     "named: (?P<season><time.season_adverb>)",
@@ -318,6 +321,8 @@ HABITS = (
     rf"(?:<reminder.workday>|{WEEKDAY})",
     rf"unclear: (?:on |every |each )?(?:the )?{DAY}(?:,| <reminder.and>|, <reminder.and>) "
     rf"(?:the )?{DAY} (?:<reminder.of_every_month>|<reminder.month_day>)",
+    rf"unclear: (?:on )?(?:the )?{ORDINAL_DAY}(?:,| <reminder.and>) (?:the )?{ORDINAL_DAY}",
+    "unclear: <reminder.some_days>",
     "quarter: <reminder.quarterly>",
     "fortnight: <reminder.fortnightly>",
     rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
@@ -465,6 +470,7 @@ SECONDS: dict[Unit, int] = {
     "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
 BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
+EDGE, SURELY_EXCEPT = lexicon.Expression("<time.edge>"), lexicon.Expression("<limit.except>")
 SOME_TIME = lexicon.Expression("<time.habit>")
 STARTING = lexicon.Expression("<limit.starting>")
 REMINDER_KINDS = (
@@ -628,7 +634,8 @@ def _for_reminder(span: Span, folded: str) -> list[Span]:
         return []
     if span.role == "until" or span.kind == "days":
         return [replace(span, slot="limit")]
-    if not preposition or preposition in lexicon.words("reminder.on") or span.starts:
+    is_edge = EDGE.fullmatch(preposition) is not None
+    if not preposition or preposition in lexicon.words("reminder.on") or span.starts or is_edge:
         return [span]
     return _without_preposition(span)
 
@@ -658,15 +665,19 @@ def _without_habit(span: Span, spans: Sequence[Span], folded: str) -> list[Span]
     """Return what the end of a habit means where there is none, and any other time as it is."""
     if span.slot != "limit":
         return [span]
-    if span.kind == "time" and span.preposition in lexicon.words("clock.preposition_too"):
+    is_moved = any(s.slot == "before" and s.end + 1 == span.start for s in spans)
+    is_at = span.preposition in lexicon.words("clock.preposition_too") or is_moved
+    if span.kind == "time" and is_at:
         named = {"midnight": "midnight", "noon": "noon", "minute": "digital"}
         kind = next((named[word] for word in named if word in span.words), "hour")
-        return [replace(span, kind=kind, slot="clock")]  # "до 18:00"
+        return [replace(span, kind=kind, slot="clock")]  # "до 18:00", "an hour before 6pm"
     dates = [other for other in spans if other.slot == "date"]
     clocks = [other for other in spans if other.slot in ("clock", "part")]
     if span.kind == "days":
         return [replace(span, slot="every" if clocks else "date")]
     begins = [date for date in dates if date.starts]
+    if span.kind == "except" and clocks and SURELY_EXCEPT.match(folded, span.start):
+        return [replace(span, slot="every")]
     times = [*clocks, *begins, *(date for date in dates if "weekday" in date.words)]
     if "length" in span.kind:
         is_long = length_of(span.words).unit not in SHORT_UNITS

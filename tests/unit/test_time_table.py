@@ -398,8 +398,29 @@ remind me on the first and third monday of the month at 9 to sweep |\
     про звіт | 11-30 09:00, 12-07 09:00, 12-28 09:00
 нагадуй з 1 по 10 грудня щодня о 8 про звіт | про звіт | 12-01 08:00, 12-02 08:00, 12-10 08:00
 """
+ON_PHONES = """
+remind me every tues night til xmas to take out bins | | asks
+remind me till friday every morning 8ish to stretch |\
+    stretch | 11-24 08:00, 11-25 08:00, 11-27 08:00
+remind me on the 1st and the 15th to pay rent | | asks
+remind me in an hour n half to check oven | check oven | 11-23 11:30
+remind me tmr arvo to call bank | call bank | 11-24 13:00
+remind me tonight at 11 and tomorrow at 7 to take meds | | asks
+remind me once in 2 weeks on monday to pay | pay | 11-30 09:00, 12-14 09:00, …
+remind me this sat at noon bday party | bday party | 11-28 12:00
+remind me half an hour before 6pm to leave | leave | 11-23 17:30
+remind me mid december to order gifts | | asks
+напоминай кроме выходных в 8 будить сына | будить сына | MO,TU,WE,TH,FR 8
+напомни послезавтра часиков в 6 вечера встретить сестру | встретить сестру | 11-25 18:00
+напомни мне через час сорок выйти | выйти | 11-23 11:40
+напоминай по нечетным дням поливать | | asks
+напомни в конце месяца оплатить свет | | asks
+нагадуй крім вихідних о 8 будити сина | будити сина | MO,TU,WE,TH,FR 8
+нагадай через годинку вимкнути плиту | вимкнути плиту | 11-23 11:00
+нагадай у кінці місяця сплатити світло | | asks
+"""
 TABLES = (
-    MORE, ENDS_EN, EXCEPTIONS_EN, NTH_EN, MOMENTS_EN,
+    ON_PHONES,    MORE, ENDS_EN, EXCEPTIONS_EN, NTH_EN, MOMENTS_EN,
     ENDS_RU, EXCEPTIONS_RU, NTH_RU, MOMENTS_RU, ALL_UK,
 )  # fmt: skip
 CASES = [
