@@ -662,7 +662,8 @@ def _first_counted_day(
 def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDay]:
     clocks = request.clocks
     count = max((_times_per_period(habit) for habit in habits), default=1)
-    if count > 1 and len(clocks) != count:
+    days = {day for habit in habits for day in _weekdays_of(habit)}
+    if count > 1 and count not in (len(clocks), len(days)):
         raise _ProblemError("no_time")  # "twice a day"
     parts = request.parts if len(request.parts) > 1 else []
     return (

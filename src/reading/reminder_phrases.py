@@ -148,27 +148,41 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
 def requests_in(text: str) -> list[str]:
     """Return the requests of a message as a message each; the second is on the day of the first.
 
-    "Remind me tomorrow at 8 to call mum and at 9 to pay rent" has two.
+    "Remind me tomorrow at 8 to call mum and at 9 to pay rent" has two, and so has "remind me
+    tonight at 11 and tomorrow at 7 to take the pills".
     """
     folded, spans, order = _read_order(text)
-    if order is None or order.kind != "order":
+    if order is None or order.kind != "order" or any(span.slot == "every" for span in spans):
         return [text]
     said = order.end  # up to here
     for span in [span for span in spans if span.start >= order.end]:
         joint = BEFORE_SECOND.search(folded, said, span.start)
-        task_before = folded[said : joint.start()] if joint is not None else ""
+        done = folded[said : joint.start()] if joint is not None else ""
         said = span.end
-        if joint is None or not re.search(r"\w", task_before):
+        if joint is None:
             continue
+        before = [s for s in spans if s.start < joint.start()]
         run = _adjacent_spans([s for s in spans if s.start >= span.start], folded)
         task = folded[run[-1].end :].lstrip(" ,:")
-        if TO_INFINITIVE.match(task) or _begins_with_infinitive(task):
-            days = [s for s in spans if s.slot == "date" and s.start < joint.start()]
-            has_day = any(s.slot in ("date", "every", "after") for s in run)
-            day = " ".join(text[s.start : s.end] for s in ([] if has_day else days))
-            again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
-            return [text[: joint.start()], *requests_in(single_spaced(again))]
+        has_task = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(task)
+        has_hours = _has_clock(before) and _has_clock(run)
+        has_day = any(s.slot in ("date", "after") for s in run)
+        is_same = not re.search(r"\w", done)
+        if has_hours and is_same and (span.slot == "date" or not has_day):
+            first = text[: joint.start()] + text[run[-1].end :]
+        elif not is_same and (has_task or (has_hours and has_day)):
+            first = text[: joint.start()]
+        else:
+            continue
+        days = [] if has_day else [s for s in before if s.slot == "date"]
+        day = " ".join(text[s.start : s.end] for s in days)
+        again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
+        return [first, *requests_in(single_spaced(again))]
     return [text]
+
+
+def _has_clock(spans: Sequence[Span]) -> bool:
+    return any(span.slot == "clock" for span in spans)
 
 
 def _drop_corrected_time(source: str) -> str:

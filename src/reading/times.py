@@ -237,7 +237,9 @@ DATES = (
     rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN})",
     f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
     rf"named: {P}(?P<which><time.which>) {SHORT_WEEKDAY}",
-    rf"named: (?P<prep><limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
+    r"named: (?P<weekday><time.weekday_short>)(?= \d{1,2}(?:[:.]\d\d| ?[ap]m)\b)",
+    rf"named: (?P<prep>in|<limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
+    "feast: (?P<prep><reminder.on_weekday>|at|<limit.until>) <time.feast>",
     "named: <limit.whole> (?P<month><time.month>)",
     "named: (?P<season><time.season_adverb>)",
     "named: (?P<weekday><time.weekday_alone>)",
@@ -475,6 +477,7 @@ SOME_TIME = lexicon.Expression("<time.habit>")
 STARTING = lexicon.Expression("<limit.starting>")
 REMINDER_KINDS = (
     "date", "short date", "days", "month day", "day", "nth weekday", "named", "year", "offset",
+    "feast",
 )  # fmt: skip
 ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")

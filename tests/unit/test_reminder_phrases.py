@@ -644,6 +644,12 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
      ["remind me tomorrow at 8 to call mum", "remind me tomorrow at 9 to pay rent"]),
     ("remind me monday to call and on tuesday to write and on friday to pay",
      ["remind me monday to call", "remind me on tuesday to write", "remind me on friday to pay"]),
+    ("remind me tonight at 11 and tomorrow at 7 to take meds",
+     ["remind me tonight at 11 to take meds", "remind me tomorrow at 7 to take meds"]),
+    ("напомни завтра в 9 и в 18 выпить лекарство",
+     ["напомни завтра в 9 выпить лекарство", "напомни завтра в 18 выпить лекарство"]),
+    ("remind me fri 9am dentist and mon 10am vet",
+     ["remind me fri 9am dentist", "remind me mon 10am vet"]),
     ("напомни в 9 позвонить, а в 10 написать", ["напомни в 9 позвонить", "напомни в 10 написать"]),
     ("нагадай завтра о 8 подзвонити мамі і о 10 сплатити рахунок",
      ["нагадай завтра о 8 подзвонити мамі", "нагадай завтра о 10 сплатити рахунок"]),
@@ -656,6 +662,7 @@ def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) 
 @for_each("text", [
     "напоминай каждый день в 9 и в 21 пить таблетки", "remind me to buy milk and bread at 9",
     "remind me to call mum and on friday we eat", "напомни завтра в 9", "привет", "",
+    "напомни в пятницу и в субботу позвонить",
 ])  # fmt: skip
 def test_one_request_stays_one(text: str) -> None:
     assert requests_in(text) == [text]

@@ -410,10 +410,16 @@ remind me once in 2 weeks on monday to pay | pay | 11-30 09:00, 12-14 09:00, …
 remind me this sat at noon bday party | bday party | 11-28 12:00
 remind me half an hour before 6pm to leave | leave | 11-23 17:30
 remind me mid december to order gifts | | asks
+remind me first thing tomorrow to email Bob | email Bob | 11-24 09:00
+remind me after work to buy milk | buy milk | 11-23 19:00
+remind me on xmas eve at 5pm to wrap gifts | | asks
+remind me in a fortnight to renew | renew | 12-07 10:00
+remind me fri 9am dentist | dentist | 11-27 09:00
 напоминай кроме выходных в 8 будить сына | будить сына | MO,TU,WE,TH,FR 8
 напомни послезавтра часиков в 6 вечера встретить сестру | встретить сестру | 11-25 18:00
 напомни мне через час сорок выйти | выйти | 11-23 11:40
 напоминай по нечетным дням поливать | | asks
+напоминай два раза в неделю по пн и чт поливать | поливать | MO,TH 9
 напомни в конце месяца оплатить свет | | asks
 нагадуй крім вихідних о 8 будити сина | будити сина | MO,TU,WE,TH,FR 8
 нагадай через годинку вимкнути плиту | вимкнути плиту | 11-23 11:00
