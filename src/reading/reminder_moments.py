@@ -570,7 +570,9 @@ def _recurrence(
     clocks = request.clocks if period.unit == "hour" else _clocks_of_habit(habits, request)
     minutes = clocks[0].minutes if clocks else request.minutes
     date = _day_of_habit(habits, first)
-    hours = [c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == minutes % HOUR]
+    if len({clock.minutes % HOUR for clock in clocks}) > 1:
+        raise _ProblemError("no_time")  # "at 8:30 and 20:00": one recurrence holds one of them
+    hours = [clock.minutes // HOUR % DAY_HOURS for clock in clocks]
     if period.unit == "hour":
         hours, minutes = _hours_of_day(interval, minutes, request)
     elif any(span.kind == "hours" for span in request.slot("limit")):

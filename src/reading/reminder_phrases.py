@@ -152,8 +152,9 @@ def requests_in(text: str) -> list[str]:
     tonight at 11 and tomorrow at 7 to take the pills".
     """
     folded, spans, order = _read_order(text)
-    if order is None or order.kind != "order" or any(span.slot == "every" for span in spans):
+    if order is None or order.kind != "order":
         return [text]
+    has_habit = any(span.slot == "every" for span in spans)
     said = order.end  # up to here
     for span in [span for span in spans if span.start >= order.end]:
         joint = BEFORE_SECOND.search(folded, said, span.start)
@@ -166,7 +167,9 @@ def requests_in(text: str) -> list[str]:
         task = folded[run[-1].end :].lstrip(" ,:")
         has_task = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(task)
         has_hours = _has_clock(before) and _has_clock(run)
-        has_day = any(s.slot in ("date", "after") for s in run)
+        has_day = any(s.slot in ("date", "after", "every") for s in run)
+        if has_habit and _minutes_of(before) == _minutes_of(run):
+            continue  # one recurrence holds all hours with the same minutes
         is_same = not re.search(r"\w", done)
         if has_hours and is_same and (span.slot == "date" or not has_day):
             first = text[: joint.start()] + text[run[-1].end :]
@@ -174,11 +177,15 @@ def requests_in(text: str) -> list[str]:
             first = text[: joint.start()]
         else:
             continue
-        days = [] if has_day else [s for s in before if s.slot == "date"]
+        days = [] if has_day else [s for s in before if s.slot in ("date", "every", "limit")]
         day = " ".join(text[s.start : s.end] for s in days)
         again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
         return [first, *requests_in(single_spaced(again))]
     return [text]
+
+
+def _minutes_of(spans: Sequence[Span]) -> set[str]:
+    return {span.words.get("minute", "00") for span in spans if span.slot == "clock"}
 
 
 def _has_clock(spans: Sequence[Span]) -> bool:

@@ -648,6 +648,8 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
      ["remind me tonight at 11 to take meds", "remind me tomorrow at 7 to take meds"]),
     ("напомни завтра в 9 и в 18 выпить лекарство",
      ["напомни завтра в 9 выпить лекарство", "напомни завтра в 18 выпить лекарство"]),
+    ("напоминай каждый день в 8:30 и в 20:00 пить чай",
+     ["напоминай каждый день в 8:30 пить чай", "напоминай каждый день в 20:00 пить чай"]),
     ("remind me fri 9am dentist and mon 10am vet",
      ["remind me fri 9am dentist", "remind me mon 10am vet"]),
     ("напомни в 9 позвонить, а в 10 написать", ["напомни в 9 позвонить", "напомни в 10 написать"]),
