@@ -123,6 +123,12 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     return _in_some_year(in_year, span, now, past) if first <= last else None
 
 
+def _short_date(span: Span, now: datetime, past: bool) -> Days | None:
+    """Return the days of "05.12" and of "25-го"."""
+    reader = _date if "month_number" in span.words else _month_day
+    return reader(span, now, past)
+
+
 def _week_from(span: Span, now: datetime, past: bool) -> Days | None:
     found = _date(span, now, past)
     return around(found.first, "week") if found is not None else None
@@ -318,7 +324,7 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "week of": _week_from,
     "days": _date,
     "date": _date,
-    "short date": _date,
+    "short date": _short_date,
     "month day": _month_day,
     "ago": _counted,
     "ahead": _counted,

@@ -1,11 +1,10 @@
-"""Grammar of time expressions in questions, facts and requests for reminders.
+"""Grammar of times: one for questions, facts and requests for reminders.
 
 A rule is a kind of span and an expression with groups of the lexicon: ``"recent:
-<time.recent>"``. A ``Span`` holds the matched words, not their meaning on a given day.
-``find_spans`` finds the times in questions and facts, ``find_reminder_spans`` those in requests
-for reminders, which have other prepositions, and clock times and habits as well. Phrases that
-name no time ("every Monday", "через день") are matched in facts too, so that no part of them is
-taken for a date. No rule nests one repetition in another, so matching stays linear.
+<time.recent>"``. A ``Span`` holds the matched words, not their meaning on a given day. ``scan``
+finds all of a line; ``find_spans`` keeps the days that a question or a fact names, and
+``find_reminder_spans`` what a request for a reminder means by them, with hours, habits, their ends
+and exceptions. No rule nests one repetition in another, so matching stays linear.
 """
 
 import re
@@ -167,7 +166,7 @@ def _length(unit: str = UNIT, *, counted: bool = True) -> str:
     number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
     return (
         rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
-        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
+        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?<reminder.or_so>?"
         rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}(?= ?<clock.minute_noun>\b)|<clock.minutes>)"
         r"(?: ?<clock.minute_noun>)?(?!\w))?)"
     )
@@ -220,6 +219,7 @@ DATES = (
     *_date_rules(P),
     rf"short date: {P}{SHORT_DATE}{COUNTED}",
     rf"month day: {P}(?P<day>{DAY}) <reminder.month_day>",
+    rf"short date: {P}(?P<day>{DAY_NUMBER}-?<time.day_of>)",
     rf"month day: {AFTER_PREPOSITION}(?P<day>{ORDINAL_DAY})"
     r"(?! (?:of(?! (?:this|last|next) month)|time|floor|day|row|grade|place|try)\b)",
     rf"month day: the (?P<day>{ORDINAL_DAY})(?=[,.;!?]|$| (?:at|to|about|in)\b)",
@@ -237,9 +237,10 @@ DATES = (
     rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN})",
     f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
     rf"named: {P}(?P<which><time.which>) {SHORT_WEEKDAY}",
-    r"named: (?P<weekday><time.weekday_short>)(?= \d{1,2}(?:[:.]\d\d| ?[ap]m)\b)",
+    r"named: (?P<weekday><time.weekday_short>)"
+    r"(?= (?:\d{1,2}(?:[:.]\d\d| ?[ap]m)\b|at (?:\d|noon|midnight)))",
     rf"named: (?P<prep>in|<limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
-    "feast: (?P<prep><reminder.on_weekday>|at|<limit.until>) <time.feast>",
+    "feast: (?P<prep><reminder.on_weekday>|at) <time.feast>",
     "named: <limit.whole> (?P<month><time.month>)",
     "named: (?P<season><time.season_adverb>)",
     "named: (?P<weekday><time.weekday_alone>)",
@@ -312,7 +313,7 @@ OTHER = "(?: (?P<other><reminder.other>))?"
 SO_MANY_UNITS = rf"(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"
 TIMES = (
     rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
-    r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d) times)"
+    r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d)(?: times| ?x))"
 )
 SHORT_DAY = r"<time.weekday_short>(?!\w)"
 OF_MONTH = "<limit.of_month>"
@@ -337,6 +338,7 @@ HABITS = (
     rf"day of month: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
     f"last day: (?:{EVERY} )?<reminder.last_day>",
     rf"year day: {EVERY} {DAY_OF_MONTH}",
+    rf"year day: {EVERY} {MONTH_AND_DAY}",
     f"unit: {EVERY} (?P<half><reminder.every_half>)",
     f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
     f"weekends: {EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>",
@@ -360,6 +362,7 @@ WAITS = (
     rf"ahead: in {ROUGHLY}{COUNTED_LENGTH}(?:'s?)?(?: time)?(?! (?:of|after|from)\b)",
     f"ahead: {COUNTED_LENGTH} from (?:now|today)",
     "some: <time.habit>",
+    r"after: in (?P<n>[1-9]\d?)(?= to [^\W\d])",
     rf"after: <reminder.after> {ROUGHLY}{LENGTH}",
     rf"after: {COUNTED_LENGTH} <reminder.from_now>",
     rf"after: (?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
@@ -765,7 +768,7 @@ def length_of(words: Mapping[str, str]) -> Length:
     if half := words.get("half"):
         count, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
         return Length.of(int(count), cast(Unit, unit))
-    count, unit = words.get("n", "1"), unit_of(words["unit"])
+    count, unit = words.get("n", "1"), unit_of(words["unit"]) if "unit" in words else "minute"
     if vague := lexicon.values("time.vague").get(count):
         low, high = map(int, vague.split("-"))
         mean = (low + high) / 2

@@ -415,6 +415,17 @@ remind me after work to buy milk | buy milk | 11-23 19:00
 remind me on xmas eve at 5pm to wrap gifts | | asks
 remind me in a fortnight to renew | renew | 12-07 10:00
 remind me fri 9am dentist | dentist | 11-27 09:00
+could u remind me 2nite at 8 about the match | about the match | 11-23 20:00
+remind me thurs at noon about the haircut | about the haircut | 11-26 12:00
+remind me 3x a day at 8, 14 and 20 to drink water for 2 weeks |\
+    drink water | 11-23 14:00, 11-23 20:00, 12-06 20:00
+remind me in 10 to turn off the tap | turn off the tap | 11-23 10:10
+remind me in an hour or so to call | call | 11-23 11:00
+remind me by end of day to send the file | send the file | 11-23 19:00
+напоминай через каждые 2 часа пить воду | пить воду | 11-23 12:00, 11-23 14:00, …
+нагадуй що два дні о 8 поливати | поливати | 11-24 08:00, 11-26 08:00, …
+нагадай за годинку перевірити рис | перевірити рис | 11-23 11:00
+нагадай 25-го о 12 сплатити інтернет | сплатити інтернет | 11-25 12:00
 напоминай кроме выходных в 8 будить сына | будить сына | MO,TU,WE,TH,FR 8
 напомни послезавтра часиков в 6 вечера встретить сестру | встретить сестру | 11-25 18:00
 напомни мне через час сорок выйти | выйти | 11-23 11:40
