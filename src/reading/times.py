@@ -238,7 +238,7 @@ DATES = (
     f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
     rf"named: {P}(?P<which><time.which>) {SHORT_WEEKDAY}",
     r"named: (?P<weekday><time.weekday_short>)"
-    r"(?= (?:\d{1,2}(?:[:.]\d\d| ?[ap]m)\b|at (?:\d|noon|midnight)))",
+    r"(?= \d{1,2}(?:[:.]\d\d| ?[ap]m)\b|(?<!sat)(?<!sun) at (?:\d|noon|midnight))",
     rf"named: (?P<prep>in|<limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
     "feast: (?P<prep><reminder.on_weekday>|at) <time.feast>",
     "named: <limit.whole> (?P<month><time.month>)",
