@@ -35,7 +35,7 @@ NEGATED = lexicon.Expression(r"(?:\b<time.negated>|n't) $")
 PLANNING = lexicon.Expression(r"\b<time.planning>\b")
 PRESENT = lexicon.Expression(r"\b<time.present>\b|'s\b")
 CLAUSE_END = lexicon.Expression(r"[,;:.!?()—] | - | (?=<time.joint> )")
-TIMELESS_KINDS = frozenset({"someday", "narrated", "some", "recent", "weekdays"})
+TIMELESS_KINDS = frozenset({"some", "recent", "weekdays"})
 COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 AFTER_DID = lexicon.Expression(r"\b<time.did> $")  # "didn't come" is in the past
 MAX_DID = 10  # characters of it

@@ -166,9 +166,10 @@ def requests_in(text: str) -> list[str]:
         run = _adjacent_spans([s for s in spans if s.start >= span.start], folded)
         task = folded[run[-1].end :].lstrip(" ,:")
         has_task = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(task)
-        has_hours = _has_clock(before) and _has_clock(run)
+        hours = _minutes_of(before), _minutes_of(run)
+        has_hours = all(hours)
         has_day = any(s.slot in ("date", "after", "every") for s in run)
-        if has_habit and _minutes_of(before) == _minutes_of(run):
+        if has_habit and hours[0] == hours[1]:
             continue  # one recurrence holds all hours with the same minutes
         is_same = not re.search(r"\w", done)
         if has_hours and is_same and (span.slot == "date" or not has_day):
@@ -186,10 +187,6 @@ def requests_in(text: str) -> list[str]:
 
 def _minutes_of(spans: Sequence[Span]) -> set[str]:
     return {span.words.get("minute", "00") for span in spans if span.slot == "clock"}
-
-
-def _has_clock(spans: Sequence[Span]) -> bool:
-    return any(span.slot == "clock" for span in spans)
 
 
 def _drop_corrected_time(source: str) -> str:

@@ -77,13 +77,9 @@ def _is_slip(word: str, form: str) -> bool:
         return False
     if not word.isascii() or form not in lexicon.words("slips.orders"):
         return True
-    same = 1
-    while same < min(len(word), len(form)) and word[same] == form[same]:
-        same += 1
-    rest, right = word[same:], form[same:]
-    is_missing = rest == right[1:] and rest != ""
-    is_doubled = rest[1:] == right and rest[:1] == word[same - 1]
-    return is_missing or is_doubled or (rest[2:] == right[2:] and rest[:2] == right[1::-1])
+    is_missing = len(word) < len(form) and word[-1] == form[-1]
+    is_doubled = any(word == form[:at] + form[at - 1 :] for at in range(1, len(form) + 1))
+    return is_missing or is_doubled or sorted(word) == sorted(form)
 
 
 @cache

@@ -129,11 +129,6 @@ def _short_date(span: Span, now: datetime, past: bool) -> Days | None:
     return reader(span, now, past)
 
 
-def _week_from(span: Span, now: datetime, past: bool) -> Days | None:
-    found = _date(span, now, past)
-    return around(found.first, "week") if found is not None else None
-
-
 def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
     number, today = number_in(span.words["day"]), now.date()
     if span.within is not None:
@@ -175,9 +170,9 @@ def _lasting(span: Span, now: datetime, _past: bool) -> Days:
     return Days(shifted(now, length.unit, -length.high), today + DAY)
 
 
-def _vague(span: Span, now: datetime, past: bool) -> Days:
+def _vague(_span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
-    if span.kind == "recent" or past:
+    if past:
         return Days(today - RECENT, today + DAY)
     return Days(today, today + RECENT)
 
@@ -319,9 +314,7 @@ def _valid_years(in_year: Callable[[int], Days | None], years: Iterable[int]) ->
 
 
 READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
-    "someday": _vague,
     "recent": _vague,
-    "week of": _week_from,
     "days": _date,
     "date": _date,
     "short date": _short_date,

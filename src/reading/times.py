@@ -27,6 +27,7 @@ Which = Literal["before last", "last", "this", "coming", "next"]
 Role = Literal["at", "since", "after", "until"]
 
 NAME = re.compile(r"\(\?P<\w+>")
+BEGINS = r"(?<![\w'])(?=['\w]|@ )"  # holds for every rule; skips a row of dots quickly
 ROLES: dict[Role, lexicon.Expression] = {
     "since": lexicon.Expression(r"<time.since>\b"),
     "after": lexicon.Expression(r"<time.after>\b"),
@@ -83,43 +84,6 @@ class Span:
     def is_row(self) -> bool:
         """True for a length or an end that makes a habit of an hour: "at 9 for 5 days"."""
         return self.slot == "every" and self.kind in ROW_KINDS
-
-
-class Grammar:
-    """Set of rules; the leftmost match wins, and of rules that match there, the first."""
-
-    def __init__(self, *tables: tuple[Slot, Iterable[str]], begins: str = "") -> None:
-        """Combine the rules into one expression; single rules are compiled at their first match.
-
-        Args:
-            tables: Rules by slot, in the order of trial.
-            begins: Expression that must match where a rule begins.
-        """
-        parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
-        rules = [(slot, kind, rf"(?:{lexicon.expanded(s)})(?!\w)") for slot, kind, s in parts]
-        nameless = (NAME.sub("(?:", s) for *_, s in rules)
-        alternatives = "|".join(f"({s})" for s in nameless)
-        self._any_rule = re.compile(f"{begins}(?:{alternatives})")
-        self._rules = [(slot, kind, lexicon.Expression(s)) for slot, kind, s in rules]
-
-    def search(self, text: str, position: int = 0) -> Span | None:
-        """Return the first span at or after a position of a folded text."""
-        return self._build_span(self._any_rule.search(text, position))
-
-    def match(self, text: str, position: int) -> Span | None:
-        """Return the span that begins at a position."""
-        return self._build_span(self._any_rule.match(text, position))
-
-    def _build_span(self, hit: re.Match[str] | None) -> Span | None:
-        if hit is None:
-            return None
-        group = hit.lastindex or 1
-        slot, kind, rule = self._rules[group - 1]
-        match = rule.match(hit.string, hit.start())
-        if match is None:
-            return None
-        words = {name: word for name, word in match.groupdict().items() if word}
-        return Span(match.start(), match.end(), kind, words, slot)
 
 
 # Dates.
@@ -203,16 +167,12 @@ def _date_rules(before: str) -> tuple[str, ...]:
     )
 
 
-# Dates, by kind: "narrated" (на следующий день) is not relative to now; "someday" (на днях) is an
-# unknown day; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5
-# марта, 2026-03-05; "month day" 5 числа; "ago" два дня назад; "lasting" последние два дня; "day"
-# вчера; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за два
-# дня до 5 мая moves the day that follows.
+# Dates, by kind: "recent" недавно, на днях; "days" с 5 по 8 мая; "date" 5 марта, 2026-03-05;
+# "month day" 5 числа; "ago" два дня назад; "lasting" последние два дня; "day" вчера; "named" в
+# марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за два дня до 5 мая
+# moves the day that follows.
 DATES = (
-    "narrated: <time.narrated>",
-    "someday: <time.someday>",
-    "recent: <time.recent>",
-    rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
+    "recent: <time.recent>|<time.someday>",
     rf"days: (?P<prep><time.from_day>) (?P<day>{DAY}){TO}{LAST_DAY}",
     rf"days: {P}(?P<day>{DAY}) ?- ?{LAST_DAY}",
     rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
@@ -437,8 +397,9 @@ def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
 
 
 @cache
-def _grammar() -> Grammar:
-    return Grammar(
+def _rules() -> list[tuple[Slot, str, lexicon.Expression]]:
+    """Return all rules, in the order of trial, each compiled at its first match."""
+    tables: list[tuple[Slot, Iterable[str]]] = [
         ("every", HABITS),
         ("date", DATES),
         ("clock", _language_rules("clock.rules")),
@@ -449,8 +410,18 @@ def _grammar() -> Grammar:
         ("limit", LIMITS),
         ("part", _language_rules("clock.part")),
         ("part", _language_rules("clock.bare_part", "bare ")),
-        begins=r"(?<![\w'])(?=['\w]|@ )",  # holds for every rule; skips a row of dots quickly
-    )
+    ]
+    parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
+    return [
+        (slot, kind, lexicon.Expression(rf"(?:{source})(?!\w)")) for slot, kind, source in parts
+    ]
+
+
+@cache
+def _any_rule() -> re.Pattern[str]:
+    """Return one expression for all rules, with a group for each: the leftmost match wins."""
+    sources = (NAME.sub("(?:", lexicon.expanded(rule.source)) for *_, rule in _rules())
+    return re.compile(BEGINS + f"(?:{'|'.join(f'({source})' for source in sources)})")
 
 
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
@@ -508,10 +479,11 @@ def scan(folded: str) -> list[Span]:
     """
     spans: list[Span] = []
     position = 0
-    while len(spans) < MAX_SPANS:
-        span = _grammar().search(folded, position)
-        if span is None:
-            break
+    while len(spans) < MAX_SPANS and (hit := _any_rule().search(folded, position)):
+        slot, kind, rule = _rules()[(hit.lastindex or 1) - 1]
+        words = rule.match(folded, hit.start())
+        named = {} if words is None else words.groupdict()
+        span = Span(*hit.span(), kind, {name: word for name, word in named.items() if word}, slot)
         position = span.end
         last = spans[-1] if spans and spans[-1].slot in ("date", "before") else None
         joined = _join(last, span, folded) if last and span.slot == "date" else None
