@@ -75,7 +75,10 @@ class _Fact:
         clause = self.folded[start:end]
         if FUTURE.search(clause):
             return "future"
-        tenses = [(distance(at, span), tense) for at, tense in _verbs(self.folded, start, end)]
+        tenses = [
+            (max(span.start - at, at - span.end), tense)
+            for at, tense in _verbs(self.folded, start, end)
+        ]
         if any(tense == "past" for _, tense in tenses) and PLANNING.search(clause):
             return None
         if tenses:
@@ -86,11 +89,6 @@ class _Fact:
         if not CYRILLIC.search(self.folded, span.start, span.end):
             return "en"
         return detect_language(self.source, "ru")
-
-
-def distance(position: int, span: Span) -> int:
-    """Return the characters between a position and a span."""
-    return max(span.start - position, position - span.end)
 
 
 def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Tense]]:
@@ -222,11 +220,7 @@ def _days(span: Span, fact: _Fact) -> Days | None:
     if tense is None:
         return None
     if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
-        try:
-            day = time_expressions.counted_day(span, fact.said_at)
-        except (ValueError, OverflowError):
-            return None
-        return time_expressions.around(day, "day")
+        span = replace(span, kind=f"exactly {span.kind}")
     return time_expressions.days_of(span, fact.said_at, past=tense == "past")
 
 
@@ -244,10 +238,9 @@ def _is_relative(span: Span, fact: _Fact) -> bool:
     if not _names_time(span, fact):
         return False
     if span.kind in COUNTED_KINDS:
-        is_rough = span.kind != "lasting" and not words.keys().isdisjoint(("hedge", "rough"))
-        return times.length_of(words).exact and not is_rough
-    if span.kind in ("day", "offset") or _is_plain(span):
-        return span.kind != "offset"
+        return times.length_of(words).exact and not words.keys() & {"hedge", "rough"}
+    if span.kind == "day" or _is_plain(span):
+        return True
     if span.within is not None:
         return _is_relative(span.within, fact)
     if span.kind == "named":

@@ -230,7 +230,7 @@ def _read_clock(kind: str, words: Mapping[str, str], part: Part | None) -> TimeO
     if kind in CLOCK_HOURS:
         return TimeOfDay(CLOCK_HOURS[kind] * HOUR)
     hour = 1 if words["hour"] in lexicon.words("clock.one") else times.number_in(words["hour"])
-    minute = HOUR // 2 if kind in ("half to", "half past") else _minute_of(words)
+    minute = _minute_of(kind, words)
     if hour > DAY_HOURS or minute >= HOUR:
         raise _ProblemError("no_time")
     if kind in ("to", "half to", "of"):
@@ -268,8 +268,10 @@ def _resolve_half_day(minutes: int, part: Part, words: Mapping[str, str]) -> Tim
     )
 
 
-def _minute_of(words: Mapping[str, str]) -> int:
+def _minute_of(kind: str, words: Mapping[str, str]) -> int:
     word = words.get("minute", "")
+    if kind in ("half to", "half past"):
+        return HOUR // 2
     if "quarter" in words or word in lexicon.words("clock.quarter"):
         return HOUR // 4
     return times.number_in(word) if word else 0
@@ -414,7 +416,9 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     is_unclear = any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits))
     if is_unclear or [habit.kind for habit in habits] == ["last day alone"]:
         raise _ProblemError("unclear")
-    period = _interval(habits)
+    lengths = [period_of(habit) for habit in habits]
+    multiples = [length for length in lengths if length.number != 1]
+    period = min(multiples[:1] or lengths, key=lambda length: length.duration)
     by_weekday = any("weekday" in span.words for span in request.slot("date"))
     if by_weekday and habits[0].is_row:  # "for three weeks on Monday"
         period = Length.of(1, "week")
@@ -553,12 +557,6 @@ def _nth_time(
     if repeats.frequency == "daily" or not 1 <= number <= MAX_TIMES:
         raise _ProblemError("unclear")
     return last_of(repeats, first_moment(first, request.time_zone), number, request.time_zone)
-
-
-def _interval(habits: Sequence[Span]) -> Length:
-    lengths = [period_of(habit) for habit in habits]
-    multiples = [length for length in lengths if length.number != 1]
-    return multiples[0] if multiples else min(lengths, key=lambda length: length.duration)
 
 
 def _recurrence(

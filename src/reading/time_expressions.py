@@ -100,16 +100,6 @@ def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
         return None
 
 
-def counted_day(span: Span, now: datetime) -> date:
-    """Return the exact day of "N units ago" or "in N units".
-
-    Raises:
-        ValueError, OverflowError: The day is outside the calendar.
-    """
-    length = times.length_of(span.words)
-    return shifted(now, length.unit, -length.low if span.kind == "ago" else length.low)
-
-
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "number" in words:
@@ -145,9 +135,13 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    length = times.length_of(span.words)
-    ends = (-length.high, -length.low) if span.kind == "ago" else (length.low, length.high)
-    first, last = (around(shifted(now, length.unit, number), length.unit) for number in ends)
+    """Return the calendar unit that lies so many units away; in facts, where exact, the day."""
+    length, is_exact = times.length_of(span.words), span.kind.startswith("exactly ")
+    ends = (length.low, length.high)
+    if span.kind.endswith("ago"):
+        ends = (-length.high, -length.low)
+    unit: Unit = "day" if is_exact else length.unit
+    first, last = (around(shifted(now, length.unit, number), unit) for number in ends)
     return Days(first.first, last.after)
 
 
@@ -321,6 +315,8 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "month day": _month_day,
     "ago": _counted,
     "ahead": _counted,
+    "exactly ago": _counted,
+    "exactly ahead": _counted,
     "lasting": _lasting,
     "day": _day,
     "named": _named,
