@@ -12,9 +12,7 @@ MAX_TEXT = 1_000  # characters; a longer message is no order
 MAX_QUESTION = 300  # characters in which a slip is looked for in every turn
 # A word long enough for a slip in it to be clear.
 LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
-GROUPS = (
-    "slips.orders", "time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended",
-)  # fmt: skip
+TIMES = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
 MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters of a mended word
 LANGUAGES = ("ru", "uk")  # that are typed in Latin letters
 
@@ -85,7 +83,7 @@ def _is_slip(word: str, form: str) -> bool:
 @cache
 def _forms() -> frozenset[str]:
     """Return the words in which slips are mended, in all their forms."""
-    entries = (form for group in GROUPS for form in lexicon.forms(group))
+    entries = (form for group in ("slips.orders", *TIMES) for form in lexicon.forms(group))
     forms = {form for entry in entries for form in (entry, entry.replace("'", ""))}
     return frozenset(f for f in forms if len(f) >= (MIN_LATIN if f.isascii() else MIN_CYRILLIC))
 

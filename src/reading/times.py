@@ -449,10 +449,8 @@ BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
 EDGE, SURELY_EXCEPT = lexicon.Expression("<time.edge>"), lexicon.Expression("<limit.except>")
 SOME_TIME = lexicon.Expression("<time.habit>")
 STARTING = lexicon.Expression("<limit.starting>")
-REMINDER_KINDS = (
-    "date", "short date", "days", "month day", "day", "nth weekday", "named", "year", "offset",
-    "feast",
-)  # fmt: skip
+DAY_KINDS = ("date", "short date", "days", "month day", "day")
+REMINDER_KINDS = (*DAY_KINDS, "nth weekday", "named", "year", "offset", "feast")
 ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
 
@@ -480,7 +478,7 @@ def scan(folded: str) -> list[Span]:
     spans: list[Span] = []
     position = 0
     while len(spans) < MAX_SPANS and (hit := _any_rule().search(folded, position)):
-        slot, kind, rule = _rules()[(hit.lastindex or 1) - 1]
+        slot, kind, rule = _rules()[int(hit.lastindex or 1) - 1]
         words = rule.match(folded, hit.start())
         named = {} if words is None else words.groupdict()
         span = Span(*hit.span(), kind, {name: word for name, word in named.items() if word}, slot)
@@ -756,6 +754,12 @@ def length_of(words: Mapping[str, str]) -> Length:
     return Length.of(minutes, "minute")
 
 
+# Units of time between two occurrences of the kinds of habits; a week for all others.
+PERIODS = {"fortnight": Length.of(2, "week"), "quarter": Length.of(3, "month")}
+MONTHLY = ("day of month", "last day", "last day alone", "nth", "nth alone")
+DAILY = ("part", "other day", "adverb")
+
+
 def period_of(habit: Span) -> Length:
     """Return the time from one occurrence of a habit to the next."""
     words = habit.words
@@ -765,9 +769,14 @@ def period_of(habit: Span) -> Length:
         return Length.of(length.number * number, length.unit)
     if habit.kind in PERIODS:
         return PERIODS[habit.kind]
-    word = lexicon.values("reminder.adverb").get(words.get("word", ""))
-    day = "day" if habit.is_row or habit.kind in ("part", "other day", "adverb") else "week"
-    return Length.of(number, cast(Unit, word or day))
+    if adverb := lexicon.values("reminder.adverb").get(words.get("word", "")):
+        return Length.of(number, cast(Unit, adverb))
+    if habit.kind in MONTHLY:
+        return Length.of(1, "month")
+    if habit.kind == "year day":
+        return Length.of(1, "year")
+    is_daily = habit.is_row or habit.kind in DAILY
+    return Length.of(number, "day" if is_daily else "week")
 
 
 def number_in(words: str) -> int:
@@ -779,15 +788,6 @@ def number_in(words: str) -> int:
     if digits := re.match(r"\d+", words):
         return int(digits[0])
     return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
-
-
-PERIODS = {
-    "fortnight": Length.of(2, "week"), "quarter": Length.of(3, "month"),
-    "year day": Length.of(1, "year"),
-    **{kind: Length.of(1, "month") for kind in (
-        "day of month", "last day", "nth", "nth alone", "last day alone",
-    )},
-}  # fmt: skip
 
 
 def key_in(words: str, *groups: str) -> str | None:
