@@ -35,7 +35,7 @@ NEGATED = lexicon.Expression(r"(?:\b<time.negated>|n't) $")
 PLANNING = lexicon.Expression(r"\b<time.planning>\b")
 PRESENT = lexicon.Expression(r"\b<time.present>\b|'s\b")
 CLAUSE_END = lexicon.Expression(r"[,;:.!?()—] | - | (?=<time.joint> )")
-TIMELESS_KINDS = frozenset({"someday", "narrated", "habit", "recent"})
+TIMELESS_KINDS = frozenset({"some", "recent", "weekdays"})
 COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 AFTER_DID = lexicon.Expression(r"\b<time.did> $")  # "didn't come" is in the past
 MAX_DID = 10  # characters of it
@@ -75,7 +75,10 @@ class _Fact:
         clause = self.folded[start:end]
         if FUTURE.search(clause):
             return "future"
-        tenses = [(distance(at, span), tense) for at, tense in _verbs(self.folded, start, end)]
+        tenses = [
+            (max(span.start - at, at - span.end), tense)
+            for at, tense in _verbs(self.folded, start, end)
+        ]
         if any(tense == "past" for _, tense in tenses) and PLANNING.search(clause):
             return None
         if tenses:
@@ -86,11 +89,6 @@ class _Fact:
         if not CYRILLIC.search(self.folded, span.start, span.end):
             return "en"
         return detect_language(self.source, "ru")
-
-
-def distance(position: int, span: Span) -> int:
-    """Return the characters between a position and a span."""
-    return max(span.start - position, position - span.end)
 
 
 def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Tense]]:
@@ -154,7 +152,7 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
         return Validity()
     fact = _Fact.read(text, said_at)
     span = next((s for s in times.find_spans(fact.folded) if _names_time(s, fact)), None)
-    if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words)[0].exact):
+    if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words).exact):
         return Validity()
     tense = fact.tense_at(span) if _needs_tense(span) else "future"
     found = time_expressions.named_periods([span], said_at, past=tense == "past")
@@ -211,8 +209,7 @@ def _parts(fact: _Fact) -> Iterator[Span]:
             yield span.within
         elif span.to is not None:
             if not _is_schedule(span):
-                words = {**span.to.words, "prep": span.to.words["link"].strip()}
-                yield from (replace(span, to=None), replace(span.to, words=words))
+                yield from (replace(span, to=None), span.to)
         else:
             yield span
 
@@ -222,12 +219,8 @@ def _days(span: Span, fact: _Fact) -> Days | None:
     tense = fact.tense_at(span) if _needs_tense(span) else "future"
     if tense is None:
         return None
-    if span.kind in ("ago", "ahead") and times.length_of(span.words)[1] not in FAR_UNITS:
-        try:
-            day = time_expressions.counted_day(span, fact.said_at)
-        except (ValueError, OverflowError):
-            return None
-        return time_expressions.around(day, "day")
+    if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
+        span = replace(span, kind=f"exactly {span.kind}")
     return time_expressions.days_of(span, fact.said_at, past=tense == "past")
 
 
@@ -245,10 +238,9 @@ def _is_relative(span: Span, fact: _Fact) -> bool:
     if not _names_time(span, fact):
         return False
     if span.kind in COUNTED_KINDS:
-        is_rough = span.kind != "lasting" and not words.keys().isdisjoint(("hedge", "prep"))
-        return times.length_of(words)[0].exact and not is_rough
-    if span.kind in ("day", "offset") or _is_plain(span):
-        return span.kind != "offset"
+        return times.length_of(words).exact and not words.keys() & {"hedge", "rough"}
+    if span.kind == "day" or _is_plain(span):
+        return True
     if span.within is not None:
         return _is_relative(span.within, fact)
     if span.kind == "named":

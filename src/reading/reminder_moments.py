@@ -29,13 +29,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from src.base.zones import DAY, first_moment, local_time
-from src.reading import lexicon, times
+from src.reading import lexicon, slips, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
-from src.reading.time_expressions import Days, days_of, months_later, shifted
-from src.reading.times import SECONDS, WEEKEND, WORKDAYS, Span, Unit
+from src.reading.time_expressions import Days, around, days_of, months_later, shifted
+from src.reading.times import WEEKEND, WORKDAYS, Length, Span, period_of
 
 Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
@@ -49,7 +49,6 @@ LAST_AFTERNOON = 6  # last bare hour that is read as pm
 LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 MAX_YEARS = 10
-MAX_NUMBER = 10**6  # of any unit; more is too far away, or no real number
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
     rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
@@ -83,21 +82,6 @@ class _ProblemError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.problem = problem
-
-
-class _Length(NamedTuple):
-    """Number of units of time; may have a fraction."""
-
-    number: float
-    unit: Unit
-
-    @property
-    def duration(self) -> timedelta:
-        """Elapsed time; months and years have their average length."""
-        return timedelta(seconds=round(self.number * SECONDS[self.unit]))
-
-
-LONG_PERIODS = {"fortnight": _Length(2, "week"), "quarter": _Length(3, "month")}
 
 
 @dataclass(frozen=True)
@@ -200,7 +184,7 @@ def read_new_time(
         now: The current time (aware).
         time_zone: The user's time zone.
     """
-    folded = times.fold(times.mended(text))
+    folded = times.fold(slips.mended(text))
     if (shift := SHIFT.fullmatch(folded)) is None:
         spans = times.find_reminder_spans(folded)
         return read_timing("", spans, now, time_zone, due=due) if spans else None
@@ -246,7 +230,7 @@ def _read_clock(kind: str, words: Mapping[str, str], part: Part | None) -> TimeO
     if kind in CLOCK_HOURS:
         return TimeOfDay(CLOCK_HOURS[kind] * HOUR)
     hour = 1 if words["hour"] in lexicon.words("clock.one") else times.number_in(words["hour"])
-    minute = HOUR // 2 if kind in ("half to", "half past") else _minute_of(words)
+    minute = _minute_of(kind, words)
     if hour > DAY_HOURS or minute >= HOUR:
         raise _ProblemError("no_time")
     if kind in ("to", "half to", "of"):
@@ -284,8 +268,10 @@ def _resolve_half_day(minutes: int, part: Part, words: Mapping[str, str]) -> Tim
     )
 
 
-def _minute_of(words: Mapping[str, str]) -> int:
+def _minute_of(kind: str, words: Mapping[str, str]) -> int:
     word = words.get("minute", "")
+    if kind in ("half to", "half past"):
+        return HOUR // 2
     if "quarter" in words or word in lexicon.words("clock.quarter"):
         return HOUR // 4
     return times.number_in(word) if word else 0
@@ -305,8 +291,11 @@ def _day_part(words: str) -> Part | None:
 def _single(request: _Request, now: datetime) -> datetime:
     waits, dates = request.slot("after"), request.slot("date")
     if waits:
-        return _moment_after(_read_length(waits[0].words), request, now)
+        return _moment_after(times.length_of(waits[0].words), request, now)
     clock = request.clock
+    between = [span.slot for span in request.spans if span.slot in ("clock", "date", "part")]
+    if between.count("clock") > 1 and between[-2:] == ["date", "clock"]:
+        raise _ProblemError("no_time")  # "tonight at 11 and tomorrow at 7"
     if dates:
         return _on_day(_resolve_day(dates, request), clock, request)
     if request.due is not None:
@@ -343,7 +332,7 @@ def _later_today(clock: TimeOfDay, request: _Request) -> TimeOfDay:
     return TimeOfDay(evening) if not clock.half_day and evening > request.minutes else clock
 
 
-def _moment_after(length: _Length, request: _Request, now: datetime) -> datetime:
+def _moment_after(length: Length, request: _Request, now: datetime) -> datetime:
     is_split_day = length.unit in ("day", "week") and length.number != int(length.number)
     if is_split_day or length.unit in ("second", "minute", "hour"):
         return now + length.duration
@@ -376,7 +365,7 @@ def _apply_lead_time(
     """Apply "за час до" to a moment; a problem if no hour is named."""
     if not (lead_times := request.slot("before")):
         return moment
-    length = _read_length(lead_times[0].words).duration
+    length = times.length_of(lead_times[0].words).duration
     by_days = length >= DAY and request.slot("date")
     if repeats is not None or not (by_days or request.slot("clock")):
         raise _ProblemError("no_time")
@@ -384,25 +373,23 @@ def _apply_lead_time(
 
 
 def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
-    """Return the named day, from one span or from two ("на следующей неделе в пятницу")."""
+    """Return the named day.
+
+    Raises:
+        _ProblemError: There is no such day, or several are named ("tomorrow and on Friday").
+    """
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
-    inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    periods = [span for span in dates if "unit" in span.words and span is not inner]
-    rivals = [span for span in dates if span is not inner and span not in periods]
-    if periods:
-        inner = replace(inner, within=periods[0])
-    days = days_of(inner, request.now, past=False)
-    if days is None:
+    found = [days_of(span, request.now, past=False) for span in dates]
+    firsts = {days.first for days in found if days is not None}
+    is_vague = times.EDGE.fullmatch(dates[0].preposition) is not None  # "в конце месяца"
+    days, today = found[0], request.now.date()
+    if days is None or is_vague or len(firsts) > 1:
         raise _ProblemError("no_time")
-    others = (days_of(span, request.now, past=False) for span in rivals)
-    if any(other is not None and other.first != days.first for other in others):
-        raise _ProblemError("no_time")  # "tomorrow and on Friday"
-    today = request.now.date()
-    if _is_still_today(inner, request):
+    if _is_still_today(dates[0], request):
         return today
     if days.first < today < days.after and days.after - days.first > DAY:
-        if "weekend" in inner.words:
+        if "weekend" in dates[0].words:
             return today
         raise _ProblemError("no_time")
     return days.first
@@ -425,20 +412,22 @@ def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
 
 
 def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
-    habits, limits = _habits(request), request.slot("limit")
+    habits, limits = request.slot("every"), request.slot("limit")
     is_unclear = any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits))
     if is_unclear or [habit.kind for habit in habits] == ["last day alone"]:
         raise _ProblemError("unclear")
-    period = _interval(habits)
+    lengths = [period_of(habit) for habit in habits]
+    multiples = [length for length in lengths if length.number != 1]
+    period = min(multiples[:1] or lengths, key=lambda length: length.duration)
     by_weekday = any("weekday" in span.words for span in request.slot("date"))
-    if by_weekday and habits[0].kind.startswith("row"):  # "for three weeks on Monday"
-        period = _Length(1, "week")
+    if by_weekday and habits[0].is_row:  # "for three weeks on Monday"
+        period = Length.of(1, "week")
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
     if period.duration > timedelta(days=366 * MAX_YEARS):
         raise _ProblemError("too_far")
     if period.unit == "minute":
-        period = _Length(period.number / HOUR, "hour")
+        period = Length.of(period.number / HOUR, "hour")
     is_uneven = period.unit == "hour" and DAY_HOURS % max(1, period.number)
     if period.number != int(period.number) or period.unit == "second" or is_uneven:
         raise _ProblemError("no_time")
@@ -451,26 +440,18 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     return _with_end(repeats, when, days.after, request), when
 
 
-def _habits(request: _Request) -> list[Span]:
-    """Return the habits; "7 days in a row" is one only without another."""
-    habits = request.slot("every")
-    return [habit for habit in habits if not habit.kind.startswith("row")] or habits
-
-
 def _days_of_habit(request: _Request) -> Days:
     """Return the days in which a habit may come: from a named day on, or in a named period."""
-    today = request.now.date()
-    for span in (*request.slot("limit"), *request.slot("every")):
-        span = replace(span, kind=span.kind.removeprefix("row "))
+    today, habits = request.now.date(), request.slot("every")
+    for span in (*request.slot("limit"), *habits):
         if span.kind == "days" and (days := days_of(span, request.now, past=False)) is not None:
             return days
     dates = [span for span in request.slot("date") if span.kind != "nth weekday"]
     if not dates:
         return Days(today, date.max)
-    inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    days = None if len(dates) > 1 else days_of(inner, request.now, past=False)
-    by_hours = any(_period_of(habit).unit in ("hour", "minute") for habit in _habits(request))
-    if days is None or days.after <= today or "starting" in inner.words:
+    days = None if len(dates) > 1 else days_of(dates[0], request.now, past=False)
+    by_hours = any(period_of(habit).unit in ("hour", "minute") for habit in habits)
+    if days is None or days.after <= today or dates[0].starts:
         return Days(_resolve_day(dates, request), date.max)
     if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
         return Days(_resolve_day(dates, request), date.max)
@@ -490,11 +471,7 @@ def _with_end(repeats: Recurrence, first: datetime, after: date, request: _Reque
         _ProblemError: An end cannot be told, or it is over before it begins.
     """
     local = local_time(first, request.time_zone).replace(tzinfo=None)
-    rows = [
-        replace(span, kind=span.kind.removeprefix("row "))
-        for span in request.slot("every")
-        if span.kind.startswith("row")
-    ]
+    rows = [span for span in request.slot("every") if span.is_row]
     ends = [_end_of(span, repeats, local, request) for span in (*request.slot("limit"), *rows)]
     ends += [None if after == date.max else _end_before(after)]
     named = [end for end in ends if end is not None]
@@ -515,12 +492,14 @@ def _end_of(
         case "count":
             return _nth_time(span, repeats, first, request)
         case "length" | "bare length" | "length beside":
-            length = _read_length(span.words)
+            length = times.length_of(span.words)
             if length.unit in ("second", "minute", "hour"):
                 return request.now + length.duration
             return _end_before(shifted(first, length.unit, length.number))
         case "time":
             return _end_hour(span, first, request)
+        case "rest":
+            return _end_before(around(request.now.date(), times.unit_of(span.words["unit"])).after)
         case "new year":
             return _end_before(date(first.year + 1, 1, 1))
     return _end_day(span, request)
@@ -536,8 +515,8 @@ def _end_hour(span: Span, first: datetime, request: _Request) -> datetime:
     Raises:
         _ProblemError: The habit comes once a day, or on certain days.
     """
-    habits = _habits(request)
-    if len(habits) > 1 or _period_of(habits[0]).unit not in ("hour", "minute"):
+    habits = request.slot("every")
+    if len(habits) > 1 or period_of(habits[0]).unit not in ("hour", "minute"):
         raise _ProblemError("unclear")
     end = datetime.combine(first, time()) + timedelta(minutes=_end_clock(span.words))
     return end if end >= first else end + DAY
@@ -555,7 +534,7 @@ def _end_day(span: Span, request: _Request) -> datetime:
     is_day = days.after - days.first == DAY
     before = span.preposition in lexicon.words("limit.before")
     whole = span.preposition in lexicon.words("limit.through")
-    inclusive = is_day or whole or bool(span.words.keys() & {"edge", "inclusive"})
+    inclusive = is_day or whole or times.EDGE.fullmatch(span.preposition) is not None
     return _end_before(days.after if inclusive and not before else days.first)
 
 
@@ -572,7 +551,7 @@ def _nth_time(
     span: Span, repeats: Recurrence, first: datetime, request: _Request
 ) -> datetime | None:
     """Return the last of so many times; as many as there are hours in a day is no end."""
-    number = int(_read_number(span.words["n"]))
+    number = int(times.number_of(span.words["n"]))
     if repeats.frequency == "daily" and number == len(repeats.hours):
         return None
     if repeats.frequency == "daily" or not 1 <= number <= MAX_TIMES:
@@ -580,36 +559,8 @@ def _nth_time(
     return last_of(repeats, first_moment(first, request.time_zone), number, request.time_zone)
 
 
-def _interval(habits: Sequence[Span]) -> _Length:
-    lengths = [_period_of(habit) for habit in habits]
-    multiples = [length for length in lengths if length.number != 1]
-    return multiples[0] if multiples else min(lengths, key=lambda length: length.duration)
-
-
-def _period_of(habit: Span) -> _Length:
-    words = habit.words
-    if "half" in words:
-        return _read_length(words)
-    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
-    if habit.kind == "unit":
-        length = _read_length(words)
-        return _Length(length.number * number, length.unit)
-    if habit.kind == "adverb":
-        unit = lexicon.values("reminder.adverb").get(words["word"], "day")
-        return _Length(1, cast(Unit, unit))
-    units: dict[str, Unit] = {
-        "month day": "month", "last day": "month", "year day": "year", "part": "day",
-        "other day": "day", "nth": "month", "nth alone": "month", "last day alone": "month",
-    }  # fmt: skip
-    if habit.kind in LONG_PERIODS:
-        return LONG_PERIODS[habit.kind]
-    if habit.kind.startswith("row"):
-        return _Length(1, "day")
-    return _Length(number, units.get(habit.kind, "week"))
-
-
 def _recurrence(
-    habits: Sequence[Span], period: _Length, first: date, request: _Request
+    habits: Sequence[Span], period: Length, first: date, request: _Request
 ) -> Recurrence:
     interval = int(period.number)
     nth, weekdays = _nth_weekday(habits, period, request)
@@ -617,7 +568,9 @@ def _recurrence(
     clocks = request.clocks if period.unit == "hour" else _clocks_of_habit(habits, request)
     minutes = clocks[0].minutes if clocks else request.minutes
     date = _day_of_habit(habits, first)
-    hours = [c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == minutes % HOUR]
+    if len({clock.minutes % HOUR for clock in clocks}) > 1:
+        raise _ProblemError("no_time")  # "at 8:30 and 20:00": one recurrence holds one of them
+    hours = [clock.minutes // HOUR % DAY_HOURS for clock in clocks]
     if period.unit == "hour":
         hours, minutes = _hours_of_day(interval, minutes, request)
     elif any(span.kind == "hours" for span in request.slot("limit")):
@@ -626,10 +579,10 @@ def _recurrence(
         first = _first_counted_day(first, weekdays, clocks, request)
     moment = datetime.combine(first, time(*divmod(minutes % (DAY_HOURS * HOUR), HOUR)))
     if nth:
+        start = first if interval > 1 else None
         return Recurrence(
-            "monthly", tuple(sorted(set(hours))), moment.minute,
-            weekdays=tuple(weekdays), nth=nth, interval=interval,
-            start=first if interval > 1 else None,
+            "monthly", tuple(sorted(set(hours))), moment.minute, weekdays=tuple(weekdays), nth=nth,
+            interval=interval, start=start,
         )  # fmt: skip
     return Recurrence.of(
         period.unit, moment, interval=interval, hours=hours, weekdays=weekdays, date=date,
@@ -648,13 +601,15 @@ def _hours_of_day(interval: int, minutes: int, request: _Request) -> tuple[list[
     return list(range(minutes // HOUR % interval, DAY_HOURS, interval)), minutes
 
 
-def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Request) -> set[int]:
+def _weekdays_of_habit(habits: Sequence[Span], period: Length, request: _Request) -> set[int]:
     """Return the weekdays of a habit without its exceptions; none if it names none.
 
     Raises:
         _ProblemError: No day is left, or the exception does not fit the period.
     """
     weekdays = {day for habit in habits for day in _weekdays_of(habit)}
+    if habits[0].kind == "except":
+        weekdays = set(range(7)) - weekdays
     limits = [span for span in request.slot("limit") if span.kind in ("except", "only")]
     if not limits:
         return weekdays
@@ -669,7 +624,7 @@ def _weekdays_of_habit(habits: Sequence[Span], period: _Length, request: _Reques
 
 
 def _nth_weekday(
-    habits: Sequence[Span], period: _Length, request: _Request
+    habits: Sequence[Span], period: Length, request: _Request
 ) -> tuple[tuple[int, ...], set[int]]:
     """Return the ordinals and the weekday of "the first Monday of every month"; else nothing.
 
@@ -707,7 +662,8 @@ def _first_counted_day(
 def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDay]:
     clocks = request.clocks
     count = max((_times_per_period(habit) for habit in habits), default=1)
-    if count > 1 and len(clocks) != count:
+    days = {day for habit in habits for day in _weekdays_of(habit)}
+    if count > 1 and count not in (len(clocks), len(days)):
         raise _ProblemError("no_time")  # "twice a day"
     parts = request.parts if len(request.parts) > 1 else []
     return (
@@ -723,7 +679,7 @@ def _times_per_period(habit: Span) -> int:
     if "thrice" in habit.words:
         return 3
     number = habit.words.get("times") or habit.words.get("n_times")
-    return int(_read_number(number)) if number else 1
+    return int(times.number_of(number)) if number else 1
 
 
 def _weekdays_of(span: Span) -> tuple[int, ...]:
@@ -743,29 +699,3 @@ def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
             day, month = times.number_in(habit.words["day"]), habit.words.get("month")
             return day, times.month_number(month) if month else first.month
     return first.day, first.month
-
-
-def _read_length(words: Mapping[str, str]) -> _Length:
-    amount, unit = times.length_of(words)
-    number = _read_number(words["n"]) if "n" in words else amount.low
-    if "and_half" in words or "half_more" in words:
-        number += 0.5
-    length = _Length(number, unit)
-    if "n2" not in words:
-        return length
-    seconds = length.duration.total_seconds() + _read_number(words["n2"]) * SECONDS["minute"]
-    return _Length(seconds / SECONDS["minute"], "minute")
-
-
-def _read_number(words: str) -> float:
-    """Return the number in digits or words; the smaller of two.
-
-    Raises:
-        OverflowError, ValueError: The number is too big, or a power ("10^6").
-    """
-    low, high, is_exact = times.amount_of(words)
-    is_lowest = is_exact or words[0].isdigit()
-    number = low if is_lowest else 1.5 if (low, high) == (1, 2) else (low + high) // 2
-    if number > MAX_NUMBER:
-        raise OverflowError("too many")
-    return number

@@ -24,7 +24,7 @@ from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.slips import mend_orders
-from src.reading.times import Span, day_offset, find_reminder_spans, fold, mended
+from src.reading.times import Span, day_offset, find_reminder_spans, fold
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, between, single_spaced
@@ -49,11 +49,12 @@ BEFORE_ORDER = lexicon.Expression(
 BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
 BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
+BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
 ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # Question words that ``QUESTION`` lacks.
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
 # Words that make a day a deadline or an exception, not the time of a reminder.
-LIMIT = lexicon.Expression(r"\b<reminder.limit> (?:the )?$")
+LIMIT = lexicon.Expression(r"\b(?:<time.until>|<time.after>|<limit.except>) (?:the )?$")
 QUOTES = "\"'«»“”„‘’`"
 # Positions where an English order may begin; elsewhere "remind me" is a report.
 CLAUSE = lexicon.Expression(r"(?:^|[.,;!?:)(—-]|\b<reminder.clause>)[ ]*$")
@@ -126,7 +127,7 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", mend_orders(text))))
     if HINT.search(source) is None:
         return None
-    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(mended(source)))
+    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(source))
     if order is None:
         return None
     chosen = _choose_runs(_group_runs(_usable_spans(all_spans, order), order), order)
@@ -142,6 +143,50 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
         request = replace(request, time_zone=own_zone, repeats=repeats)
     is_bare = not what and request.problem in (None, "no_time")
     return replace(request, problem="no_text") if is_bare else request
+
+
+def requests_in(text: str) -> list[str]:
+    """Return the requests of a message as a message each; the second is on the day of the first.
+
+    "Remind me tomorrow at 8 to call mum and at 9 to pay rent" has two, and so has "remind me
+    tonight at 11 and tomorrow at 7 to take the pills".
+    """
+    folded, spans, order = _read_order(text)
+    if order is None or order.kind != "order":
+        return [text]
+    has_habit = any(span.slot == "every" for span in spans)
+    said = order.end  # up to here
+    for span in [span for span in spans if span.start >= order.end]:
+        joint = BEFORE_SECOND.search(folded, said, span.start)
+        done = folded[said : joint.start()] if joint is not None else ""
+        said = span.end
+        if joint is None:
+            continue
+        before = [s for s in spans if s.start < joint.start()]
+        run = _adjacent_spans([s for s in spans if s.start >= span.start], folded)
+        task = folded[run[-1].end :].lstrip(" ,:")
+        has_task = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(task)
+        hours = _minutes_of(before), _minutes_of(run)
+        has_hours = all(hours)
+        has_day = any(s.slot in ("date", "after", "every") for s in run)
+        if has_habit and hours[0] == hours[1]:
+            continue  # one recurrence holds all hours with the same minutes
+        is_same = not re.search(r"\w", done)
+        if has_hours and is_same and (span.slot == "date" or not has_day):
+            first = text[: joint.start()] + text[run[-1].end :]
+        elif not is_same and (has_task or (has_hours and has_day)):
+            first = text[: joint.start()]
+        else:
+            continue
+        days = [] if has_day else [s for s in before if s.slot in ("date", "every", "limit")]
+        day = " ".join(text[s.start : s.end] for s in days)
+        again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
+        return [first, *requests_in(single_spaced(again))]
+    return [text]
+
+
+def _minutes_of(spans: Sequence[Span]) -> set[str]:
+    return {span.words.get("minute", "00") for span in spans if span.slot == "clock"}
 
 
 def _drop_corrected_time(source: str) -> str:
@@ -244,20 +289,13 @@ def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
         is_inside = span.start < order.end and span.end > order.start
         if is_inside and span.slot != "every":
             continue
-        if span.slot == "date" and _is_limit(span, spans, order):
-            continue
+        if span.slot == "date" and LIMIT.search(order.folded[: span.start][-20:]):
+            continue  # "до 5 декабря"
         is_bare = span.kind.startswith("bare ")
         if is_bare and not (usable and order.folded[usable[-1].end : span.start] == " "):
             continue
         usable.append(span)
     return usable
-
-
-def _is_limit(span: Span, spans: Sequence[Span], order: _Order) -> bool:
-    """Return True if a day limits the thing ("до 5 декабря"), unlike "за день до | 5 декабря"."""
-    if any(other.slot == "before" and other.end + 1 == span.start for other in spans):
-        return False
-    return LIMIT.search(order.folded[: span.start][-20:]) is not None
 
 
 def _group_runs(spans: Sequence[Span], order: _Order) -> list[_SpanRun]:
@@ -321,7 +359,8 @@ def _is_reminder_time(run: _SpanRun, order: _Order) -> bool:
     if run.position == "beside" or order.kind in ("noun", "label"):
         return True
     span = run.spans[0]
-    if span.slot in ("date", "after") and NAMED_FOR.match(order.folded, span.start, span.end):
+    is_day = span.slot in ("date", "after") and span.kind != "offset"
+    if is_day and NAMED_FOR.match(order.folded, span.start, span.end):
         return False
     if span.which in ("last", "before last"):
         return False
@@ -379,7 +418,7 @@ def _is_certain(run: _SpanRun) -> bool:
 
 def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
     cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
-    starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
+    starts = {start for start, _ in cuts}  # "half an hour | before 6pm" goes with its hour
     cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
     cuts += [order.asking] if order.asking else []
     cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))

@@ -1,65 +1,101 @@
-"""Orders as typed on a phone: with a slip ("remid me"), or in Latin letters ("napomni")."""
+"""Messages typed on a phone: with slips ("remid", "зватра"), or in Latin letters ("napomni")."""
 
+import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.words import in_latin
-from src.texts.morphology import WORD, parts_of_speech
+from src.texts.morphology import parts_of_speech
 
-MAX_TEXT = 300  # characters; a longer message is no order
-MIN_LETTERS = 5  # of a word that may be misspelt
+MAX_TEXT = 1_000  # characters; a longer message is no order
+MAX_QUESTION = 300  # characters in which a slip is looked for in every turn
+# A word long enough for a slip in it to be clear.
+LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
+TIMES = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
+MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters of a mended word
 LANGUAGES = ("ru", "uk")  # that are typed in Latin letters
 
 
 @lru_cache(maxsize=256)
 def mend_orders(text: str) -> str:
-    """Return a message with the misspelt words of orders as they are written.
+    """Return a message without slips in the words of orders and times.
 
     A message in Latin letters that begins with a Russian or Ukrainian order is written in Cyrillic
-    ones. Words that a dictionary knows are no slips.
+    ones.
     """
     if len(text) > MAX_TEXT:
         return text
-    found = [match[0] for match in WORD.finditer(text)]
-    first = in_latin(found[0].lower()) if found and found[0].isascii() else ""
+    first = next((match[0] for match in LETTERS.finditer(text) if match[0].isascii()), "")
+    latin = in_latin(first.lower())
     for language in LANGUAGES:
-        if order := _latin_orders(language).get(first):
-            return order + _in_cyrillic(text.partition(found[0])[2], language)
-    for word in found:
-        if meant := _meant(word.lower()):
-            text = text.replace(word, meant, 1)
-    return text
+        if order := _latin_orders(language).get(latin):
+            return mended(order + _in_cyrillic(text.partition(first)[2], language))
+    return mended(text)
+
+
+def mended(text: str) -> str:
+    """Return the text with slips of one letter mended in its orders, weekdays, months and days.
+
+    Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
+    """
+    return LETTERS.sub(_mend, text)
+
+
+def may_hold_slip(text: str) -> bool:
+    """Return True if ``mended`` may change the start of a text; cheap enough for every turn."""
+    words = LETTERS.findall(text[:MAX_QUESTION].lower())
+    near = {word[:i] + word[i + 1 :] for word in words for i in range(len(word))}
+    return not _near_forms().keys().isdisjoint(near.union(words))
+
+
+def _mend(match: re.Match[str]) -> str:
+    word = match[0]
+    is_name = word[0].isupper() and not word.isascii() and match.start() > 0
+    return word if is_name else _meant(word.lower().replace("ё", "е")) or word
 
 
 @lru_cache(maxsize=4_000)
 def _meant(word: str) -> str | None:
-    """Return the word of an order that a word is a slip of, or None."""
-    orders = lexicon.words("slips.orders")
-    if len(word) < MIN_LETTERS or word in orders or parts_of_speech(word):
+    """Return the word that a lower-case word is a slip of, or None."""
+    nearest = (_near_forms().get(near) for near in (word, *_deletions(word)))
+    meant = next((form for form in nearest if form and _is_slip(word, form)), None)
+    if meant is None or word in _forms() or word in lexicon.words("time.no_typo"):
         return None
-    return next((order for order in sorted(orders) if _is_slip(word, order)), None)
+    return None if parts_of_speech(word) else meant
 
 
-def _is_slip(word: str, order: str) -> bool:
-    """Return True if a word differs by one letter that is missing, doubled, swapped or wrong.
+def _is_slip(word: str, form: str) -> bool:
+    """Return True if a word near to another one can be a slip of it.
 
-    A wrong letter makes another English word too easily ("rewind"), and so does a missing last
-    letter ("forge"); no dictionary tells them.
+    In an English order, a wrong letter makes another word too easily ("rewind"), and so does a
+    change of the last one ("forge", "cancels"); no dictionary tells them.
     """
-    same = 0
-    while same < min(len(word), len(order)) and word[same] == order[same]:
-        same += 1
-    rest, right = word[same:], order[same:]
-    is_english = word.isascii()
-    if not same or not rest:
+    if word[0] != form[0] or abs(len(word) - len(form)) > 1:
         return False
-    if rest == right[1:]:
+    if not word.isascii() or form not in lexicon.words("slips.orders"):
         return True
-    if rest[1:] == right:
-        return rest[0] == word[same - 1] or not is_english
-    if rest[2:] == right[2:] and rest[:2] == right[1::-1]:
-        return True
-    return rest[1:] == right[1:] and not is_english
+    is_missing = len(word) < len(form) and word[-1] == form[-1]
+    is_doubled = any(word == form[:at] + form[at - 1 :] for at in range(1, len(form) + 1))
+    return is_missing or is_doubled or sorted(word) == sorted(form)
+
+
+@cache
+def _forms() -> frozenset[str]:
+    """Return the words in which slips are mended, in all their forms."""
+    entries = (form for group in ("slips.orders", *TIMES) for form in lexicon.forms(group))
+    forms = {form for entry in entries for form in (entry, entry.replace("'", ""))}
+    return frozenset(f for f in forms if len(f) >= (MIN_LATIN if f.isascii() else MIN_CYRILLIC))
+
+
+@cache
+def _near_forms() -> dict[str, str]:
+    """Return the same words by themselves and with any letter left out."""
+    return {near: form for form in sorted(_forms()) for near in (form, *_deletions(form))}
+
+
+def _deletions(word: str) -> Iterator[str]:
+    return (word[:i] + word[i + 1 :] for i in range(len(word)))
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dateutil.relativedelta import relativedelta
 
 from src.base.zones import DAY, first_moment
-from src.reading import lexicon, times
+from src.reading import lexicon, slips, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
 from src.texts.plain_text import between
 
@@ -100,16 +100,6 @@ def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
         return None
 
 
-def counted_day(span: Span, now: datetime) -> date:
-    """Return the exact day of "N units ago" or "in N units".
-
-    Raises:
-        ValueError, OverflowError: The day is outside the calendar.
-    """
-    amount, unit = times.length_of(span.words)
-    return shifted(now, unit, -amount.low if span.kind == "ago" else amount.low)
-
-
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "number" in words:
@@ -123,9 +113,10 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     return _in_some_year(in_year, span, now, past) if first <= last else None
 
 
-def _week_from(span: Span, now: datetime, past: bool) -> Days | None:
-    found = _date(span, now, past)
-    return around(found.first, "week") if found is not None else None
+def _short_date(span: Span, now: datetime, past: bool) -> Days | None:
+    """Return the days of "05.12" and of "25-го"."""
+    reader = _date if "month_number" in span.words else _month_day
+    return reader(span, now, past)
 
 
 def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
@@ -144,34 +135,38 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = times.length_of(span.words)
-    ends = (-amount.high, -amount.low) if span.kind == "ago" else (amount.low, amount.high)
-    first, last = (around(shifted(now, unit, number), unit) for number in ends)
+    """Return the calendar unit that lies so many units away; in facts, where exact, the day."""
+    length, is_exact = times.length_of(span.words), span.kind.startswith("exactly ")
+    ends = (length.low, length.high)
+    if span.kind.endswith("ago"):
+        ends = (-length.high, -length.low)
+    unit: Unit = "day" if is_exact else length.unit
+    first, last = (around(shifted(now, length.unit, number), unit) for number in ends)
     return Days(first.first, last.after)
 
 
 def _offset(span: Span, now: datetime, past: bool) -> Days | None:
-    amount, unit = times.length_of(span.words)
+    length = times.length_of(span.words)
     outer = days_of(span.within, now, past=past) if span.within is not None else None
-    if outer is None or span.within is None or not amount.exact:
+    if outer is None or span.within is None or not length.exact:
         return None
     before = span.within.role == "until"
     edge = outer.first if before else outer.after - DAY
     moment = datetime.combine(edge, time.min)
-    return around(shifted(moment, unit, -amount.low if before else amount.low), unit)
+    return around(shifted(moment, length.unit, -length.low if before else length.low), length.unit)
 
 
 def _lasting(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = times.length_of(span.words)
+    length = times.length_of(span.words)
     today = now.date()
     if which_of(span.words["side"]) in ("coming", "next"):
-        return Days(today, shifted(now, unit, amount.high) + DAY)
-    return Days(shifted(now, unit, -amount.high), today + DAY)
+        return Days(today, shifted(now, length.unit, length.high) + DAY)
+    return Days(shifted(now, length.unit, -length.high), today + DAY)
 
 
-def _vague(span: Span, now: datetime, past: bool) -> Days:
+def _vague(_span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
-    if span.kind == "recent" or past:
+    if past:
         return Days(today - RECENT, today + DAY)
     return Days(today, today + RECENT)
 
@@ -255,9 +250,18 @@ def _nth_weekday(span: Span, now: datetime, past: bool) -> Days | None:
         unit = times.unit_of(words["unit"])
         return inside(around(shifted(now, unit, OFFSETS[span.which or "this"]), unit))
     if "month" not in words:
-        return None
+        last = replace(span, words={**words, "which": "last"})
+        return _named_weekday(last, now, past) if nth < 0 else None
     month = times.month_number(words["month"])
     return _in_some_year(lambda y: inside(around(date(y, month, 1), "month")), span, now, past)
+
+
+def _weekdays(span: Span, now: datetime, past: bool) -> Days | None:
+    """Return "from Monday to Friday"."""
+    numbers = times.weekdays_in(span.words["days"])
+    today, ahead = now.date(), (numbers[0] - now.weekday()) % 7
+    first = today + DAY * (ahead - 7 if past else ahead or 7)
+    return Days(first, first + DAY * ((numbers[-1] - numbers[0]) % 7 + 1))
 
 
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
@@ -304,17 +308,19 @@ def _valid_years(in_year: Callable[[int], Days | None], years: Iterable[int]) ->
 
 
 READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
-    "someday": _vague,
     "recent": _vague,
-    "week of": _week_from,
     "days": _date,
     "date": _date,
+    "short date": _short_date,
     "month day": _month_day,
     "ago": _counted,
     "ahead": _counted,
+    "exactly ago": _counted,
+    "exactly ahead": _counted,
     "lasting": _lasting,
     "day": _day,
     "named": _named,
+    "weekdays": _weekdays,
     "nth weekday": _nth_weekday,
     "year": _year,
     "offset": _offset,
@@ -369,8 +375,8 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware); periods are in its zone.
     """
     text = text[: times.MAX_TEXT]
-    if times.may_hold_typo(text):
-        text = times.mended(text)
+    if slips.may_hold_slip(text):
+        text = slips.mended(text)
     # Cheap check for every turn.
     if times.QUESTION_HINT.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False, now=now)

@@ -1,26 +1,25 @@
-"""Grammar of time expressions in questions, facts and requests for reminders.
+"""Grammar of times: one for questions, facts and requests for reminders.
 
 A rule is a kind of span and an expression with groups of the lexicon: ``"recent:
-<time.recent>"``. A ``Span`` holds the matched words, not their meaning on a given day.
-``find_spans`` finds the times in questions and facts, ``find_reminder_spans`` those in requests
-for reminders, which have other prepositions, and clock times and habits as well. Phrases that
-name no time ("every Monday", "через день") are matched in facts too, so that no part of them is
-taken for a date. No rule nests one repetition in another, so matching stays linear.
+<time.recent>"``. A ``Span`` holds the matched words, not their meaning on a given day. ``scan``
+finds all of a line; ``find_spans`` keeps the days that a question or a fact names, and
+``find_reminder_spans`` what a request for a reminder means by them, with hours, habits, their ends
+and exceptions. No rule nests one repetition in another, so matching stays linear.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cache
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, Self, cast
 
 from src.reading import lexicon
 from src.reading.words import read_numbers
-from src.texts.morphology import parts_of_speech
 
 MAX_TEXT = 2000  # characters; the rest is ignored
-MAX_REMINDER_SPANS = 60  # per text
+MAX_SPANS = 99  # per text
 
 Slot = Literal["date", "clock", "part", "after", "before", "every", "limit"]
 Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
@@ -28,6 +27,12 @@ Which = Literal["before last", "last", "this", "coming", "next"]
 Role = Literal["at", "since", "after", "until"]
 
 NAME = re.compile(r"\(\?P<\w+>")
+BEGINS = r"(?<![\w'])(?=['\w]|@ )"  # holds for every rule; skips a row of dots quickly
+ROLES: dict[Role, lexicon.Expression] = {
+    "since": lexicon.Expression(r"<time.since>\b"),
+    "after": lexicon.Expression(r"<time.after>\b"),
+    "until": lexicon.Expression(r"(?:<time.until>|<limit.until>)(?!\w)"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,63 +70,40 @@ class Span:
     @property
     def role(self) -> Role:
         """Relation to the time that the preposition expresses."""
-        first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
-        roles: tuple[Role, ...] = ("since", "after", "until")
-        return next((role for role in roles if first in lexicon.words(f"time.{role}")), "at")
+        if self.kind == "days":
+            return "at"
+        roles = (role for role, words in ROLES.items() if words.match(self.preposition))
+        return next(roles, "at")
 
+    @property
+    def starts(self) -> bool:
+        """True behind "from", "starting" and the like."""
+        return STARTING.fullmatch(self.preposition) is not None
 
-class Grammar:
-    """Set of rules; the leftmost match wins, and of rules that match there, the first."""
-
-    def __init__(self, *tables: tuple[Slot, Iterable[str]], begins: str = "") -> None:
-        """Combine the rules into one expression; single rules are compiled at their first match.
-
-        Args:
-            tables: Rules by slot, in the order of trial.
-            begins: Expression that must match where a rule begins.
-        """
-        parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
-        rules = [(slot, kind, rf"(?:{lexicon.expanded(s)})(?!\w)") for slot, kind, s in parts]
-        nameless = (NAME.sub("(?:", s) for *_, s in rules)
-        alternatives = "|".join(f"({s})" for s in nameless)
-        self._any_rule = re.compile(f"{begins}(?:{alternatives})")
-        self._rules = [(slot, kind, lexicon.Expression(s)) for slot, kind, s in rules]
-
-    def search(self, text: str, position: int = 0) -> Span | None:
-        """Return the first span at or after a position of a folded text."""
-        return self._build_span(self._any_rule.search(text, position))
-
-    def match(self, text: str, position: int) -> Span | None:
-        """Return the span that begins at a position."""
-        return self._build_span(self._any_rule.match(text, position))
-
-    def _build_span(self, hit: re.Match[str] | None) -> Span | None:
-        if hit is None:
-            return None
-        group = hit.lastindex or 1
-        slot, kind, rule = self._rules[group - 1]
-        match = rule.match(hit.string, hit.start())
-        if match is None:
-            return None
-        words = {name: word for name, word in match.groupdict().items() if word}
-        return Span(match.start(), match.end(), kind, words, slot)
+    @property
+    def is_row(self) -> bool:
+        """True for a length or an end that makes a habit of an hour: "at 9 for 5 days"."""
+        return self.slot == "every" and self.kind in ROW_KINDS
 
 
 # Dates.
 YEAR = r"(?:19|20)\d\d(?!\d)"
-NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|(?![ -])(?:(?:(?<!\w)|[ -])<time.counting>){1,2})"
-# Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
-ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
+# Ordinals of days ("пятого марта", "двадцать першого травня", "the fifth of March").
+ORDINAL = r"(?:<numbers.cardinals:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
 # A number that counts things is no date: "за 2000 рублей", "May 5 people".
 COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
 MODAL_MAY = r"(?! <time.after_may>\b)"
 DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
+ORDINAL_DAY = f"{DAY_NUMBER}(?:st|nd|rd|th)"
 DAY = rf"(?:{DAY_NUMBER}(?:-?<time.day_endings>\b|(?!\w))|{ORDINAL})"
 DAY_AFTER_MONTH = rf"(?:(?:the )?{DAY}(?![:%]|[./][0-9]|,[0-9](?![0-9]{{3}}\b)){COUNTED})"
 DIGIT_DATE = (
     r"(?<![\w.,:/+-])(?:(?:19|20)[0-9]{2}(?:-[0-9]{2}-|\.[0-9]{2}\.|/[0-9]{2}/)[0-9]{2}"
     r"|[0-9]{1,2}(?:-[0-9]{1,2}-|\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2}"
     r"|[0-9]{2}\.[0-9]{2}\.[0-9]{2})(?![\w/+-]|[.,:][0-9])"
+)
+SHORT_DATE = (
+    rf"(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)"
 )
 IN_YEAR = rf"(?P<year>{YEAR})(?:-?<time.number_of_year>\b)?(?: <time.year_noun>)?"
 YEAR_TAIL = f"(?:(?:, ?| ){IN_YEAR})?"
@@ -134,6 +116,47 @@ WHICH_NOUN = (
     rf"(?P<which><time.which>) (?:(?P<unit><time.unit_one>)|(?P<weekend><time.weekend>)|{NOUN})"
     r"(?! of\b)"
 )
+# Lengths of time.
+ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.article>)"
+COUNT = (
+    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
+    rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
+)
+UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
+
+
+def _length(unit: str = UNIT, *, counted: bool = True) -> str:
+    """Return an expression for a length of time, its number required or optional."""
+    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
+    return (
+        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
+        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?<reminder.or_so>?"
+        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}(?= ?<clock.minute_noun>\b)|<clock.minutes>)"
+        r"(?: ?<clock.minute_noun>)?(?!\w))?)"
+    )
+
+
+LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
+NUMBER_OF_UNITS = f"(?P<n>{COUNT}) (?P<unit>{UNIT})"
+ROUGHLY = "(?:(?P<rough><time.roughly>) )?"
+# Prepositions; those that only join the ends of a range are taken off elsewhere.
+AFTER_PREPOSITION = (
+    "(?P<prep><time.edge>|<limit.until>|<limit.starting>|<time.preposition>|<time.to>)"
+    "(?: the)?[ -]"
+)
+P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
+TO = "(?: ?- ?| <time.to> )"
+LAST_DAY = f"(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}"
+SHORT_WEEKDAY = r"(?P<weekday><time.weekday_short>)(?!\w)"
+ON_SHORT_DAY = "(?P<prep><reminder.on_weekday>|<time.until>|<limit.starting>) (?:the )?"
+WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
+NTH_WEEKDAY = (
+    f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
+)
+MONTH_AROUND = (
+    f"(?:(?P<month><time.month>)(?: {IN_YEAR})?"
+    "|(?:(?P<which><time.which>) )?(?P<unit><time.unit_one>))"
+)
 
 
 def _date_rules(before: str) -> tuple[str, ...]:
@@ -144,75 +167,54 @@ def _date_rules(before: str) -> tuple[str, ...]:
     )
 
 
-# Spans of questions and facts, by kind: "habit" (каждую пятницу) names no time; "narrated" (на
-# следующий день) is not relative to now; "someday" (на днях) is an unknown day; "recent" недавно;
-# "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта, 2026-03-05; "month day"
-# 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние два дня; "day" вчера
-# вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за
-# два дня до 5 мая.
-AFTER_PREPOSITION = "(?P<prep><time.edge>|<time.preposition>)(?: the)?[ -]"
-P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
-PART = "(?:,? (?:in the |at )?(?P<part><time.part_english>|<time.part>))?"
-TO = "(?P<link> ?- ?| <time.to> )"
-DAY_WORD = "(?P<word><time.day>|<time.day_adjective>)"
-MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
-NUMBER_OF_UNITS = f"(?P<n>{NUMBER}) (?P<unit><time.unit>)"
-SOME_UNITS = f"(?:(?P<n>{NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
-UNTIL_OR_AFTER = "(?:<time.until>|<time.after>)"
-SPANS = (
-    rf"habit: <time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
-    "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
-    "habit: <time.habit>",
-    "narrated: <time.narrated>",
-    "someday: <time.someday>",
-    "recent: <time.recent>",
-    rf"week of: {P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})",
-    rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
-    rf"days: {P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
+# Dates, by kind: "recent" недавно, на днях; "days" с 5 по 8 мая; "date" 5 марта, 2026-03-05;
+# "month day" 5 числа; "ago" два дня назад; "lasting" последние два дня; "day" вчера; "named" в
+# марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за два дня до 5 мая
+# moves the day that follows.
+DATES = (
+    "recent: <time.recent>|<time.someday>",
+    rf"days: (?P<prep><time.from_day>) (?P<day>{DAY}){TO}{LAST_DAY}",
+    rf"days: {P}(?P<day>{DAY}) ?- ?{LAST_DAY}",
     rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
     *_date_rules(P),
-    r"month day: (?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
-    rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
-    rf"month day: (?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
-    "(?= of (?:this|last|next) month|[,.;!?]|$)",
-    f"ago: (?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>",
-    rf"ahead: <time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
-    rf"ahead: in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
-    "(?:'s?)?(?: time)?(?! (?:of|after|from))",
-    f"ahead: {NUMBER_OF_UNITS} from (?:now|today)",
-    f"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
+    rf"short date: {P}{SHORT_DATE}{COUNTED}",
+    rf"month day: {P}(?P<day>{DAY}) <reminder.month_day>",
+    rf"short date: {P}(?P<day>{DAY_NUMBER}-?<time.day_of>)",
+    rf"month day: {AFTER_PREPOSITION}(?P<day>{ORDINAL_DAY})"
+    r"(?! (?:of(?! (?:this|last|next) month)|time|floor|day|row|grade|place|try)\b)",
+    rf"month day: the (?P<day>{ORDINAL_DAY})(?=[,.;!?]|$| (?:at|to|about|in)\b)",
+    f"ago: (?:(?P<hedge><time.hedge>) )?{ROUGHLY}{LENGTH} <time.ago>",
+    rf"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
     f"lasting: {P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
-    f"day: {P}{DAY_WORD}(?: (?P<noun><time.day_noun>))?{PART}",
-    rf"named: {P}{WHICH_NOUN}{PART}",
+    f"day: {P}(?P<word><time.day>|<time.day_adjective>)(?: (?P<noun><time.day_noun>))?",
+    rf"nth weekday: {P}{NTH_WEEKDAY} (?:<limit.of> )?(?:the )?{MONTH_AROUND}",
+    rf"nth weekday: <reminder.on_weekday> (?:the )?{NTH_WEEKDAY}",
+    rf"named: {P}{WHICH_NOUN}",
     "named: (?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)",
     rf"named: {P}(?P<season><time.season>),? (?:of )?(?P<year>{YEAR})(?:-(?P<year_to>{YEAR}))?"
     "(?: (?:<time.year_noun>|<time.years_noun>))?",
-    rf"named: {P}{MONTH_OF_YEAR}",
-    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}",
+    rf"named: {P}(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}",
+    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN})",
+    f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
+    rf"named: {P}(?P<which><time.which>) {SHORT_WEEKDAY}",
+    r"named: (?P<weekday><time.weekday_short>)"
+    r"(?= \d{1,2}(?:[:.]\d\d| ?[ap]m)\b|(?<!sat)(?<!sun) at (?:\d|noon|midnight))",
+    rf"named: (?P<prep>in|<limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
+    "feast: (?P<prep><reminder.on_weekday>|at) <time.feast>",
+    "named: <limit.whole> (?P<month><time.month>)",
     "named: (?P<season><time.season_adverb>)",
-    f"named: (?P<weekday><time.weekday_alone>){PART}",
+    "named: (?P<weekday><time.weekday_alone>)",
     "year: (?P<year_word><time.year_word>)",
     rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
-    f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
     rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
-    # Moves the day that follows: "за два дня | до 5 мая", "two days | before 5 May".
-    rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS}(?= {UNTIL_OR_AFTER}\b)",
-)
-# Ends of ranges, after a matched beginning: "from March | to May".
-ENDS_OF_RANGES = (
-    *_date_rules(f"{TO}(?:the )?"),
-    rf"day: {TO}{DAY_WORD}",
-    rf"named: {TO}{WHICH_NOUN}",
-    rf"named: {TO}{MONTH_OF_YEAR}",
-    rf"named: {TO}{NOUN}",
-    rf"year: {TO}(?P<year>{YEAR})(?: <time.year_noun>)?",
+    rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}(?= <time.after>\b)",
 )
 # Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
 HOUR_NUMBER = (
     r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
     r"(?:(?!\w)|(?=[ap][.]?m\b))"
 )
-STEM = "(?:<time.counting:20-20> )?<numbers.ordinals:1-24>"
+STEM = "(?:<numbers.cardinals:20-20> )?<numbers.ordinals:1-24>"
 HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
 # After a bare number, "дня" counts days.
 HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
@@ -263,28 +265,6 @@ CLOCKS = (
 # Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
-# The other spans of requests for reminders.
-ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
-COUNT = (
-    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
-    rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
-)
-UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
-MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
-
-
-def _length(unit: str = UNIT, *, counted: bool = True) -> str:
-    """Return an expression for a length of time, its number required or optional."""
-    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
-    return (
-        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
-        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
-        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
-    )
-
-
-LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
-WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
 THROUGH = " <reminder.through> "
 JOINT = f"(?:,? (?:<reminder.joint> )?|, ?| ?- ?|{THROUGH})"
 WEEKDAYS = rf"(?P<days>{WEEKDAY}(?:{JOINT}{WEEKDAY}){{0,6}})"
@@ -293,12 +273,9 @@ OTHER = "(?: (?P<other><reminder.other>))?"
 SO_MANY_UNITS = rf"(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"
 TIMES = (
     rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
-    r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d) times)"
+    r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d)(?: times| ?x))"
 )
 SHORT_DAY = r"<time.weekday_short>(?!\w)"
-NTH_WEEKDAY = (
-    f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
-)
 OF_MONTH = "<limit.of_month>"
 HABITS = (
     rf"nth: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?{NTH_WEEKDAY} {OF_MONTH}",
@@ -307,19 +284,20 @@ HABITS = (
     rf"(?:<reminder.workday>|{WEEKDAY})",
     rf"unclear: (?:on |every |each )?(?:the )?{DAY}(?:,| <reminder.and>|, <reminder.and>) "
     rf"(?:the )?{DAY} (?:<reminder.of_every_month>|<reminder.month_day>)",
+    rf"unclear: (?:on )?(?:the )?{ORDINAL_DAY}(?:,| <reminder.and>) (?:the )?{ORDINAL_DAY}",
+    "unclear: <reminder.some_days>",
     "quarter: <reminder.quarterly>",
     "fortnight: <reminder.fortnightly>",
     rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
     f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY}){{1,6}})",
     rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
-    rf"row length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
-    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
+    rf"length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
+    rf"day of month: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
     r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
-    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
-    rf"month day: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
+    rf"day of month: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
+    rf"day of month: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
     f"last day: (?:{EVERY} )?<reminder.last_day>",
     rf"year day: {EVERY} {DAY_OF_MONTH}",
-    rf"year day: {DAY_OF_MONTH} <reminder.of_every_year>",
     rf"year day: {EVERY} {MONTH_AND_DAY}",
     f"unit: {EVERY} (?P<half><reminder.every_half>)",
     f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
@@ -327,8 +305,8 @@ HABITS = (
     f"weekdays: {EVERY}{OTHER} {WEEKDAYS}",
     f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
     rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
-    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})",
-    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}(?:{THROUGH}| ?- ?){WEEKDAY})",
+    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}(?:<time.weekday_each>|{WEEKDAY})){{0,6}})",
+    rf"weekdays: (?:<limit.from> )?(?P<days>{WEEKDAY}(?P<through>{THROUGH}| ?- ?){WEEKDAY})",
     "weekdays: <reminder.on_every> "
     rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
     "weekdays: (?P<days><reminder.weekdays_alone>)",
@@ -337,69 +315,41 @@ HABITS = (
     f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
     "other day: <reminder.other_day>",
     "last day alone: <limit.last_day>",
-)
-TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
-FOR_DATE = "(?:<reminder.for_date> )?"
-MONTH_AROUND = (
-    f"(?:(?P<month><time.month>)(?: {IN_YEAR})?"
-    "|(?:(?P<which><time.which>) )?(?P<unit><time.unit_one>))"
-)
-STARTING = "(?P<starting><limit.starting>) "
-REMINDER_DATES = (
-    *_date_rules(TO_DAY),
-    rf"date: {FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
-    rf"(?![\w:/]|[.,]\d){COUNTED}",
-    rf"month day: {FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
-    rf"month day: (?:on )?the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))",
-    f"day: {TO_DAY}(?P<word><time.day_adjective>) <time.day_noun>",
-    rf"day: {TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
-    rf"nth weekday: {TO_DAY}{NTH_WEEKDAY} (?:<limit.of> )?(?:the )?{MONTH_AROUND}",
-    rf"nth weekday: <reminder.on_weekday> (?:the )?{NTH_WEEKDAY}",
-    rf"named: (?:{STARTING}|<reminder.on_weekday> )?{WHICH_NOUN}",
-    rf"named: (?:{STARTING}|<reminder.on_weekday> )(?:the )?(?P<weekday>{WEEKDAY})(?!')",
-    "named: <reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)",
-    r"named: (?P<weekday><time.weekday_alone>)(?!')",
-    rf"named: (?:{STARTING}|<reminder.in_year> |<limit.whole> )(?P<month><time.month>)"
-    rf"(?: {IN_YEAR})?",
-    rf"year: <reminder.in_year> {IN_YEAR}(?![:.\d])",
+    f"some: {EVERY}(?: (?:<reminder.other>|{COUNT}))? (?:<time.season>|<time.month>)",
 )
 WAITS = (
-    rf"after: <reminder.after> (?:<time.roughly> )?{LENGTH}",
-    rf"after: <reminder.after_counted> (?:<time.roughly> )?{COUNTED_LENGTH}(?:'s?)?(?: time)?",
+    rf"ahead: <time.ahead> {ROUGHLY}{LENGTH}(?! <time.after>)",
+    rf"ahead: in {ROUGHLY}{COUNTED_LENGTH}(?:'s?)?(?: time)?(?! (?:of|after|from)\b)",
+    f"ahead: {COUNTED_LENGTH} from (?:now|today)",
+    "some: <time.habit>",
+    r"after: in (?P<n>[1-9]\d?)(?= to [^\W\d])",
+    rf"after: <reminder.after> {ROUGHLY}{LENGTH}",
+    rf"after: {COUNTED_LENGTH} <reminder.from_now>",
     rf"after: (?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
-    rf"after: <reminder.within> {_length('<reminder.within_length>')}(?! <reminder.before_that>)",
-    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= (?!<reminder.before_that> )\w)",
+    rf"after: <reminder.within> {_length('<reminder.within_length>')}",
+    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= \w)",
 )
 EARLIER = (
-    rf"before: <reminder.by> {LENGTH} <reminder.before_that>",
+    rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}"
+    r"(?= (?:<time.until>|<reminder.before_it>) \w)",
     rf"earlier: <reminder.by> {LENGTH}(?=[ .!]*$)",
+    rf"earlier: {COUNTED_LENGTH} <reminder.earlier>(?=[ .!]*$)",
 )
-# One rule for all lengths, the most expensive to search; the ending decides the kind.
-LENGTHS = (
-    rf"counted: {COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
-    r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
-)
-# Ends and exceptions, read only beside a habit, by kind. Those of ``days_of`` end it: "until
-# Friday"; "time" ends it at an hour, "hours" has two hours, "length" is "for 5 days", "count" "4
-# times". "except" leaves out weekdays, "all" none. "unclear" ones cannot be told; "perhaps" are
-# such only beside another time, since "до метро" ends nothing.
+# Ends and exceptions of habits, beside dates such as "until Friday". "time" ends one at an hour,
+# "hours" has two hours, "length" is "for 5 days", "count" "4 times". "except" leaves out weekdays,
+# "off" those before it, "all" none. "unclear" ones cannot be told; "perhaps" are such only beside
+# another time, since "до метро" ends nothing.
 UNTIL = "(?P<prep><limit.until>) (?:the )?"
-END_OF = "(?:(?P<edge><limit.end>) (?:the )?)?"
 EXCEPT = "(?:<limit.except>|<limit.but>)(?: <limit.on>)? (?:the )?"
 ANY_DAY = (
     "(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>|<limit.weekends>|<limit.workdays>)"
     r"(?!\w)"
 )
 OR = (
-    "(?:,? (?:(?:<reminder.and>|<limit.or>|&) )?(?:<reminder.on_weekday> )?|,(?! )| ?- ?|/"
-    f"|{THROUGH})"
+    "(?:,? (?:<reminder.and>|<limit.or>|&) (?:<reminder.on_weekday> )?|, ?| ?- ?|/"
+    f"|{THROUGH}(?!<time.weekdays_many>|<limit.weekends>))"
 )
 ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}{ANY_DAY}){{0,6}})"
-DAY_TO = (
-    "(?:<limit.from> (?=.{1,20} <limit.to> )|(?=[^ ]+ ?- ?))"
-    f"(?P<day>{DAY})(?: ?- ?| <limit.to> )"
-)
-INCLUSIVE = "(?:,? (?P<inclusive><limit.inclusive>))?"
 
 
 def _hour(name: str) -> str:
@@ -412,47 +362,33 @@ def _hour(name: str) -> str:
     )
 
 
-LIMITS = (
-    *(f"{rule}{INCLUSIVE}" for rule in _date_rules(UNTIL)),
-    rf"date: {UNTIL}(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)",
-    rf"month day: {UNTIL}(?P<day>{DAY}) <reminder.month_day>{INCLUSIVE}",
-    rf"month day: {UNTIL}(?P<day>{DAY_NUMBER}(?:st|nd|rd|th))",
-    rf"days: {DAY_TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
-    rf"days: (?:<limit.from> )?{MONTH_FIRST} (?P<day>{DAY})(?: ?- ?| <limit.to> )"
-    rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
-    f"day: {UNTIL}(?P<word><time.day>){INCLUSIVE}",
-    f"named: {UNTIL}{END_OF}{WHICH_NOUN}{INCLUSIVE}",
-    rf"named: {UNTIL}{END_OF}(?:(?P<weekend><time.weekend>)|(?P<month>{MONTH_ANY})(?: {IN_YEAR})?"
-    rf"|(?P<season><time.season>)|(?P<weekday>{WEEKDAY})){INCLUSIVE}",
-    rf"named: {UNTIL}(?P<edge><limit.end>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
-    rf"year: {UNTIL}{END_OF}(?P<year>{YEAR})(?: <time.year_noun>)?",
-    f"new year: {UNTIL}<limit.new_year>",
-    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <limit.to> ){_hour('2')}",
-    rf"time: {UNTIL}{_hour('')}",
-    f"time: {UNTIL}(?P<midnight><clock.midnight>)",
-    f"time: {UNTIL}(?P<noon><clock.noon>)",
+END_HOURS = (
     "unclear: <limit.for> (?:the )?<limit.daytime>",
-    "named: (?:<limit.for> )?(?P<edge><limit.rest>) (?:of )?(?:the )?(?P<unit><time.unit_one>)",
+    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <time.to> ){_hour('2')}",
     rf"length: <limit.for> (?:the )?(?:<limit.coming> )?{LENGTH}(?: <limit.in_a_row>)?",
-    f"length beside: (?:the )?<limit.coming> {COUNTED_LENGTH}(?: <limit.in_a_row>)?",
+    rf"time: {UNTIL}(?:{_hour('')}|(?P<midnight><clock.midnight>)|(?P<noon><clock.noon>))",
+)
+LIMITS = (
+    f"new year: {UNTIL}<limit.new_year>",
+    "rest: (?:<limit.for> )?<limit.rest> (?:of )?(?:the )?(?P<unit><time.unit_one>)",
     f"length beside: <limit.whole> (?P<unit>{UNIT})",
     f"bare length: {COUNTED_LENGTH}(?: (?P<row><limit.in_a_row>))?",
     "bare length: (?P<unit><limit.unit>)",
     rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
     "all: <limit.no_day_off>",
+    "all: <limit.inclusive>",
+    "off: <limit.not_needed>",
     f"unclear: {EXCEPT}{ANY_DAYS}{OR}<limit.day_off>",
     f"only: <limit.only_on> (?:<limit.on> )?{ANY_DAYS}",
     f"except: {EXCEPT}{ANY_DAYS}",
-    f"except: (?:<reminder.between> )?(?:<limit.on> )?{ANY_DAYS} <limit.not_needed>",
     "unclear: <limit.condition>",
     f"unclear: {EXCEPT}<limit.day_off>",
     "unclear: <limit.except> (?:<limit.on> )?(?:the )?(?:<limit.circumstance>|<time.month>)",
     *(rule.replace("date: ", "unclear: ", 1) for rule in _date_rules(EXCEPT)),
     "unclear: <limit.until_sure>",
     "unclear: <limit.until> (?:my |the )?<limit.event>",
-    r"perhaps: (?:<limit.perhaps>|<limit.except>)(?= (?!<limit.daily>)\w)",
+    r"perhaps: (?:<time.until>|<limit.except>)(?= (?!<limit.daily>)\w)",
 )
-TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
 
 
 def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
@@ -461,34 +397,31 @@ def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
 
 
 @cache
-def _text_grammar() -> Grammar:
-    return Grammar(("date", SPANS), begins=r"\b(?<!')")
-
-
-@cache
-def _range_end_grammar() -> Grammar:
-    return Grammar(("date", ENDS_OF_RANGES))
-
-
-@cache
-def _reminder_grammar() -> Grammar:
-    return Grammar(
+def _rules() -> list[tuple[Slot, str, lexicon.Expression]]:
+    """Return all rules, in the order of trial, each compiled at its first match."""
+    tables: list[tuple[Slot, Iterable[str]]] = [
         ("every", HABITS),
-        ("date", REMINDER_DATES),
-        ("after", WAITS),
+        ("date", DATES),
         ("clock", _language_rules("clock.rules")),
-        ("clock", CLOCKS),
-        ("date", LENGTHS),
         ("before", EARLIER),
+        ("after", WAITS),
+        ("limit", END_HOURS),
+        ("clock", CLOCKS),
+        ("limit", LIMITS),
         ("part", _language_rules("clock.part")),
         ("part", _language_rules("clock.bare_part", "bare ")),
-        begins=r"(?<![\w'])(?=\w|@ )",  # holds for every rule; skips a row of dots quickly
-    )
+    ]
+    parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
+    return [
+        (slot, kind, lexicon.Expression(rf"(?:{source})(?!\w)")) for slot, kind, source in parts
+    ]
 
 
 @cache
-def _limit_grammar() -> Grammar:
-    return Grammar(("limit", LIMITS), begins=r"(?<![\w'])(?=['\w])")
+def _any_rule() -> re.Pattern[str]:
+    """Return one expression for all rules, with a group for each: the leftmost match wins."""
+    sources = (NAME.sub("(?:", lexicon.expanded(rule.source)) for *_, rule in _rules())
+    return re.compile(BEGINS + f"(?:{'|'.join(f'({source})' for source in sources)})")
 
 
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
@@ -503,20 +436,22 @@ HINT, QUESTION_HINT = (
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
 # Apostrophes of Ukrainian words as phones write them: п"ятниця, п*ятниця, "п ятниця".
 APOSTROPHE = re.compile(r"(?<=[бпвмфр])[\"*″](?=[яюєї])|(?<=\bп) (?=ят)|(?<=\bдев) (?=ят)")
-# A word long enough for a typo in it to be clear, and the groups of such words.
-LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
-MENDED = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
-MIN_LATIN, MIN_CYRILLIC = 6, 5  # letters
-MAX_MENDED = 300  # characters of a question
 RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
 SHORT_UNITS = ("second", "minute", "hour")
+ENDLESS = 10.0**18  # of any unit: "10^9 years"
 SECONDS: dict[Unit, int] = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
     "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
-STARTING_WORD = lexicon.Expression("(?:<limit.starting>|<limit.from>) ")
+BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
+EDGE, SURELY_EXCEPT = lexicon.Expression("<time.edge>"), lexicon.Expression("<limit.except>")
+SOME_TIME = lexicon.Expression("<time.habit>")
+STARTING = lexicon.Expression("<limit.starting>")
+DAY_KINDS = ("date", "short date", "days", "month day", "day")
+REMINDER_KINDS = (*DAY_KINDS, "nth weekday", "named", "year", "offset", "feast")
+ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
 
 
@@ -530,227 +465,67 @@ def fold(text: str) -> str:
     return APOSTROPHE.sub("'", text.replace("İ", "I").lower().translate(FOLDED))
 
 
-def mended(text: str) -> str:
-    """Return the text with a typo of one letter mended in its weekdays, months and days.
-
-    Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
-    """
-    return LETTERS.sub(_mend, text)
-
-
-def may_hold_typo(text: str) -> bool:
-    """Return True if ``mended`` may change the start of a text; cheap enough for every turn."""
-    words = LETTERS.findall(text[:MAX_MENDED].lower())
-    near = {word[:i] + word[i + 1 :] for word in words for i in range(len(word))}
-    return not _near_forms().keys().isdisjoint(near.union(words))
-
-
-def _mend(match: re.Match[str]) -> str:
-    word, lower = match[0], fold(match[0])
-    meant = _near_forms().get(lower) or next(
-        filter(None, (_near_forms().get(shorter) for shorter in _deletions(lower))), None
-    )
-    is_name = word[0].isupper() and not word.isascii() and match.start() > 0
-    if meant is None or meant[0] != lower[0] or abs(len(meant) - len(lower)) > 1 or is_name:
-        return word
-    known = lower in _time_forms() or lower in lexicon.words("time.no_typo")
-    return word if known or parts_of_speech(lower) else meant
-
-
-@cache
-def _time_forms() -> frozenset[str]:
-    """Return the words of days and months in which typos are mended, in all their forms."""
-    entries = (form for group in MENDED for form in lexicon.forms(group))
-    forms = (form for entry in entries for form in (entry, entry.replace("'", "")))
-    return frozenset(f for f in forms if len(f) >= (MIN_LATIN if f.isascii() else MIN_CYRILLIC))
-
-
-@cache
-def _near_forms() -> dict[str, str]:
-    """Return the words in which typos are mended by themselves and with any letter left out."""
-    forms = sorted(_time_forms())
-    return {near: form for form in forms for near in (form, *_deletions(form))}
-
-
-def _deletions(word: str) -> Iterator[str]:
-    return (word[:i] + word[i + 1 :] for i in range(len(word)))
-
-
 def may_name_time(text: str) -> bool:
     """Return True if a text contains any word of time; cheap enough for every turn."""
     return HINT.search(text.lower()) is not None
 
 
-def find_spans(folded: str) -> list[Span]:
-    """Return the times in a tidy, folded question or fact, in order and without overlap."""
-    spans: list[Span] = []
-    position = 0
-    while (found := _text_grammar().search(folded, position)) is not None:
-        span = _add_range_end(found, folded)
-        position = (span.to or span).end
-        merged = _merge(spans[-1], span, folded) if spans else None
-        if merged is not None:
-            spans.pop()
-        spans.append(merged or span)
-    return spans
+def scan(folded: str) -> list[Span]:
+    """Return all times in a tidy, folded text, in order and without overlap; the first 99.
 
-
-def find_reminder_spans(folded: str) -> list[Span]:
-    """Return the times in a folded request, in order and without overlap; the first 60 of them.
-
-    Beside a habit they include its ends and exceptions, in the slot ``limit``.
+    Those that belong together are one: "on Monday | last week", "с марта | по май".
     """
-    spans = _scan(folded)
-    rows = [span for span in spans if span.kind.startswith("row")]
-    habits = [s for s in spans if s.slot in ("every", "after", "before") and s not in rows]
-    if any(habit.slot == "every" for habit in habits):
-        limits = [replace(r, kind=r.kind.removeprefix("row "), slot="limit") for r in rows]
-        limits = _find_limits(spans, [*habits, *limits], limits, folded)
-    elif not habits:
-        limits = _days_in_a_row(spans, folded)
-    else:
-        return spans
-    for limit in limits:
-        blanks = " " * (limit.end - limit.start)
-        folded = folded[: limit.start] + blanks + folded[limit.end :]
-    return sorted([*_scan(folded), *limits], key=lambda span: span.start)
-
-
-def _days_in_a_row(spans: Sequence[Span], folded: str) -> list[Span]:
-    """Return the lengths beside an hour, which make a habit of it: "at 9 for 5 days"."""
-    dates = [span for span in spans if span.slot == "date"]
-    clocks = [span for span in spans if span.slot in ("clock", "part")]
-    if not clocks:
-        return []
-    begins = [span for span in dates if STARTING_WORD.match(folded, span.start)]
-    times = [*clocks, *begins, *(span for span in dates if "weekday" in span.words)]
-    rows = []
-    for span in _find_limits(spans, [], [], folded):
-        is_length = "length" in span.kind
-        if is_length and length_of(span.words)[1] in ("day", "week", "month", "year"):
-            is_row = _is_beside(span, times, folded) and all(date in times for date in dates)
-        else:
-            is_end = span.kind in ("date", "day", "named", "month day")
-            is_through = span.preposition in lexicon.words("limit.through")
-            starts = dates if is_through else begins
-            is_row = span.kind == "days" or (is_end and _is_beside(span, starts, folded))
-        if is_row:
-            rows.append(replace(span, kind=f"row {span.kind}", slot="every"))
-    return rows
-
-
-def _period(habit: Span) -> int:
-    """Return about how many seconds lie between two times of a habit."""
-    words = habit.words
-    unit = lexicon.values("reminder.adverb").get(words.get("word", "")) or words.get("unit")
-    if unit is not None:
-        return SECONDS[unit_of(unit)]
-    return SECONDS["week"] if habit.kind == "weekdays" else SECONDS["day"]
-
-
-def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
-    gaps = [folded[s.end : span.start] for s in spans if s.end <= span.start]
-    gaps += [folded[span.end : s.start] for s in spans if s.start >= span.end]
-    return any(NOTHING.fullmatch(gap) for gap in gaps)
-
-
-def _scan(folded: str) -> list[Span]:
     spans: list[Span] = []
-    while len(spans) < MAX_REMINDER_SPANS:
-        span = _reminder_grammar().search(folded, spans[-1].end if spans else 0)
-        if span is None:
-            break
-        if span.kind == "counted":
-            kind = next(kind for kind in TAILS if kind in span.words)
-            span = replace(span, kind=kind, slot=TAILS[kind])
-        spans.append(span)
+    position = 0
+    while len(spans) < MAX_SPANS and (hit := _any_rule().search(folded, position)):
+        slot, kind, rule = _rules()[int(hit.lastindex or 1) - 1]
+        words = rule.match(folded, hit.start())
+        named = {} if words is None else words.groupdict()
+        span = Span(*hit.span(), kind, {name: word for name, word in named.items() if word}, slot)
+        position = span.end
+        last = spans[-1] if spans and spans[-1].slot in ("date", "before") else None
+        joined = _join(last, span, folded) if last and span.slot == "date" else None
+        if joined is not None:
+            spans[-1] = joined
+        elif span.preposition in lexicon.words("time.joint_only"):
+            spans += _without_preposition(span)
+        else:
+            spans.append(span)
     return spans
 
 
-def _find_limits(
-    spans: Sequence[Span], habits: Sequence[Span], limits: Sequence[Span], folded: str
-) -> list[Span]:
-    """Return the ends and exceptions of habits; they win over dates, exceptions over habits."""
-    limits = [*limits]
-    position = 0
-    while len(limits) < MAX_REMINDER_SPANS:
-        span = _limit_grammar().search(folded, position)
-        if span is None:
-            break
-        position = span.end
-        rivals = [habit for habit in habits if _overlap(span, habit)]
-        others = [h for h in habits if h.slot == "every" and h not in rivals]
-        wins = (span.kind in ("except", "only") and bool(others)) or all(
-            rival.slot != "every" and span.start < rival.start for rival in rivals
-        )
-        if not wins:
-            position = span.start + 1
-        elif _is_limit(span, [*spans, *limits], folded):
-            limits.append(span)
-    return limits
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
-
-
-def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
-    """Return True if an expression is an end or an exception, and not a part of the thing."""
-    before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
-    is_beside = _is_beside(span, spans, folded)
-    periods = [_period(habit) for habit in spans if habit.slot == "every"]
-    period = min(periods, default=SECONDS["day"])
-    if "length" in span.kind:
-        amount, unit = length_of(span.words)
-        is_short = amount.high * SECONDS[unit] <= period
-        if is_short and (unit in SHORT_UNITS or not is_beside):
-            return False  # "to meditate for ten minutes", "every Sunday cook for three days"
-    match span.kind:
-        case "time" | "hours":
-            return is_beside or period < SECONDS["day"]
-        case "count":  # "… to pack the pads, 6 times"
-            is_apart = folded[: span.start].rstrip().endswith((",", "-", "("))
-            return is_beside or (is_apart and AT_END.fullmatch(folded, span.end) is not None)
-        case "length beside" | "perhaps":
-            return is_beside
-        case "bare length":
-            is_last = AT_END.fullmatch(folded, span.end) is not None
-            is_sure = is_beside or is_last or not folded[span.start : span.end].isascii()
-            return is_sure and before not in lexicon.words("limit.no_length_after")
-    return True
-
-
-def _add_range_end(span: Span, text: str) -> Span:
-    """Extend a span by the end of its range, as in "from March to May" or "5 мая - 8 мая"."""
-    first = span.preposition.partition(" ")[0]
-    if span.kind != "date" and not any(first in lexicon.words(group) for group in RANGE_GROUPS):
-        return span
-    end = _range_end_grammar().match(text, span.end)
-    if end is not None and (span.preposition or "-" in end.words["link"]):
-        return replace(span, to=end)
-    onwards = ONWARDS.match(text, span.end) if span.preposition == "from" else None
-    if onwards is not None:
-        return replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
-    return span
-
-
-def _merge(first: Span, second: Span, text: str) -> Span | None:
-    """Merge two neighbours into one span if one lies in the other."""
-    gap = text[first.end : second.start]
+def _join(first: Span, second: Span, folded: str) -> Span | None:
+    """Return two neighbours as one span if they are a range, or one lies in the other."""
+    gap = folded[(first.to or first).end : second.start]
     if first.kind == "offset" and not first.within:
-        moves = gap == " " and second.to is None and second.role in ("until", "after")
-        return replace(first, end=second.end, within=second) if moves else None
-    if first.to or ADJACENT.fullmatch(gap) is None or second.role != "at":
+        is_day = length_of(first.words).unit not in SHORT_UNITS
+        moves = is_day and gap == " " and second.role in ("until", "after")
+        return replace(first, end=second.end, slot="date", within=second) if moves else None
+    if first.to:
+        return None
+    if _is_range(first, second, gap):
+        return replace(first, to=second)
+    if ADJACENT.fullmatch(gap) is None or second.role != "at":
         return None
     if "weekend" in first.words and second.kind in ("date", "days"):
         return replace(second, start=first.start)  # "на выходных | 28-29 ноября"
-    if second.to:
-        return None
     if _lies_in(first, second):
         return replace(first, end=second.end, within=second)
     if _lies_in(second, first):
         return replace(second, start=first.start, within=first)
     return None
+
+
+def _is_range(first: Span, last: Span, gap: str) -> bool:
+    """Return True for the two ends of a range, as in "from March to May" or "5 мая - 8 мая"."""
+    if last.kind not in ("date", "day", "named", "year"):
+        return False
+    begins = first.preposition.partition(" ")[0]
+    is_begun = any(begins in lexicon.words(group) for group in RANGE_GROUPS)
+    link = f"{gap.strip()} {last.preposition}".strip()
+    if link == "-":
+        return first.kind == "date" or is_begun
+    return gap == " " and is_begun and link in lexicon.words("time.to")
 
 
 def _lies_in(inner: Span, outer: Span) -> bool:
@@ -760,12 +535,164 @@ def _lies_in(inner: Span, outer: Span) -> bool:
     word = outer.words.get("unit") if outer.kind in ("named", "ago") else None
     unit = unit_of(word) if word else None
     if outer.kind == "year" or unit == "year":
-        return inner.kind in ("date", "days") or not inner.words.keys().isdisjoint(
-            ("month", "season")
-        )
+        return inner.kind in ("date", "days") or bool(inner.words.keys() & {"month", "season"})
     if unit == "week":
         return "weekday" in inner.words
     return inner.kind == "month day" and unit == "month"
+
+
+def _without_preposition(span: Span) -> list[Span]:
+    """Return a date without its preposition; nothing if it is no time without one."""
+    words = span.words
+    is_alone = (
+        span.kind in ("date", "short date", "days", "day")
+        or "which" in words
+        or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
+    )
+    rest = {name: word for name, word in words.items() if name != "prep"}
+    start = span.start + len(span.preposition) + 1
+    return [replace(span, start=start, words=rest)] if is_alone else []
+
+
+def find_spans(folded: str) -> list[Span]:
+    """Return the times in a tidy, folded question or fact, in order and without overlap."""
+    spans: list[Span] = []
+    for span in scan(folded):
+        if span.slot == "part" and spans and spans[-1].kind in ("day", "named"):
+            last = spans[-1]
+            if not last.to and folded[last.end : span.start] in (" ", ", "):
+                spans[-1] = replace(last, end=span.end, words={**last.words, "part": ""})
+            continue
+        if SOME_TIME.fullmatch(folded, span.start, span.end):
+            span = replace(span, kind="some")
+        is_other = span.kind == "some" or "through" in span.words
+        if is_other or (span.slot in ("date", "after") and span.kind != "short date"):
+            onwards = ONWARDS.match(folded, span.end) if span.preposition == "from" else None
+            if onwards is not None:
+                span = replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
+            spans.append(span)
+    return spans
+
+
+def find_reminder_spans(folded: str) -> list[Span]:
+    """Return the times in a folded request, in order and without overlap.
+
+    Beside a habit they include its ends and exceptions, in the slot ``limit``. A length or an end
+    beside an hour is a habit of its own: "at 9 for 5 days".
+    """
+    spans = [one for span in scan(folded) for one in _for_reminder(span, folded)]
+    if not any(span.slot == "every" for span in spans):
+        spans = [_as_habit(span) for span in spans]
+    if any(span.slot == "every" and not span.is_row for span in spans):
+        spans = [replace(span, slot="limit") if span.is_row else span for span in spans]
+        spans = _with_days_off(spans, folded)
+        return [s for s in spans if s.slot != "limit" or _is_limit(s, spans, folded)]
+    return [one for span in spans for one in _without_habit(span, spans, folded)]
+
+
+def _for_reminder(span: Span, folded: str) -> list[Span]:
+    """Return a time as a request for a reminder means it; nothing if it cannot mean it."""
+    words, preposition = span.words, span.preposition
+    if span.slot != "date" or span.kind == "ago":
+        return [] if span.kind == "some" else [span]
+    if span.to is not None:
+        return [replace(span, to=None), replace(span.to, slot="limit")]
+    if part := lexicon.key_of("clock.part", words.get("word", "")):
+        return [replace(span, kind=part, slot="part")]
+    if span.kind == "lasting" and which_of(words["side"]) in ("coming", "next"):
+        is_sure = preposition in lexicon.words("limit.for")
+        return [replace(span, kind="length" if is_sure else "length beside", slot="limit")]
+    is_adjective = span.kind == "day" and "noun" not in words and day_offset(words["word"]) is None
+    is_season = "season" in words and "which" not in words
+    is_vague = span.kind == "offset" and span.within is None
+    is_of_other = folded.startswith("'", span.end)  # "tomorrow's"
+    if span.kind not in REMINDER_KINDS or is_adjective or is_season or is_vague or is_of_other:
+        return []
+    if span.role == "until" or span.kind == "days":
+        return [replace(span, slot="limit")]
+    is_edge = EDGE.fullmatch(preposition) is not None
+    if not preposition or preposition in lexicon.words("reminder.on") or span.starts or is_edge:
+        return [span]
+    return _without_preposition(span)
+
+
+def _as_habit(span: Span) -> Span:
+    """Return "only on weekdays" as a habit."""
+    return replace(span, kind="weekdays", slot="every") if span.kind == "only" else span
+
+
+def _with_days_off(spans: Sequence[Span], folded: str) -> list[Span]:
+    """Return the times of habits with exceptions such as "по воскресеньям | не надо" as one."""
+    merged: list[Span] = []
+    for span in spans:
+        if span.kind == "off" and merged and _is_beside(span, merged[-1:], folded):
+            days = {"days": folded[merged[-1].start : merged[-1].end]}
+            others = [s for s in spans if s.slot == "every" and s is not merged[-1]]
+            if weekdays_in(days["days"]) and others:
+                joint = BEFORE_DAYS_OFF.search(folded, 0, merged[-1].start)
+                start = joint.start() if joint else merged[-1].start
+                merged[-1] = Span(start, span.end, "except", days, "limit")
+                continue
+        merged.append(span)
+    return merged
+
+
+def _without_habit(span: Span, spans: Sequence[Span], folded: str) -> list[Span]:
+    """Return what the end of a habit means where there is none, and any other time as it is."""
+    if span.slot != "limit":
+        return [span]
+    is_moved = any(s.slot == "before" and s.end + 1 == span.start for s in spans)
+    is_at = span.preposition in lexicon.words("clock.preposition_too") or is_moved
+    if span.kind == "time" and is_at:
+        named = {"midnight": "midnight", "noon": "noon", "minute": "digital"}
+        kind = next((named[word] for word in named if word in span.words), "hour")
+        return [replace(span, kind=kind, slot="clock")]  # "до 18:00", "an hour before 6pm"
+    dates = [other for other in spans if other.slot == "date"]
+    clocks = [other for other in spans if other.slot in ("clock", "part")]
+    if span.kind == "days":
+        return [replace(span, slot="every" if clocks else "date")]
+    begins = [date for date in dates if date.starts]
+    if span.kind == "except" and clocks and SURELY_EXCEPT.match(folded, span.start):
+        return [replace(span, slot="every")]
+    times = [*clocks, *begins, *(date for date in dates if "weekday" in date.words)]
+    if "length" in span.kind:
+        is_long = length_of(span.words).unit not in SHORT_UNITS
+        is_row = is_long and all(date in times for date in dates)
+    else:
+        times = dates if span.preposition in lexicon.words("limit.through") else begins
+        is_row = span.kind in ROW_KINDS
+    is_row = is_row and bool(clocks) and _is_beside(span, times, folded)
+    return [replace(span, slot="every")] if is_row else []
+
+
+def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
+    gaps = [folded[s.end : span.start] for s in spans if s.end <= span.start]
+    gaps += [folded[span.end : s.start] for s in spans if s.start >= span.end]
+    return any(NOTHING.fullmatch(gap) for gap in gaps)
+
+
+def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
+    """Return True if an expression is an end or an exception, and not a part of the thing."""
+    before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
+    is_beside = _is_beside(span, [other for other in spans if other is not span], folded)
+    period = min(period_of(habit).duration for habit in spans if habit.slot == "every")
+    if "length" in span.kind:
+        length = length_of(span.words)
+        if length.duration <= period and (length.unit in SHORT_UNITS or not is_beside):
+            return False  # "to meditate for ten minutes", "every Sunday cook for three days"
+    match span.kind:
+        case "time" | "hours":
+            return is_beside or period < Length.of(1, "day").duration
+        case "count":  # "… to pack the pads, 6 times"
+            is_apart = folded[: span.start].rstrip().endswith((",", "-", "("))
+            return is_beside or (is_apart and AT_END.fullmatch(folded, span.end) is not None)
+        case "length beside" | "perhaps" | "off":
+            return is_beside
+        case "bare length":
+            is_last = AT_END.fullmatch(folded, span.end) is not None
+            is_sure = is_beside or is_last or not folded[span.start : span.end].isascii()
+            return is_sure and before not in lexicon.words("limit.no_length_after")
+    return True
 
 
 # Values of the words in a span.
@@ -775,35 +702,81 @@ WEEKENDS, WORKING = (lexicon.Expression(f"<limit.{days}>") for days in ("weekend
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 
 
-class Amount(NamedTuple):
-    """Number of units: minimum, maximum, and whether it is exact."""
+class Length(NamedTuple):
+    """Length of time: the fewest and the most units, and the number that a reminder takes."""
 
     low: float
     high: float
-    exact: bool
+    number: float
+    unit: Unit
+    exact: bool = True
+
+    @classmethod
+    def of(cls, number: float, unit: Unit) -> Self:
+        """Return an exact length."""
+        return cls(number, number, number, unit)
+
+    @property
+    def duration(self) -> timedelta:
+        """Elapsed time; months and years have their average length."""
+        return timedelta(seconds=round(self.number * SECONDS[self.unit]))
 
 
-def amount_of(words: str | None) -> Amount:
-    """Return the amount of a match of ``NUMBER`` or ``COUNT``; without a number it is one."""
-    if words is None:
-        return Amount(1, 1, True)
-    digits = lexicon.values("time.vague").get(words, words)
-    if digits[0].isdigit():
-        first, _, last = digits.replace(",", ".").partition("-")
-        return Amount(float(first), float(last or first), not last)
-    number = lexicon.numbers("time.counting").get(words)
-    if number is None:
-        parts = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
-        number = int(read_numbers(parts)[0])
-    return Amount(number, number, True)
+def number_of(words: str) -> float:
+    """Return the number that words count: ``2,5``, ``двадцать пять``, ``a``."""
+    if "^" in words:
+        return ENDLESS
+    if words[0].isdigit():
+        return float(words.partition("-")[0].replace(",", "."))
+    articles = lexicon.words("time.article")
+    parts = ["1" if word in articles else word for word in re.split("[ -]", words)]
+    return int(read_numbers(parts)[0])
 
 
-def length_of(words: Mapping[str, str]) -> tuple[Amount, Unit]:
+def length_of(words: Mapping[str, str]) -> Length:
     """Return the length of time in a span: "три недели", "a couple of days", "полгода"."""
     if half := words.get("half"):
-        number, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
-        return Amount(int(number), int(number), True), cast(Unit, unit)
-    return amount_of(words.get("n")), unit_of(words["unit"])
+        count, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return Length.of(int(count), cast(Unit, unit))
+    count, unit = words.get("n", "1"), unit_of(words["unit"]) if "unit" in words else "minute"
+    if vague := lexicon.values("time.vague").get(count):
+        low, high = map(int, vague.split("-"))
+        mean = (low + high) / 2
+        return Length(low, high, mean if high <= 2 else int(mean), unit, exact=False)
+    number = number_of(count)
+    if "-" in count and count[0].isdigit():
+        return Length(number, number_of(count.partition("-")[2]), number, unit, exact=False)
+    if "and_half" in words or "half_more" in words:
+        number += 0.5
+    if "n2" not in words:
+        return Length.of(number, unit)
+    minutes = number * SECONDS[unit] / SECONDS["minute"] + number_of(words["n2"])
+    return Length.of(minutes, "minute")
+
+
+# Units of time between two occurrences of the kinds of habits; a week for all others.
+PERIODS = {"fortnight": Length.of(2, "week"), "quarter": Length.of(3, "month")}
+MONTHLY = ("day of month", "last day", "last day alone", "nth", "nth alone")
+DAILY = ("part", "other day", "adverb")
+
+
+def period_of(habit: Span) -> Length:
+    """Return the time from one occurrence of a habit to the next."""
+    words = habit.words
+    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
+    if "half" in words or habit.kind == "unit":
+        length = length_of(words)
+        return Length.of(length.number * number, length.unit)
+    if habit.kind in PERIODS:
+        return PERIODS[habit.kind]
+    if adverb := lexicon.values("reminder.adverb").get(words.get("word", "")):
+        return Length.of(number, cast(Unit, adverb))
+    if habit.kind in MONTHLY:
+        return Length.of(1, "month")
+    if habit.kind == "year day":
+        return Length.of(1, "year")
+    is_daily = habit.is_row or habit.kind in DAILY
+    return Length.of(number, "day" if is_daily else "week")
 
 
 def number_in(words: str) -> int:
@@ -845,13 +818,13 @@ def day_offset(words: str) -> int | None:
 
 def month_number(words: str) -> int:
     """Return 1 to 12 for the name of a month or its abbreviation."""
-    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0)
+    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0) + 1
 
 
 def weekday_number(words: str) -> int | None:
     """Return 0 (Monday) to 6 for any form of a weekday's name, or None."""
     number = key_in(
-        words, "time.weekday", "time.weekday_short", "time.weekdays_many", "time.weekday_each_more"
+        words, "time.weekday", "time.weekday_short", "time.weekdays_many", "time.weekday_each"
     )
     return None if number is None else int(number)
 

@@ -18,7 +18,7 @@ from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_option
 from src.reading.sentences import is_question
-from src.reading.slips import mend_orders
+from src.reading.slips import mend_orders, mended
 from src.reading.times import WORKDAYS
 from src.reading.words import shared
 from src.texts import Language, say
@@ -477,10 +477,15 @@ def reminder_calls(
     start = _without_time(messages).rstrip(".! ")
     time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
     for phrase in (text, f"{start} {time}" if start and time else ""):
-        if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
-            what = request.what[:MAX_TEXT] or NO_TEXT
-            return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
+        if asks_for_reminder(phrase):
+            return [_set_call(part) for part in reminder_phrases.requests_in(phrase)]
     return []
+
+
+def _set_call(phrase: str) -> tuple[str, dict[str, Any]]:
+    request = reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC")
+    what = request.what[:MAX_TEXT] if request is not None else ""
+    return SET_REMINDER, {"text": what or NO_TEXT, "when": phrase[:MAX_TEXT]}
 
 
 def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
@@ -561,7 +566,7 @@ def _only_time(text: str, *, has_text: bool) -> str:
     """
     if hour := BARE_HOUR.fullmatch(text):
         return f"at {hour[1]}:00"
-    folded = times.fold(times.mended(text[:MAX_CHANGE]))
+    folded = times.fold(mended(text[:MAX_CHANGE]))
     spans = [(span.start, span.end) for span in times.find_reminder_spans(folded)]
     rest = " ".join(between(folded, spans))
     is_time = len(words(rest)) <= MAX_BESIDE_TIME and not has_past_verb(rest)

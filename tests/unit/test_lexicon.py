@@ -37,7 +37,7 @@ ago = ["temu"]
 hints = "dni temu"
 [time.unit]
 day = ["dzień", "dni"]
-[time.counting]
+[numbers.cardinals]
 2 = "dwa"
 [forget]
 verb = ["zapomnij"]

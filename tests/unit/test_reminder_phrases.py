@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 
 from src.base.zones import local_time
 from src.reading.reminder_moments import ReminderRequest, read_new_time
-from src.reading.reminder_phrases import read_reminder
+from src.reading.reminder_phrases import read_reminder, requests_in
+from src.reminders.rules import reminder_calls
 from tests.cases import for_each, for_random
 from tests.unit.test_time_expressions import calls_in
 
@@ -633,6 +635,39 @@ remind me {}my address
 def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> None:
     request = read_reminder(text, NOW, ZONE)
     assert request is not None and request.what == what
+
+
+@for_each(("text", "requests"), [
+    ("remind me tomorrow at 8 to call mum and on friday to pay rent",
+     ["remind me tomorrow at 8 to call mum", "remind me on friday to pay rent"]),
+    ("remind me tomorrow at 8 to call mum and at 9 to pay rent",
+     ["remind me tomorrow at 8 to call mum", "remind me tomorrow at 9 to pay rent"]),
+    ("remind me monday to call and on tuesday to write and on friday to pay",
+     ["remind me monday to call", "remind me on tuesday to write", "remind me on friday to pay"]),
+    ("remind me tonight at 11 and tomorrow at 7 to take meds",
+     ["remind me tonight at 11 to take meds", "remind me tomorrow at 7 to take meds"]),
+    ("напомни завтра в 9 и в 18 выпить лекарство",
+     ["напомни завтра в 9 выпить лекарство", "напомни завтра в 18 выпить лекарство"]),
+    ("напоминай каждый день в 8:30 и в 20:00 пить чай",
+     ["напоминай каждый день в 8:30 пить чай", "напоминай каждый день в 20:00 пить чай"]),
+    ("remind me fri 9am dentist and mon 10am vet",
+     ["remind me fri 9am dentist", "remind me mon 10am vet"]),
+    ("напомни в 9 позвонить, а в 10 написать", ["напомни в 9 позвонить", "напомни в 10 написать"]),
+    ("нагадай завтра о 8 подзвонити мамі і о 10 сплатити рахунок",
+     ["нагадай завтра о 8 подзвонити мамі", "нагадай завтра о 10 сплатити рахунок"]),
+])  # fmt: skip
+def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) -> None:
+    assert requests_in(text) == requests
+    assert len(reminder_calls(text, [HumanMessage(text)])) == len(requests)
+
+
+@for_each("text", [
+    "напоминай каждый день в 9 и в 21 пить таблетки", "remind me to buy milk and bread at 9",
+    "remind me to call mum and on friday we eat", "напомни завтра в 9", "привет", "",
+    "напомни в пятницу и в субботу позвонить",
+])  # fmt: skip
+def test_one_request_stays_one(text: str) -> None:
+    assert requests_in(text) == [text]
 
 
 @for_each("question", rows(MEMORY_QUESTIONS))

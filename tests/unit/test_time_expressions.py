@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from src.base.zones import local_time
 from src.reading.relative_dates import Validity, resolve_dates, when_valid
+from src.reading.slips import mended
 from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
-from src.reading.times import MAX_TEXT, find_spans, fold, mended, tidy
+from src.reading.times import MAX_TEXT, find_spans, fold, tidy
 from tests.cases import for_each, for_random
 
 KYIV = ZoneInfo("Europe/Kyiv")
@@ -119,8 +120,6 @@ PERIODS = [
     ("a week ago", "2026-11-09", "2026-11-16"), ("a few weeks ago", "2026-10-12", "2026-11-09"),
     ("через два тижні", "2026-11-30", "2026-12-07"),
     ("in 3 weeks' time", "2026-12-07", "2026-12-14"),
-    ("на неделе с 23 ноября 2026", "2026-11-23", "2026-11-30"),
-    ("in the week of 23 November 2026", "2026-11-23", "2026-11-30"),
     # months
     ("в прошлом месяце", "2026-10-01", "2026-11-01"),
     ("минулого місяця", "2026-10-01", "2026-11-01"), ("last month", "2026-10-01", "2026-11-01"),
@@ -594,7 +593,6 @@ def test_a_fact_is_resolved_in_the_zone_of_the_user() -> None:
     ("23 ноября 2026 у меня экзамен", "2026-11-23", "2026-11-24"),
     ("завтра (23 ноября 2026) экзамен", "2026-11-23", "2026-11-24"),
     ("conference on 3 May", "2027-05-03", "2027-05-04"),
-    ("на тижні з 23 листопада 2026 іспит", "2026-11-23", "2026-11-30"),
     ("в октябре 2026 переехал", "2026-10-01", "2026-11-01"),
     ("зимой 2025-2026 годов катался", "2025-12-01", "2026-03-01"),
     ("на выходных едем на дачу", "2026-11-21", "2026-11-23"),

@@ -314,7 +314,7 @@ remind me every monday and thursday except next monday to swim | | asks
 напоминай каждый час сегодня с 14 до 20 пить воду |\
     пить воду | 11-23 14:00, 11-23 15:00, 11-23 20:00
 напоминай каждый день в 8 вставать, а в выходные нет | вставать | MO,TU,WE,TH,FR 8
-напоминай только по будням в 8 вставать | только вставать | MO,TU,WE,TH,FR 8
+напоминай только по будням в 8 вставать | вставать | MO,TU,WE,TH,FR 8
 напоминай каждый понедельник пока не отменю про созвон |\
     про созвон | 11-30 09:00, 12-07 09:00, …
 нагадуй з завтра до п'ятниці о 9 пити вітаміни |\
@@ -398,8 +398,46 @@ remind me on the first and third monday of the month at 9 to sweep |\
     про звіт | 11-30 09:00, 12-07 09:00, 12-28 09:00
 нагадуй з 1 по 10 грудня щодня о 8 про звіт | про звіт | 12-01 08:00, 12-02 08:00, 12-10 08:00
 """
+ON_PHONES = """
+remind me every tues night til xmas to take out bins | | asks
+remind me till friday every morning 8ish to stretch |\
+    stretch | 11-24 08:00, 11-25 08:00, 11-27 08:00
+remind me on the 1st and the 15th to pay rent | | asks
+remind me in an hour n half to check oven | check oven | 11-23 11:30
+remind me tmr arvo to call bank | call bank | 11-24 13:00
+remind me tonight at 11 and tomorrow at 7 to take meds | | asks
+remind me once in 2 weeks on monday to pay | pay | 11-30 09:00, 12-14 09:00, …
+remind me this sat at noon bday party | bday party | 11-28 12:00
+remind me half an hour before 6pm to leave | leave | 11-23 17:30
+remind me mid december to order gifts | | asks
+remind me first thing tomorrow to email Bob | email Bob | 11-24 09:00
+remind me after work to buy milk | buy milk | 11-23 19:00
+remind me on xmas eve at 5pm to wrap gifts | | asks
+remind me in a fortnight to renew | renew | 12-07 10:00
+remind me fri 9am dentist | dentist | 11-27 09:00
+could u remind me 2nite at 8 about the match | about the match | 11-23 20:00
+remind me thurs at noon about the haircut | about the haircut | 11-26 12:00
+remind me 3x a day at 8, 14 and 20 to drink water for 2 weeks |\
+    drink water | 11-23 14:00, 11-23 20:00, 12-06 20:00
+remind me in 10 to turn off the tap | turn off the tap | 11-23 10:10
+remind me in an hour or so to call | call | 11-23 11:00
+remind me by end of day to send the file | send the file | 11-23 19:00
+напоминай через каждые 2 часа пить воду | пить воду | 11-23 12:00, 11-23 14:00, …
+нагадуй що два дні о 8 поливати | поливати | 11-24 08:00, 11-26 08:00, …
+нагадай за годинку перевірити рис | перевірити рис | 11-23 11:00
+нагадай 25-го о 12 сплатити інтернет | сплатити інтернет | 11-25 12:00
+напоминай кроме выходных в 8 будить сына | будить сына | MO,TU,WE,TH,FR 8
+напомни послезавтра часиков в 6 вечера встретить сестру | встретить сестру | 11-25 18:00
+напомни мне через час сорок выйти | выйти | 11-23 11:40
+напоминай по нечетным дням поливать | | asks
+напоминай два раза в неделю по пн и чт поливать | поливать | MO,TH 9
+напомни в конце месяца оплатить свет | | asks
+нагадуй крім вихідних о 8 будити сина | будити сина | MO,TU,WE,TH,FR 8
+нагадай через годинку вимкнути плиту | вимкнути плиту | 11-23 11:00
+нагадай у кінці місяця сплатити світло | | asks
+"""
 TABLES = (
-    MORE, ENDS_EN, EXCEPTIONS_EN, NTH_EN, MOMENTS_EN,
+    ON_PHONES,    MORE, ENDS_EN, EXCEPTIONS_EN, NTH_EN, MOMENTS_EN,
     ENDS_RU, EXCEPTIONS_RU, NTH_RU, MOMENTS_RU, ALL_UK,
 )  # fmt: skip
 CASES = [

@@ -8,7 +8,7 @@ expression is compiled at its first use.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -173,7 +173,7 @@ def values(group: str) -> dict[str, str]:
     return {
         form: key
         for _, table in by_language(group)
-        for key, listed in table.items()
+        for key, listed in _numbered(table)
         for word in _as_list(listed)
         for form in _spellings(word)
     }
@@ -196,9 +196,16 @@ def _keys(group: str) -> list[tuple[str, re.Pattern[str]]]:
     return [
         (key, re.compile(pattern_of(entry)))
         for _, table in by_language(group)
-        for key, listed in table.items()
+        for key, listed in _numbered(table)
         for entry in _as_list(listed)
     ]
+
+
+def _numbered(table: dict[str, Any] | list[str]) -> Iterable[tuple[str, Any]]:
+    """Return the keys of a table with their entries; a list counts its entries from 0."""
+    if isinstance(table, dict):
+        return table.items()
+    return ((str(number), [entry]) for number, entry in enumerate(table))
 
 
 def by_language(group: str) -> list[tuple[str, Any]]:
