@@ -83,6 +83,12 @@ WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
   AND due_at = coalesce(%(due_at)s, due_at)
 """
 
+# Select the reminder cancelled last.
+SELECT_CANCELLED = f"""{OWN}
+  AND r.cancelled_at IS NOT NULL
+ORDER BY r.cancelled_at DESC, r.id DESC LIMIT 1
+"""
+
 # Restore a reminder cancelled some seconds ago, if it is still due in the future.
 UPDATE_RESTORED = f"""
 UPDATE reminders r SET is_waiting = true, cancelled_at = NULL
@@ -332,6 +338,10 @@ class ReminderRepository(Repository):
     def cancel(self, owner: Owner, number: int, due_at: datetime | None = None) -> bool:
         """Cancel a reminder; return False if it is not pending, or no more due at ``due_at``."""
         return self._client.execute(UPDATE_CANCELLED, owner, id=number, due_at=due_at) > 0
+
+    def find_cancelled(self, owner: Owner) -> Reminder | None:
+        """Return the reminder cancelled last, however long ago."""
+        return self._first(Reminder.from_row, SELECT_CANCELLED, owner)
 
     def restore(self, owner: Owner, number: int, *, now: datetime) -> Reminder | None:
         """Undo a cancellation; return None if it is too late, or there was none."""

@@ -36,9 +36,13 @@ async def set_reminder(
     asked = await reminders.apply_order(
         caller, order, said_before=said_before, message_id=context.message_id
     )
-    ids = () if asked.reminder is None else (asked.reminder.id,)
-    changes = turn_repo.Changes(reminders=ids)
-    return _shorten(payload(asked, caller)), Finding(changes=changes, asks=question_of(asked))
+    return _shorten(payload(asked, caller)), finding_of(asked)
+
+
+def finding_of(result: ReminderResult) -> Finding:
+    """Return what the answer says of a reminder that was set, moved or restored."""
+    ids = () if result.reminder is None else (result.reminder.id,)
+    return Finding(changes=turn_repo.Changes(reminders=ids), asks=question_of(result))
 
 
 def question_of(result: ReminderResult) -> turn_repo.Asks | None:

@@ -17,17 +17,19 @@ from pydantic import ValidationError
 
 from src.base import errors, zone_names
 from src.history import timeline_repo, turn_repo
-from src.llm.quoting import Form, Runtime, form_tool
+from src.history.new_messages import last_answer
+from src.llm.quoting import Form, NoArguments, Runtime, form_tool
 from src.llm.text_calls import UNREADABLE
 from src.media import tools as media_tools
 from src.media.attachments import AttachmentService
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
-from src.memory.turn_context import TurnContext, get_finding
+from src.memory.turn_context import Finding, TurnContext, get_finding
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
-from src.reminders.reminder_service import ReminderService
+from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
+from src.talk.forget_screens import format_undo
 from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 
 logger = logging.getLogger(__name__)
@@ -66,6 +68,26 @@ async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:
     return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 
 
+UNDO = "Take back the last change."
+
+
+async def undo_change(
+    memories: Memories, reminders: ReminderService, runtime: Runtime, _: NoArguments
+) -> tuple[dict[str, str], Finding]:
+    """Restore the reminder that was just cancelled, else what was replaced or forgotten last."""
+    context: TurnContext = runtime.context
+    caller = reminder_tools.called_in(context)
+    await memories.keep_private(context.owner, context.message_id)  # the order is no note
+    said_before = last_answer(runtime.state.get("history") or ())
+    restored = await reminders.restore_last(caller, said_before)
+    if restored is not None:
+        result = ReminderResult(restored)
+        return {"said": format_result(result, caller)}, reminder_tools.finding_of(result)
+    undone = await memories.undo(context.owner, None, asker=context.speaker_id)
+    said = format_undo(undone, caller.language)
+    return {"said": said}, Finding(facts_changed=undone is not None)
+
+
 # A tool is a function of its services, the turn's runtime and a form of arguments (``form_tool``).
 # If it finds or changes something, it returns a ``Finding`` beside its text.
 
@@ -75,6 +97,8 @@ def build_tools(
     reminders: ReminderService,
     zones: ZoneService,
     attachments: AttachmentService,
+    *,
+    for_notebook: bool = False,
 ) -> list[BaseTool]:
     """Build every tool, in the order in which the model sees them.
 
@@ -83,6 +107,7 @@ def build_tools(
         reminders: The reminders.
         zones: The owners' time zones.
         attachments: Attachments; they tell whether a model sees pictures.
+        for_notebook: Whether no model is connected: "undo that" is a tool, beside /undo.
     """
     tools = [
         form_tool(current_time, CURRENT_TIME),
@@ -100,6 +125,8 @@ def build_tools(
         look = form_tool(media_tools.look_at_picture, media_tools.LOOK, attachments)
         look.metadata = {"timeout": media_tools.TIMEOUT}
         tools.append(look)
+    if for_notebook:
+        tools.append(form_tool(undo_change, UNDO, memories, reminders))
     return tools
 
 

@@ -679,6 +679,10 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
         s.do.reminders.list_delivered(s.me.owner, SAID, limit=1000),
     ),
+    "ReminderRepository.find_cancelled": lambda s: (
+        s.do.reminders.cancel(s.me.owner, s.me.reminders[0]),
+        s.do.reminders.find_cancelled(s.me.owner),
+    ),
     "ReminderRepository.restore": lambda s: s.both(
         lambda who: [
             (
