@@ -206,7 +206,8 @@ _LEAD = r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.and>)(?!\w))[ ,
 # хлеб больше не нужно", "убери хлеб из напоминаний", "so cancel the vet", "хлеб отмени".
 CANCEL = lexicon.AnyCase(
     r"\b<cancel.no_more>(?!\w)"
-    r"|(?<!\bне )(?<!n't )\b<cancel.stop>(?!\w).{0,60}?\b(?:<cancel.noun>|<cancel.from_set>)(?!\w)"
+    rf"|^{_LEAD}(?:(?!не |don't )[\w'-]+ )?<cancel.stop>(?!\w).{{0,60}}?"
+    r"\b(?:<cancel.noun>|<cancel.from_set>)(?!\w)"
     r"|\b<cancel.noun>(?!\w).{0,60}?\b(?:<cancel.unneeded>|<cancel.stop>)(?!\w)"
     rf"|^{_LEAD}<cancel.surely>(?!\w)|(?<!\bне )\b<cancel.surely>(?: <move.it>)?\W*$"
 )
