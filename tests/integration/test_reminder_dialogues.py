@@ -214,7 +214,8 @@ async def test_of_what_no_reminder_tells_it_asks_which_is_meant(
     phone: Phone, text: str, language: Language
 ) -> None:
     await set_reminder(phone)
-    await phone.write(text)
+    await phone.fake.send_text(USER, text, language_code=language)
+    await phone.work()
     assert phone.last.text.startswith(say("reminder_which", language)) and len(waiting(phone)) == 1
 
 
