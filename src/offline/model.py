@@ -75,6 +75,7 @@ NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
     **dict.fromkeys(("forget_fact", "forget_everything"), describe_forgotten),
     **dict.fromkeys(reminders.TOOLS, reminders.describe_reminder),
+    UNDO_CHANGE: lambda found, _: str(found.get("said", "")),
 }
 
 
@@ -175,8 +176,6 @@ def describe_result(result: ToolMessage, language: Language) -> str:
     if result.name == "current_time":
         time = requests.describe_time(str(result.text), language)
         return say("offline_time" if time else "offline_no_city", language, time=time)
-    if result.name == UNDO_CHANGE:
-        return str(_load(result).get("said", ""))
     describe = DESCRIBED.get(result.name)
     return describe(_load(result), language) if describe else ""
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from src.base import zone_names, zones
 from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
+from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
@@ -473,9 +474,9 @@ def reminder_calls(
         if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
             what = request.what[:MAX_TEXT] or NO_TEXT
             return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
-    if has_reminders and kind == "list":
+    if has_reminders and kind == line_kinds.LIST_REMINDERS:
         return [(LIST_REMINDERS, {})]
-    if kind == "remind" and len(text) <= MAX_CHANGE:
+    if kind == line_kinds.REMIND and len(text) <= MAX_CHANGE:
         return [(SET_REMINDER, {"text": _without_times(text) or NO_TEXT, "when": text})]
     return []
 
@@ -510,9 +511,9 @@ def _find_change(
     order = order or _cancels_known(text, messages)
     if order is not None or len(text) > MAX_CHANGE:
         return order
-    if kind == "cancel":
+    if kind == line_kinds.CANCEL:
         return CancelOrder(id=_beside_cancel(_fold_start(text)) or IT)
-    move = _read_move(_fold_start(text)) if kind == "move" else None
+    move = _read_move(_fold_start(text)) if kind == line_kinds.MOVE else None
     return move if move is not None and move.when else None
 
 
