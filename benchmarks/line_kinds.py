@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from src.memory.line_kinds import WEIGHTS, Vector, Weights, features, kind_of
 from src.reading.lexicon import FOLDER
 
 UNSEEN = Path(__file__).with_name("line_kinds_unseen.toml")
-RIDGE = 0.1
+RIDGE = 0.3
+BALANCE = 0.5  # how far rare kinds weigh more than frequent ones: 0 not at all, 1 in all as much
 Line = tuple[str, str]  # kind, text
 
 
@@ -85,12 +87,15 @@ def _regression(
     pairs = zip(lines, vectors, strict=True)
     seen = np.vstack([features(text, vector) for (_, text), vector in pairs]).astype(float)
     wanted = np.array([[kind == one for one in kinds] for kind, _ in lines], dtype=float)
-    inverse = np.linalg.inv(seen.T @ seen + ridge * np.eye(seen.shape[1]))
-    rows = inverse @ seen.T @ wanted
-    own = np.einsum("ij,ij->i", seen @ inverse, seen)[:, np.newaxis]
+    sizes = Counter(kind for kind, _ in lines)
+    weights = [(max(sizes.values()) / sizes[kind]) ** BALANCE for kind, _ in lines]
+    weighted = seen * np.array(weights)[:, np.newaxis]
+    inverse = np.linalg.inv(weighted.T @ seen + ridge * np.eye(seen.shape[1]))
+    rows = inverse @ weighted.T @ wanted
+    own = np.einsum("ij,ij->i", seen @ inverse, weighted)[:, np.newaxis]
     without = (seen @ rows - own * wanted) / (1 - own)  # leave one out, in closed form
-    weights = dict(zip(kinds, rows.T.astype(np.float32), strict=True))
-    return weights, [kinds[n] for n in without.argmax(axis=1)]
+    rows_by_kind = dict(zip(kinds, rows.T.astype(np.float32), strict=True))
+    return rows_by_kind, [kinds[n] for n in without.argmax(axis=1)]
 
 
 def share(lines: Sequence[Line], found: Sequence[str]) -> float:

@@ -250,7 +250,13 @@ class Core:
             forms=self._build_forms(),
         )
         self._tools = [
-            *build_tools(memories, self.reminders, self.zones, self.attachments),
+            *build_tools(
+                memories,
+                self.reminders,
+                self.zones,
+                self.attachments,
+                for_notebook=settings.chat_model_name == OFFLINE_MODEL,
+            ),
             *extra_tools,
         ]
         return main_graph.build_graph(

@@ -157,7 +157,7 @@ class Forgetter:
         return found
 
     def _list_statements(self, request: Request) -> Iterator[tuple[int, str]]:
-        """Yield the sentences that may hold a word of the request and that no fact quotes.
+        """Yield the sentences that may hold a word of the request and say more than facts quote.
 
         Each comes with its message.
         """
@@ -169,7 +169,9 @@ class Forgetter:
             if not is_statement or not self._is_by_asker(message.sender_id) or _asks(message.text):
                 continue
             for sentence in filter(None, map(str.strip, SENTENCE_END.split(message.text))):
-                if not _asks(sentence) and not any(spans(sentence, quote) for quote in quotes):
+                quoted = [span for quote in quotes for span in spans(sentence, quote)]
+                is_said = not quoted or content_words(cut(sentence, quoted))
+                if is_said and not _asks(sentence):
                     yield message.id, sentence
 
     def _add_earlier(self, request: Request, meant: Sequence[Candidate]) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Classification of a line as a note, a question, a request or small talk.
+"""Classification of a line as a note, a question, an order, a request or small talk.
 
 A ridge regression over the embedding, the letter n-grams and a few marks of the lines in
 ``reading/lexicon/lines``. ``python -m benchmarks.line_kinds`` learns the weights and writes them;
@@ -27,12 +27,18 @@ WEIGHTS = Path(__file__).with_name("line_weights.json")
 NOTE, QUESTION, REQUEST = "note", "question", "request"
 AGREEMENT, GREETING = "agreement", "greeting"
 UNSURE = "unsure"  # a note or a question
+REMIND, MOVE, CANCEL, LIST_REMINDERS = "remind", "move", "cancel", "list"
+FORGET, UNDO = "forget", "undo"
+ORDERS = frozenset({REMIND, MOVE, CANCEL, LIST_REMINDERS, FORGET, UNDO})
 MAX_LINE = 500  # characters that are classified
 BUCKETS = 512  # hash buckets of n-grams
 NGRAM_SIZES = (3, 4)  # letters
 SHORT_LENGTHS = (1, 2, 4)  # words of a very short, a short and a medium line
 MIN_MARGIN = 0.15  # between the scores of note and question; below it a line is UNSURE
-NOTE_BIAS = 0.1  # without an embedding: a needless quote is better than a lost note
+NOTE_BIAS = 0.15  # without an embedding: a needless quote is better than a lost note
+# Of any other kind over note and question, and of an order without an embedding; in doubt a line
+# is kept.
+LEAD, LETTERS_LEAD = 0.05, 0.25
 NO_VECTOR: Vector = np.zeros(0, dtype=np.float32)
 WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
 LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
@@ -83,26 +89,42 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
     if names_only(text):
         return UNSURE
-    if vector is None or vector.shape != weights.mean.shape:
-        if len(words(text)) > SHORT_LENGTHS[-1]:
-            return QUESTION if is_question(text) else NOTE
-        rows, bias, centred = weights.letters, NOTE_BIAS, NO_VECTOR
-        asks = is_question(text)
-    else:
-        rows, bias, centred = weights.rows, 0.0, vector - weights.mean
-        asks = text.rstrip().endswith("?") or asks_inside(text)
-    values = features(text, centred)
-    scores = {kind: float(row @ values) for kind, row in rows.items()}
-    scores[NOTE] += bias
-    kind = max(scores, key=lambda one: scores[one])
+    if vector is not None and vector.shape != weights.mean.shape:
+        vector = None
+    if vector is None and len(words(text)) > SHORT_LENGTHS[-1]:
+        return QUESTION if is_question(text) else NOTE
+    is_marked = text.rstrip().endswith("?") or asks_inside(text)
+    asks = is_marked if vector is not None else is_question(text)
+    scores = _score(text, vector, weights)
+    kind = _best_of(scores, has_vector=vector is not None)
     if asks and kind in (NOTE, REQUEST, AGREEMENT):
         return QUESTION
-    if _tells_of_oneself(text) if kind == REQUEST else LIST.match(text):
+    if kind == REQUEST or kind in ORDERS:
+        kind = NOTE if _tells_of_oneself(text) else kind
+    elif LIST.match(text):
         kind = NOTE
     if kind == NOTE and may_ask(text):
         return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
     return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < MIN_MARGIN else kind
+
+
+def _score(text: str, vector: Vector | None, weights: Weights) -> dict[str, float]:
+    """Return the score of each kind, by the embedding or by the letters alone."""
+    if vector is None:
+        values = features(text, NO_VECTOR)
+        scores = {kind: float(row @ values) for kind, row in weights.letters.items()}
+        scores[NOTE] += NOTE_BIAS
+        return scores
+    values = features(text, vector - weights.mean)
+    return {kind: float(row @ values) for kind, row in weights.rows.items()}
+
+
+def _best_of(scores: Mapping[str, float], *, has_vector: bool) -> str:
+    best = max(scores, key=lambda kind: scores[kind])
+    told = max((NOTE, QUESTION), key=lambda kind: scores[kind])
+    lead = LETTERS_LEAD if best in ORDERS and not has_vector else LEAD
+    return best if scores[best] >= scores[told] + lead else told
 
 
 def names_only(text: str) -> bool:

@@ -23,10 +23,14 @@ from pydantic import Field
 from src.history import new_messages as history
 from src.llm.quoting import RECORDS
 from src.memory.line_kinds import (
+    FORGET,
     GREETING,
+    LIST_REMINDERS,
     NOTE,
+    ORDERS,
     QUESTION,
     REQUEST,
+    UNDO,
     UNSURE,
     Classifier,
     Vector,
@@ -42,7 +46,7 @@ from src.reading.words import content, shared
 from src.reminders import rules as reminders
 from src.texts import Language, choose_language, detect_language, say
 
-SAVE, SEARCH = "save_user_fact", "search_memory"
+SAVE, SEARCH, UNDO_CHANGE = "save_user_fact", "search_memory", "undo_change"
 SEARCHED = 20  # results per search
 CONTEXT = 5  # messages that decide the language of a short one
 MAX_CALLS = 8  # per reply; more would not run
@@ -71,6 +75,7 @@ NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
     **dict.fromkeys(("forget_fact", "forget_everything"), describe_forgotten),
     **dict.fromkeys(reminders.TOOLS, reminders.describe_reminder),
+    UNDO_CHANGE: lambda found, _: str(found.get("said", "")),
 }
 
 
@@ -189,6 +194,8 @@ class OfflineTurn:
         self._words = history.own_words_of(messages)  # including other members of a group
         self.text = _question_text(self._words)
         self._kind = kind(self.text)
+        if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
+            self._kind = QUESTION  # "what did I say about reminders"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
         self._earlier, self._latest = talk[:last], talk[last:]
@@ -249,12 +256,15 @@ class OfflineTurn:
     def _requested_calls(self) -> list[Call] | None:
         if self.cancels_note():
             return _forget_message(self._past)
-        if calls := reminders.reminder_calls(self.text, self._messages, self._tool_names):
+        names, kind = self._tool_names, self._kind
+        if calls := reminders.reminder_calls(self.text, self._messages, names, kind=kind):
             return calls
         if self._is_private:
             return [("keep_private", {})]
         if (forgetting := self._forget_calls()) is not None:
             return forgetting
+        if self._kind == UNDO:
+            return [(UNDO_CHANGE, {})]
         place = requests.asked_place(self.text)
         return [("current_time", {"time_zone": place})] if place is not None else None
 
@@ -268,6 +278,8 @@ class OfflineTurn:
             correction = self.text[match.start("more") :]
             return [*self._save_calls(correction), *_forget_message(self._notes)]
         request = requests.forget_request(self.text) or self._chosen_request()
+        if request is None and self._kind == FORGET:
+            request = requests.ForgetRequest(requests.without_order(self.text))
         if request is None:
             return None
         if request.about:
@@ -336,12 +348,15 @@ class OfflineTurn:
         if self._forget_calls() is not None:
             return say("forget_what", self.language)
         is_asking = is_question(self.text)
-        if self._kind in (NOTE, UNSURE) and not (is_asking and self._question):
+        is_unclear = self._kind in ORDERS and reminders.LIST_REMINDERS in self._tool_names
+        if is_unclear or (self._kind in (NOTE, UNSURE) and not (is_asking and self._question)):
             return self._note_reply()
         if self._tells_something():
             return self._note_reply()
         if self._kind == GREETING:  # it says what the hint says
             return say("offline_greeting", self.language)
+        if self._kind in ORDERS:  # there is nothing that it could be about
+            return say("undo_nothing" if self._kind == UNDO else "reminders_empty", self.language)
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
         is_sure = is_asking or requests.overview_of(self.text) is not None

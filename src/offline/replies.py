@@ -16,7 +16,7 @@ from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
 from src.reading.words import Lemmas, content, kin_of, people_in, shared
-from src.reminders.rules import asks_for_reminder
+from src.reminders.rules import asks_for_reminder, read_change
 from src.texts import Language, say
 from src.texts.morphology import (
     WORD,
@@ -81,7 +81,9 @@ def is_note(text: str, kind: str | None = None) -> bool:
         kind: Its kind; by default judged by its letters.
     """
     text = text.replace(CUT, " ").strip()
-    if asks_to_keep_private(text) or (forget_request(text) is not None and not corrects(text)):
+    if asks_to_keep_private(text) or read_change(text) is not None:
+        return False
+    if forget_request(text) is not None and not corrects(text):
         return False
     kind = kind or kind_of(text)
     return kind == NOTE or (kind == UNSURE and not is_question(text))
@@ -117,9 +119,11 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         title = say(f"offline_overview_{overview}", language)
         listed = _overview_records(records, overview)
         return _format_quotes(title, listed, question, language) or None
-    sure, close = near(records, question), nearest(records, question)
+    question = _fix_typos(question, records)
+    pool = _quotable(records, question)
+    sure, close = _near(records, pool, question, NEAR), _nearest(pool, question)
     # What one does may change in words that are far from the question.
-    later = _quotable(records, question) if asks_of_self(question) else close
+    later = pool if asks_of_self(question) else close
     quoted = {record["text"] for record in sure}
     changes = [r for r in later if r["text"] not in quoted and _tells_of_change(r, sure)]
     if not sure:
@@ -150,7 +154,11 @@ def nearest(records: Found, question: str) -> list[Record]:
         records: Search results.
         question: The question as asked.
     """
-    pool = [r for r in _quotable(records, question) if r.get("score", 1)]
+    return _nearest(_quotable(records, question), question)
+
+
+def _nearest(pool: Found, question: str) -> list[Record]:
+    pool = [r for r in pool if r.get("score", 1)]
     pool = [r for r in pool if not _is_of_another(r["text"], question)]
     pool = [r for r in pool if r.get("similarity", 0) >= RELATED or shared(question, r["text"])]
     return sorted(pool, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
@@ -191,12 +199,16 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
         least: Minimum closeness.
     """
     question = _fix_typos(question, records)
-    pool = _quotable(records, question)
+    return _near(records, _quotable(records, question), question, least)
+
+
+def _near(records: Found, pool: list[Record], question: str, least: float) -> list[Record]:
+    pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
     scores = {id(r): _closeness(r, question) for r in pool}
-    pool.sort(key=lambda r: -scores[id(r)])
+    pool = sorted(pool, key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
     best = [r for r in pool if scores[id(r)] >= floor][:QUOTED]
-    rest = [r for r in pool if r not in best and not asks_for_reminder(r["text"])]
+    rest = [r for r in pool if r not in best]
     talk = sorted(records, key=_sort_key)
     related = [r for r in rest if _relates(r, best, pool, talk)]
     later = [r for r in rest if r not in related and _is_later_about_same(r, best, question)]
@@ -270,16 +282,28 @@ def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
 
 
 def _overview_records(records: Found, kind: str) -> list[Record]:
-    """Return the records of an overview: current facts, and notes without a fact.
+    """Return the records of an overview: current facts, and notes that tell more than theirs.
 
     The family overview has only those that mention kin.
     """
     listed = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
-    facts = {r["uid"] for r in listed if _is_fact(r)}
-    listed = [r for r in listed if _is_fact(r) or r["uid"] not in facts]
+    facts = [r for r in listed if _is_fact(r)]
+    notes = [r for r in listed if not _is_fact(r) and _tells_more(r, facts)]
+    told = {note["uid"]: note["text"] for note in notes}
+    facts = [fact for fact in facts if fact["text"] not in told.get(fact["uid"], "")]
+    listed = facts + notes
     if kind == "family":
         listed = [r for r in listed if any(map(kin_of, words(r["text"])))]
     return sorted(listed, key=_sort_key, reverse=True)[:OVERVIEW_LINES]
+
+
+def _tells_more(note: Record, facts: Found) -> bool:
+    """Return True if a note tells more than the facts that were made of it."""
+    told = [fact["text"] for fact in facts if fact["uid"] == note["uid"]]
+    rest = note["text"]
+    for text in told:
+        rest = rest.replace(text, " ")
+    return not told or (rest != note["text"] and len(content(rest)) >= MIN_WORDS)
 
 
 def _is_fact(record: Record) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
-from itertools import takewhile
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -19,8 +18,9 @@ from pydantic import (
 )
 
 from src.reading import lexicon
-from src.reading.relations import BY_NAME, RELATIONS
+from src.reading.relations import BY_NAME
 from src.reading.words import people, read_numbers
+from src.texts.morphology import lemmas, parts_of_speech
 from src.texts.plain_text import normalise, plain
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight", "private"]
@@ -166,11 +166,8 @@ def _normalise_relation(relation: str) -> str:
 
 @cache
 def _aliases() -> dict[str, str]:
-    return {
-        _normalise_relation(alias): relation.name
-        for relation in RELATIONS
-        for alias in (relation.name, *relation.aliases)
-    }
+    names = {name: name for name in BY_NAME} | lexicon.values("relations.aliases")
+    return {_normalise_relation(alias): name for alias, name in names.items()}
 
 
 def canonical_relation(relation: str) -> str:
@@ -238,7 +235,11 @@ def is_update(new: Fact, old: Fact) -> bool:
 __all__ = ["content_hash", "is_same", "normalise"]
 
 CONTRACTIONS = {"ca": "can", "wo": "will", "sha": "shall"}  # before n't
-NOUN_STEM, VERB_STEM = 4, 3  # minimum common prefix of two forms, in letters
+# Grammemes of OpenCorpora that tell the forms of a verb, or of a noun, apart.
+OF_VERBS, OF_NOUNS = (
+    frozenset({"sing", "plur", "past", "pres", "futr"}),
+    frozenset({"sing", "plur", "masc", "femn"}),
+)
 MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
 
 # "I have" in Russian and Ukrainian; "I am", whose "am" must not be read as morning.
@@ -317,20 +318,10 @@ def _is_one_word(left: str, right: str) -> bool:
     """Return True if two forms are of one word, in the same number, gender and tense."""
     if left.isascii() and right.isascii():
         return left.isalpha() and right.isalpha() and _without_s(left) == _without_s(right)
-    stem = len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
-    endings = {left[stem:], right[stem:]}
-    if stem >= NOUN_STEM and any(endings <= kind for kind in _endings("nouns")):
-        return True
-    return stem >= VERB_STEM and any(endings <= kind for kind in _endings("verbs"))
-
-
-@cache
-def _endings(kind: str) -> list[frozenset[str]]:
-    """Return the endings that one word may have, by declension; ``-`` is none."""
-    tables = (rows for _, rows in lexicon.by_language(f"sameness.{kind}"))
-    return [
-        frozenset(one.replace("-", "") for one in line.split()) for rows in tables for line in rows
-    ]
+    forms, others = parts_of_speech(left), parts_of_speech(right)
+    telling = OF_VERBS if "VERB" in forms & others else OF_NOUNS
+    is_same_form = forms & telling == others & telling
+    return is_same_form and not lemmas(left).isdisjoint(lemmas(right))
 
 
 def _without_s(word: str) -> str:

@@ -26,21 +26,16 @@ class Relation:
     importance: int = 5
 
     @property
-    def aliases(self) -> frozenset[str]:
-        """Names that models use for it in each language; words joined by underscores."""
-        return lexicon.words(f"relations.{self.name}.aliases")
-
-    @property
     def about(self) -> list[str]:
         """Words for it in a request to forget ("my job"); never one of its values."""
-        languages = lexicon.by_language(f"relations.{self.name}")
-        return [word for _, table in languages for word in table.get("about", "").split()]
+        tables = (table for _, table in lexicon.by_language("relations.about"))
+        return [word for table in tables for word in table.get(self.name, "").split()]
 
     @cached_property
     def asked(self) -> lexicon.Expression | None:
         """Expression for the questions that ask for it, or None."""
-        asks = any("asked" in table for _, table in lexicon.by_language(f"relations.{self.name}"))
-        source = rf"(?<!\w)<relations.{self.name}.asked>(?!\w)"
+        asks = any(self.name in table for _, table in lexicon.by_language("relations.asked"))
+        source = rf"(?<!\w)<relations.asked.{self.name}>(?!\w)"
         return lexicon.AnyCase(source) if asks else None
 
 

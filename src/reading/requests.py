@@ -70,6 +70,9 @@ FORGET_THAT = lexicon.AnyCase(r"<forget.that>\s*[,.;:(—–]")
 REASON = lexicon.AnyCase(
     r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?"
 )
+ORDER_WORDS = lexicon.AnyCase(
+    r"(?<![\w'-])(?:<forget.verb>|<forget.last_verb>|<requests.please>)(?![\w'-])"
+)
 PLAIN_REASON = lexicon.AnyCase(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))")
 ALL = lexicon.AnyCase(r"\b<forget.all>\b")
 OF_ME = lexicon.AnyCase(r"\b<forget.of_me>\b")
@@ -152,6 +155,12 @@ def _parse_object(thing: str) -> ForgetRequest:
         return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”—–-').split())
     return ForgetRequest(about, everything=ALL.search(bare) is not None and everything_end > 0)
+
+
+def without_order(text: str) -> str:
+    """Return a text without the words of an order to forget that stand in it anywhere."""
+    rest = ORDER_WORDS.sub(" ", text.translate(FOLD))
+    return " ".join(TRAILING.sub("", rest.strip(" .!?…,;")).split())
 
 
 def without_plain_reason(about: str) -> str:

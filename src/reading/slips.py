@@ -107,7 +107,7 @@ def _latin_orders(language: str) -> dict[str, str]:
 
 def _in_cyrillic(text: str, language: str) -> str:
     """Return a text in the letters of a language; what is no Latin letter stays."""
-    letters = lexicon.of_language("slips.latin", language)
+    letters = lexicon.pairs("slips.latin", language)
     written, at = "", 0
     lower = text.lower()
     while at < len(text):

@@ -157,9 +157,7 @@ def in_latin(word: str) -> str:
 
 @cache
 def _latin_letters() -> dict[int, str]:
-    tables = (table for _, table in lexicon.by_language("forms.latin"))
-    letters = {one: latin for table in tables for one, latin in table.items()}
-    return str.maketrans({"'": "", "-": ""} | letters)
+    return str.maketrans({"'": "", "-": ""} | lexicon.pairs("forms.latin"))
 
 
 # Lemmas, to compare what texts are about in three languages.

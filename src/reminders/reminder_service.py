@@ -1,6 +1,6 @@
 """Reminder service: set, move and cancel, and reminder times in natural language."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
 from src.texts import Language, say
+from src.texts.morphology import terms
 from src.texts.reply import Times
 
 FEW_TIMES = 4  # per day that are listed; more are written as "every three hours"
@@ -329,11 +330,9 @@ class ReminderService:
             mentioned = tuple(one for one in own if one.text in said_before)
             matches = mentioned if len(mentioned) == 1 else own
         elif said != rules.ALL:
-            scores = {one: len(shared(said, one.text)) for one in own}
-            best = max(scores.values(), default=0)
-            matches = tuple(one for one, score in scores.items() if score == best > 0)
+            matches = _named(said, own)
         if not matches or (len(matches) > 1 and said != rules.ALL):
-            return ReminderResult(refusal="which", others=own)
+            return ReminderResult(refusal="which", others=matches or own)
         return ReminderResult(matches[0], others=matches[1:])
 
     async def undo(
@@ -355,6 +354,19 @@ class ReminderService:
         while found := await self.run(self.rows.defer_soon, now):
             planned += found
         return planned
+
+
+def _named(
+    said: str, reminders: Sequence[reminder_repo.Reminder]
+) -> tuple[reminder_repo.Reminder, ...]:
+    """Return the reminders that share most words, or beginnings of words, with a text."""
+    scores = {one: _likeness(said, one.text) for one in reminders}
+    best = max(scores.values(), default=(0, 0))
+    return tuple(one for one, score in scores.items() if score == best != (0, 0))
+
+
+def _likeness(said: str, text: str) -> tuple[int, int]:
+    return len(shared(said, text)), len(set(terms(said)) & set(terms(text)))
 
 
 def format_result(asked: ReminderResult, caller: Caller) -> str:

@@ -12,6 +12,7 @@ from pydantic import Field
 from src.base import zone_names, zones
 from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
+from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
@@ -201,31 +202,32 @@ CLAUSE_END = lexicon.AnyCase(
     r"(?:[.!?;,)(]+|\b<cancel.and>) |(?= <requests.you_may_english> )"
     r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))"
 )
-_LEAD = r"\W*(?:(?>(?:<lines.opener>|<cancel.and>)(?!\w))[ ,]+)*"
-_OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
-_UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
-# Orders to cancel: "отмени напоминание про хлеб", "cancel the bread reminder", "больше не
-# напоминай о хлебе", "напоминание про хлеб больше не нужно".
-CANCEL = tuple(
-    lexicon.AnyCase(rf"{_LEAD}{source}\W*")
-    for source in (
-        "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
-        "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
-        "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?(?: <cancel.again>)?",
-        "<cancel.surely> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders? .{1,80}",
-        "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
-        "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
-        f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
-        f"(?:<cancel.whose> )?<cancel.noun>{_OF}{_UNNEEDED}",
-        f"(?:<cancel.whose> )?(?P<about>.{{1,40}}?) reminders?{_UNNEEDED}",
-        "<cancel.stop> (?P<about>.{1,40}?) <cancel.from_set>",
-        "(?P<about>[^,.;]{1,40}?) <cancel.stop> <cancel.from_set>",
-        "<cancel.surely> (?P<all><cancel.all_of_them>)",
-        "(?P<all><cancel.all_of_them>) <cancel.surely>",
-        "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}?)(?: <cancel.again>)? <cancel.no_more>",
-        "(?:<cancel.whose> )?(?:<cancel.about> )?(?P<about>[^,.;]{1,60}?) <cancel.surely>",
-    )
+_LEAD = r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.and>)(?!\w))[ ,]+)*"
+# Orders to cancel: "больше не напоминай о хлебе", "cancel the bread reminder", "напоминание про
+# хлеб больше не нужно", "убери хлеб из напоминаний", "so cancel the vet", "хлеб отмени".
+CANCEL = lexicon.AnyCase(
+    r"\b<cancel.no_more>(?!\w)"
+    rf"|^{_LEAD}(?:(?!не |don't )[\w'-]+ )?<cancel.stop>(?!\w).{{0,60}}?"
+    r"\b(?:<cancel.noun>|<cancel.from_set>)(?!\w)"
+    r"|\b<cancel.noun>(?!\w).{0,60}?\b(?:<cancel.unneeded>|<cancel.stop>)(?!\w)"
+    rf"|^{_LEAD}<cancel.surely>(?!\w)|(?<!\bне )\b<cancel.surely>(?: <move.it>)?\W*$"
 )
+# The same, if the bot has just named a reminder, or an earlier request names the thing: "та не
+# треба вже", "бассейн убери", "no need for the plumber".
+CANCEL_KNOWN = lexicon.AnyCase(
+    rf"^{_LEAD}<cancel.stop>(?!\w)|\b<cancel.stop>(?: <cancel.again>)?\W*$"
+)
+# Words of these orders that name no reminder.
+CANCEL_WORDS = lexicon.AnyCase(
+    rf"^{_LEAD}|(?<![\w'-])(?:<cancel.no_more>|<cancel.from_set>|<cancel.unneeded>|<cancel.stop>"
+    r"|<cancel.surely>|<cancel.noun>|<cancel.about>|<cancel.whose>|<cancel.again>|<move.it>"
+    r"|<cancel.all>|<cancel.all_of_them>|<cancel.and>|ones?)(?![\w'-])"
+)
+CANCEL_CLAUSE = lexicon.AnyCase(r"[.!?;,:)(]+ |\b(?:<cancel.and>|<move.because>) ")
+# "Paid it already cancel that".
+CANCELS_IT = lexicon.AnyCase(r"\b<cancel.surely> <move.it>\W*$")
+ALL_OF_ALL = lexicon.AnyCase(r"\b(?:<cancel.all>|<cancel.all_of_them>)(?!\w)")
+NAMES_REMINDER = lexicon.AnyCase(r"\b(?:<cancel.noun>|<cancel.no_more>|<cancel.from_set>)(?!\w)")
 
 
 # Start of an order to move: "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на
@@ -245,31 +247,6 @@ OPENING = lexicon.AnyCase(
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
-# A whole message that cancels: "oh cancel it", "cancel the vet".
-BARE_CANCEL = lexicon.Expression(
-    rf"{_LEAD}<cancel.surely>"
-    r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
-)
-# The same right after an answer about a reminder: "та не треба вже, він сам приїде", "never mind
-# the kiln".
-NOT_NEEDED = lexicon.Expression(
-    rf"{_LEAD}<cancel.stop>(?: <cancel.again>)?"
-    r"(?: <move.it>|(?: <cancel.about>)?(?: <cancel.whose>)? (?P<about>[^,.;(]{1,40}?))?"
-    r"(?: <cancel.again>)?(?:[,.;(].{0,80})?"
-)
-# The same for a thing that an earlier request for a reminder names: "бассейн убери", "no need for
-# the plumber".
-STOPS = tuple(
-    lexicon.AnyCase(source)
-    for source in (
-        rf"{_LEAD}<cancel.stop>(?: <cancel.again>)?(?: <cancel.about>)?(?: <cancel.whose>)?"
-        r" (?P<about>[^,.;]{1,40}?)(?: ones?)?(?: <cancel.again>)?",
-        rf"{_LEAD}(?:<cancel.about> )?(?P<about>[^,.;]{{1,40}}?)(?: ones?)?[ ,]+<cancel.stop>"
-        r"(?: <cancel.again>)?",
-    )
-)
-# "Paid it already cancel that".
-AND_CANCEL = lexicon.AnyCase(r".{1,80}?[ ,]<cancel.surely> <move.it>")
 SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
@@ -287,7 +264,7 @@ CLOCK_HOUR = lexicon.AnyCase(
     r"\b<move.to> (?P<hour>(?:1[2-9]|2[0-3])(?= <move.hours>)|\d{1,2}(?= <move.at_hour>))"
     r" \w+"
 )
-TO = lexicon.AnyCase(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)")
+TO = lexicon.AnyCase(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?: <move.exactly>)?(?=\W*$)")
 TO_END = lexicon.AnyCase(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$")
 BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
@@ -297,10 +274,12 @@ def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     folded = _without_polite(times.fold(mend_orders(text))).strip(" ,").rstrip(" .!?)")
     if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
+    if (cancelled := _read_cancel(ASKING.sub("", folded), CANCEL)) is not None:
+        return cancelled
     ends = [end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]
     clauses = [(0, 0), *zip([0, *ends], ends, strict=False)]
-    changes = (_read_clause(ASKING.sub("", folded[at:]), folded[last:at]) for last, at in clauses)
-    return next((change for change in changes if change is not None), None)
+    moves = (_read_clause(ASKING.sub("", folded[at:]), folded[last:at]) for last, at in clauses)
+    return next((move for move in moves if move is not None), None)
 
 
 def _without_polite(folded: str) -> str:
@@ -310,12 +289,27 @@ def _without_polite(folded: str) -> str:
     return POLITE.sub(separator, folded)
 
 
-def _read_clause(folded: str, before: str) -> CancelOrder | ReminderOrder | None:
-    """Return the order in a clause and what follows it; ``before`` is the preceding clause."""
-    for pattern in CANCEL:
-        if match := pattern.fullmatch(REASON.sub("", folded)) or pattern.fullmatch(folded):
-            groups = match.groupdict()
-            return CancelOrder(id=ALL if groups.get("all") else groups["about"] or IT)
+def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None:
+    """Return the order to cancel in the clause of a text that fits a pattern, or None.
+
+    The reminder is searched for by what the clause says besides.
+    """
+    for clause in CANCEL_CLAUSE.split(folded):
+        if pattern.search(clause) is None:
+            continue
+        named = "" if CANCELS_IT.search(clause) else _beside_cancel(clause)
+        if not named and ALL_OF_ALL.search(clause):
+            named = ALL
+        return CancelOrder(id=named or IT)
+    return None
+
+
+def _beside_cancel(clause: str) -> str:
+    return " ".join(words(CANCEL_WORDS.sub(" ", clause)))
+
+
+def _read_clause(folded: str, before: str) -> ReminderOrder | None:
+    """Return the order to move in a clause and what follows it; ``before`` precedes it."""
     begin = MOVE.match(folded)
     if begin is None:
         return None
@@ -346,14 +340,9 @@ def _fold_start(text: str) -> str:
     return times.fold(mend_orders(text[:MAX_CHANGE])).strip().rstrip(" .!?)")
 
 
-def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> CancelOrder | None:
-    """Return the order of a message that only cancels ("cancel it", "cancel the vet"), or None."""
-    match = pattern.fullmatch(_without_polite(_fold_start(text)))
-    return CancelOrder(id=match["about"] or IT) if match else None
-
-
 def _cancels_it(text: str) -> bool:
-    return _cancels_alone(text) == CancelOrder(id=IT)
+    """Return True for a bare "cancel it", which may mean the last note as well."""
+    return read_change(text) == CancelOrder(id=IT) and not NAMES_REMINDER.search(text)
 
 
 def _change_in_passing(text: str) -> ReminderOrder | None:
@@ -400,8 +389,8 @@ def _as_time(match: re.Match[str]) -> str:
 def changes_reminder(text: str) -> bool:
     """Return True if a message certainly orders a change of a reminder, and of nothing else."""
     order = read_change(text)
-    is_of_other = isinstance(order, ReminderOrder) and order.moves != IT
-    return order is not None and not (is_of_other and NOUN.search(text) is None)
+    is_of_last = isinstance(order, ReminderOrder) and order.moves == IT
+    return order is not None and (is_of_last or NAMES_REMINDER.search(text) is not None)
 
 
 def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | None:
@@ -441,7 +430,7 @@ def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
         note: The note before it.
         messages: The prompt.
     """
-    if not _cancels_it(text) or read_change(text) is not None:
+    if not _cancels_it(text):
         return False
     named = [str(m.text).partition("\n")[0] for m in messages if _asks(m) == "reminder"]
     is_reason = any(shared(note, line.partition(": ")[2]) for line in named)
@@ -454,7 +443,11 @@ def _asks_for_list(text: str) -> bool:
 
 
 def reminder_calls(
-    text: str, messages: Sequence[BaseMessage], tool_names: Sequence[str] = TOOLS
+    text: str,
+    messages: Sequence[BaseMessage],
+    tool_names: Sequence[str] = TOOLS,
+    *,
+    kind: str = "",
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the tool call for a message about reminders, without a model; else an empty list.
 
@@ -464,11 +457,12 @@ def reminder_calls(
         text: The typed message.
         messages: The prompt.
         tool_names: Tools that can be called.
+        kind: The kind of line that it is like; an order in other words than those of the rules.
     """
     has_reminders = LIST_REMINDERS in tool_names
     if has_reminders and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    order = _find_change(text, messages) if has_reminders else None
+    order = _find_change(text, messages, kind) if has_reminders else None
     if order is not None:
         name = CANCEL_REMINDER if isinstance(order, CancelOrder) else SET_REMINDER
         return [(name, order.model_dump(exclude_defaults=True))]
@@ -479,6 +473,10 @@ def reminder_calls(
     for phrase in (text, f"{start} {time}" if start and time else ""):
         if asks_for_reminder(phrase):
             return [_set_call(part) for part in reminder_phrases.requests_in(phrase)]
+    if has_reminders and kind == line_kinds.LIST_REMINDERS:
+        return [(LIST_REMINDERS, {})]
+    if kind == line_kinds.REMIND and len(text) <= MAX_CHANGE:
+        return [(SET_REMINDER, {"text": _without_times(text) or NO_TEXT, "when": text})]
     return []
 
 
@@ -505,32 +503,33 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
     return say(f"reminder_{outcome}", language, text=text, time=time)
 
 
-def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
-    order = _complete_picked(text, messages) or read_change(text) or _cancels_alone(text)
+def _find_change(
+    text: str, messages: Sequence[BaseMessage], kind: str
+) -> CancelOrder | ReminderOrder | None:
+    order = _complete_picked(text, messages) or read_change(text)
     request = forget_request(text)
     if order is not None or (request is not None and request.about):
         return order
     if _asks(_answer_before(messages)) == "reminder":
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
         order = _change_in_passing(text) or _change_in_passing(first)
-        order = order or _cancels_alone(text, NOT_NEEDED)
-    order = order or _stops_known(text, messages)
-    if order is None and AND_CANCEL.fullmatch(_without_polite(_fold_start(text))):
-        return CancelOrder(id=IT)
-    return order
+    order = order or _cancels_known(text, messages)
+    if order is not None or len(text) > MAX_CHANGE:
+        return order
+    if kind == line_kinds.CANCEL:
+        return CancelOrder(id=_beside_cancel(_fold_start(text)) or IT)
+    move = _read_move(_fold_start(text)) if kind == line_kinds.MOVE else None
+    return move if move is not None and move.when else None
 
 
-def _stops_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | None:
-    """Return the order of "бассейн убери", if an earlier request for a reminder names it."""
-    folded = _without_polite(_fold_start(text))
-    matches = filter(None, (pattern.fullmatch(folded) for pattern in STOPS))
-    named = [match["about"] for match in matches]
-    if not named or is_question(text):
-        return None
+def _cancels_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | None:
+    """Return the order of "бассейн убери", if the bot or an earlier request names a reminder."""
+    order = None if is_question(text) else _read_cancel(_fold_start(text), CANCEL_KNOWN)
+    if order is None or _asks(_answer_before(messages)) == "reminder":
+        return order
     said = [strip_time_label(str(m.text)) for m in messages if isinstance(m, HumanMessage)][:-1]
-    requests = [line for line in said if any(shared(about, line) for about in named)]
-    about = next((one for one in named if any(map(asks_for_reminder, requests))), None)
-    return CancelOrder(id=about) if about else None
+    named = (line for line in said if shared(order.id, line))
+    return order if order.id not in (IT, ALL) and any(map(asks_for_reminder, named)) else None
 
 
 def _complete_picked(
@@ -541,7 +540,7 @@ def _complete_picked(
     if is_question(text) or _asks(list_before) != "reminder_which":
         return None
     before = strip_time_label(str(_talk(messages)[-3].text))
-    order = read_change(before) or _cancels_alone(before) or _change_in_passing(before)
+    order = read_change(before) or _change_in_passing(before)
     options = OPTION.findall(str(list_before.text))
     about = pick_option(text, options)
     if isinstance(order, CancelOrder) and ALL_OF_THEM.fullmatch(text):
@@ -566,11 +565,17 @@ def _only_time(text: str, *, has_text: bool) -> str:
     """
     if hour := BARE_HOUR.fullmatch(text):
         return f"at {hour[1]}:00"
+    rest = _without_times(text)
+    has_time = len(words(rest)) < len(words(text[:MAX_CHANGE]))
+    is_time = len(words(rest)) <= MAX_BESIDE_TIME and not has_past_verb(rest)
+    return text if has_time and (is_time or not has_text) else ""
+
+
+def _without_times(text: str) -> str:
+    """Return the words of a text beside its times."""
     folded = times.fold(mended(text[:MAX_CHANGE]))
     spans = [(span.start, span.end) for span in times.find_reminder_spans(folded)]
-    rest = " ".join(between(folded, spans))
-    is_time = len(words(rest)) <= MAX_BESIDE_TIME and not has_past_verb(rest)
-    return text if spans and (is_time or not has_text) else ""
+    return " ".join(" ".join(between(folded, spans)).split())
 
 
 def _asks(message: BaseMessage) -> str | None:

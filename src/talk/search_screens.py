@@ -14,6 +14,7 @@ from src.memory.screens import MemoryScreens
 from src.offline.replies import OVERVIEW_LINES, is_note
 from src.pg.client import PgClient
 from src.reading import gate, sentences, time_expressions, voices
+from src.reminders.rules import asks_for_reminder
 from src.texts import say
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
@@ -150,4 +151,4 @@ def _is_on_topic(hit: Hit, query: str) -> bool:
 
 def _is_public_note(message: TimelineMessage, facts: str) -> bool:
     is_public = message.role == "user" and not message.is_private and message.text not in facts
-    return is_public and is_note(message.text)
+    return is_public and is_note(message.text) and not asks_for_reminder(message.text)

@@ -7,6 +7,7 @@ from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.talk.turn_state import Turn
 from src.texts import CYRILLIC, FALLBACK, clear_language, detect_language
+from src.texts.morphology import dictionary_language
 
 
 @dataclass(eq=False, repr=False)
@@ -38,6 +39,8 @@ class SpokenLanguages:
         if preferences.language_from == "chosen":
             return preferences
         language = clear_language(text, preferences.language)
+        if language is None and preferences.language_from == "spoken":
+            language = dictionary_language(text)  # a few words turn back what others turned
         is_guess = preferences.language_from == "guessed"
         if language is None:
             if is_guess and preferences.language == FALLBACK and CYRILLIC.search(text.lower()):

@@ -16,17 +16,18 @@ from pydantic import ValidationError
 
 from src.base import errors, zone_names
 from src.history import timeline_repo, turn_repo
-from src.llm.quoting import Form, Runtime, form_tool
+from src.llm.quoting import Form, NoArguments, Runtime, form_tool
 from src.llm.text_calls import UNREADABLE
 from src.media import tools as media_tools
 from src.media.attachments import AttachmentService
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
-from src.memory.turn_context import TurnContext, get_finding
+from src.memory.turn_context import Finding, TurnContext, get_finding
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
-from src.reminders.reminder_service import ReminderService
+from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
+from src.talk.forget_screens import format_undo
 from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,27 @@ async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:
     return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 
 
+UNDO = "Take back the last change."
+
+
+async def undo_change(
+    memories: Memories, reminders: ReminderService, runtime: Runtime, _: NoArguments
+) -> tuple[dict[str, str], Finding]:
+    """Take back the last change: of a reminder, or what was replaced or forgotten."""
+    context: TurnContext = runtime.context
+    caller = context.caller
+    await memories.keep_private(context.owner, context.message_id)  # the order is no note
+    change = await memories.find_change(caller.owner, asker=caller.member)
+    if change is not None and change.kind == "reminder":
+        restored = await reminders.undo(caller, change.id)
+        said = [format_result(ReminderResult(one), caller) for one in restored]
+        changes = turn_repo.Changes(reminders=tuple(one.id for one in restored))
+        return {"said": "\n".join(said)}, Finding(changes=changes, asks="reminder")
+    undone = await memories.undo(caller.owner, asker=caller.member)
+    said_undone = format_undo(undone, caller.language)
+    return {"said": said_undone}, Finding(facts_changed=undone is not None)
+
+
 # A tool is a function of its services, the turn's runtime and a form of arguments (``form_tool``).
 # If it finds or changes something, it returns a ``Finding`` beside its text.
 
@@ -74,6 +96,8 @@ def build_tools(
     reminders: ReminderService,
     zones: ZoneService,
     attachments: AttachmentService,
+    *,
+    for_notebook: bool = False,
 ) -> list[BaseTool]:
     """Build every tool, in the order in which the model sees them.
 
@@ -82,6 +106,7 @@ def build_tools(
         reminders: The reminders.
         zones: The owners' time zones.
         attachments: Attachments; they tell whether a model sees pictures.
+        for_notebook: Whether no model is connected: "undo that" is a tool, beside /undo.
     """
     tools = [
         form_tool(current_time, CURRENT_TIME),
@@ -99,6 +124,8 @@ def build_tools(
         look = form_tool(media_tools.look_at_picture, media_tools.LOOK, attachments)
         look.metadata = {"timeout": media_tools.TIMEOUT}
         tools.append(look)
+    if for_notebook:
+        tools.append(form_tool(undo_change, UNDO, memories, reminders))
     return tools
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import snowballstemmer
 
 from src.reading import lexicon
-from src.texts import CYRILLIC
+from src.texts import CYRILLIC, Language
 from src.texts.plain_text import plain, without_yo
 
 # Terms of the lexical index.
@@ -56,6 +56,8 @@ def stem_english(word: str) -> str:
 # English the Snowball stemmer and a table of irregular forms. Each word is looked up in both
 # dictionaries: the language of many short texts is uncertain.
 
+DICTIONARIES: tuple[Language, ...] = ("ru", "uk")  # of the dictionaries
+MIN_SHOWING = 2  # words that show a language
 HYPHENATED_WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # analyzed words of a text
 NAMES = frozenset({"Name", "Surn", "Patr", "Geox"})  # as OpenCorpora tags them
@@ -77,8 +79,8 @@ def lemmas(word: str) -> frozenset[str]:
     lower = plain(word)
     if not CYRILLIC.search(lower):
         base = lower.removesuffix("'s")
-        return frozenset({stem_english(lexicon.values("forms.irregular").get(base, base))})
-    aspects = lexicon.values("forms.aspects")
+        return frozenset({stem_english(lexicon.pairs("forms.irregular").get(base, base))})
+    aspects = lexicon.pairs("forms.aspects")
     forms = {aspects.get(form, form) for form in dictionary_forms(lower)}
     if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))
@@ -136,6 +138,19 @@ def is_first_person_verb(word: str) -> bool:
     return parts_of_speech(word) >= {"VERB", "1per", "sing"}
 
 
+def dictionary_language(text: str) -> Language | None:
+    """Return the language in whose dictionary alone words of a text stand, or None.
+
+    It takes two of them, and none of the other language.
+    """
+    shown: list[Language] = []
+    for word in WORD.findall(text[:MAX_TEXT].lower()):
+        pairs = zip(DICTIONARIES, _analyzers(), strict=True)
+        known = [language for language, analyzer in pairs if analyzer.parse(word)]
+        shown += known if len(known) == 1 else []
+    return shown[0] if len(shown) >= MIN_SHOWING and len(set(shown)) == 1 else None
+
+
 def _parses(lower: str) -> list[Any]:
     parses = [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
     if not parses and MISSING_APOSTROPHE.search(lower):
@@ -148,7 +163,7 @@ def _analyzers() -> tuple[Any, ...]:
     from pymorphy3 import MorphAnalyzer, units
 
     analyzers = []
-    for language in ("ru", "uk"):
+    for language in DICTIONARIES:
         analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
         # Guessing unknown words is unwanted, and takes memory of its own.
         analyzer.dictionary.prediction_suffixes_dawgs.clear()

@@ -24,6 +24,8 @@ from tests.integration.person import Agents, Person, new_user
     ("сукня: талія 66 груди 88 довжина 142", "забудь довжину сукні, зріжемо", "142", "66"),
     ("Марко має алергію на мед і ходить у другий клас", "забудь про другий клас, вже третій",
      "клас", "мед"),
+    ("Мене звати Соломія, я граю на бандурі, а чоловік Остап ремонтує годинники",
+     "забудь, що я граю на бандурі", "бандур", "Остап"),
 ])  # fmt: skip
 async def test_a_clause_is_cut_out_and_the_others_stay(
     agents: Agents, told: str, order: str, gone: str, kept: str

@@ -190,6 +190,35 @@ async def test_without_a_model_one_is_cancelled_in_words(
     assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
 
 
+@pytest.mark.parametrize(("cancel", "what", "undo"), [
+    ("Отмени заправку", "заправить машину", "верни назад"),
+    ("Скасуй заправку", "заправити авто", "поверни як було"),
+    ("the bread can go, cancel it pls", "buy bread", "oh bring that one back please"),
+])  # fmt: skip
+async def test_one_is_found_in_other_words_and_brought_back(
+    phone: Phone, cancel: str, what: str, undo: str
+) -> None:
+    await set_reminder(phone, what)
+    await phone.write(cancel)
+    assert waiting(phone) == []
+    await phone.write(undo)
+    assert waiting(phone) == [(what, NINE)]
+    await phone.write("/memory")
+    assert undo not in phone.last.text and cancel not in phone.last.text
+
+
+@pytest.mark.parametrize(("text", "language"), [
+    ("cancel my flight", "en"), ("отмени педикюр", "ru"), ("скасуй басейн", "uk"),
+])  # fmt: skip
+async def test_of_what_no_reminder_tells_it_asks_which_is_meant(
+    phone: Phone, text: str, language: Language
+) -> None:
+    await set_reminder(phone)
+    await phone.fake.send_text(USER, text, language_code=language)
+    await phone.work()
+    assert phone.last.text.startswith(say("reminder_which", language)) and len(waiting(phone)) == 1
+
+
 FRIDAY = datetime(2027, 3, 5, 6, tzinfo=UTC)
 WEEKLY = Recurrence("weekly", (9,), weekdays=(0,))
 

@@ -59,6 +59,13 @@ async def test_commands_and_short_words_keep_the_language_spoken_before(phone: P
     assert await write(phone, "/stop", "ru") == say("stop_nothing", "ru")
 
 
+@pytest.mark.parametrize("text", ["Купил хлеб", "Где ключи?", "отмени напоминание про хлеб"])
+async def test_a_few_words_of_a_dictionary_turn_the_language_back(phone: Phone, text: str) -> None:
+    await write(phone, UKRAINIAN, "ru")
+    await write(phone, text, "ru")
+    assert await write(phone, "/stop", "ru") == say("stop_nothing", "ru")
+
+
 async def test_a_chosen_language_stays_whatever_is_written(phone: Phone) -> None:
     phone.rig.core.user_settings.change(USER, language="en")
     for text in (UKRAINIAN, RUSSIAN):

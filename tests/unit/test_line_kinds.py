@@ -56,6 +56,21 @@ def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str)
     assert kind_of(text, None) == kind
 
 
+@for_each(("text", "kind"), [
+    ("verni nazad", "undo"), ("hey can you bring that one back please", "undo"),
+    ("не надо больше про таблетки", "cancel"),
+    ("give me a shout at 3 about the washing", "remind"),
+    ("те що про зарплату казав, забудь", "forget"), ("а ну посунь на годинку", "move"),
+    ("gave the drill back to tom", "note"), ("they cancelled my flight", "note"),
+    ("забыл зонт в офисе", "note"), ("напомнил маме про анализы", "note"),
+    ("добрий вечір, я світлана, фізика в 17 школі", "note"),
+])  # fmt: skip
+async def test_an_order_is_known_in_other_words_and_what_sounds_like_one_is_kept(
+    embedder: LocalEmbedder, text: str, kind: str
+) -> None:
+    assert kind_of(text, await embedder.embed_query(text)) == kind
+
+
 @for_each("text", [
     "my casserole dish wheres it at", "шукаю буряк, де він", "ещё раз: кардиолог когда",
     "impeller spare, where did i stash it", "на рынке какое место у вали",

@@ -14,7 +14,7 @@ import pytest
 
 import src.texts
 from src.base.owners import Mode
-from src.memory.line_kinds import shipped_weights
+from src.memory.line_kinds import ORDERS, shipped_weights
 from src.memory.memory_repo import KINDS
 from src.memory.retriever import OverviewKind
 from src.memory.tools import REFUSALS
@@ -52,7 +52,7 @@ TEXT_KEYS = {
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
-TALK = shipped_weights().rows.keys() - {"note", "question"}  # what has a sentence of its own
+TALK = shipped_weights().rows.keys() - {"note", "question"} - ORDERS  # with a sentence of its own
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours", "which"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {

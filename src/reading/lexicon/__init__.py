@@ -227,6 +227,18 @@ def of_language(group: str, language: str, default: Any = None) -> Any:
     return dict(by_language(group)).get(language, default)
 
 
+@cache
+def pairs(group: str, language: str | None = None) -> dict[str, str]:
+    """Return what stands for each part of a list of pairs: ``kh=х`` or ``went=go``.
+
+    Args:
+        group: Name of the group.
+        language: Code of the language; by default the pairs of all.
+    """
+    lists = (told for code, told in by_language(group) if language in (None, code))
+    return dict(pair.split("=") for told in lists for pair in told.split())
+
+
 def _entries(group: str) -> Iterator[str]:
     for _, content in by_language(group):
         parts = content.values() if isinstance(content, dict) else [content]
