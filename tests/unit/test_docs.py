@@ -65,7 +65,6 @@ RUN = {
     "python bot.py reembed": REEMBED,
     "python bot.py erase --user-id N": ERASE,
     "python bot.py jobs": POISON,
-    "bot.py jobs": POISON,
     "python bot.py jobs --retry all": POISON,
     "python bot.py jobs [--retry ID|all]": POISON,
     "python bot.py backup FILE": BACKUP,
@@ -162,10 +161,10 @@ NOT_RUN = {
     "python -m tests.e2e.admin_tour docs": PICTURES,
     "python -m tests.e2e.transcribe": PICTURES,
     **dict.fromkeys(
-        (c for c in page("deployment.md").commands() if c.startswith("docker ")), DOCKER
+        (c for c in page("operating.md").commands() if c.startswith("docker ")), DOCKER
     ),
     **dict.fromkeys(
-        (c for c in page("deployment.md").commands() if c.startswith(("sudo ", "cd ", "journ"))),
+        (c for c in page("operating.md").commands() if c.startswith(("sudo ", "cd ", "journ"))),
         SYSTEM,
     ),
     "docker compose up -d --scale worker=3": DOCKER,

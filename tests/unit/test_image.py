@@ -185,7 +185,7 @@ def test_data_is_in_named_volumes_and_a_model_of_the_host_has_a_name() -> None:
         assert COMPOSE["services"][service]["environment"]["DATA_DIR"] == data
 
 
-RECIPES = [line for line in page("deployment.md").commands() if line.startswith("docker compose")]
+RECIPES = [line for line in page("operating.md").commands() if line.startswith("docker compose")]
 OF_COMPOSE = {"up", "stop", "build", "logs", "ps", "run", "exec"}
 
 
