@@ -13,7 +13,13 @@ from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
 from src.memory.purge_repo import UNDO_SECONDS
 from src.memory.question_repo import CLEAR_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
-from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
+from src.memory.search_index_repo import (
+    DELETE_TOLD,
+    NewDocument,
+    add_documents,
+    reset_vectors,
+    reword,
+)
 from src.pg.client import OwnerSteps, storable
 from src.reading.facts import fact_number
 from src.reading.gate import MASK
@@ -512,6 +518,7 @@ class ForgettingRepository(OwnerSteps):
         Its row stays, so that a replay of its message does not store it again.
         """
         self._run(RETIRE, ids=[memory_id], reason=reason, successor=None, until=None)
+        self._run(DELETE_TOLD, memory_id=memory_id)
         rows = self._rows(RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None)
         return [text for (text,) in rows]
 
