@@ -291,7 +291,8 @@ async def store_knowledge(
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
             continue
-        accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
+        conflicts = state.get("accepted_conflicts", ())
+        accepted = {c["memory_id"] for c in conflicts if c["new"] == number}
         outcome = await memories.writer.remember(
             context.owner, fact, said, origin="teach", contradicts=accepted
         )
@@ -301,10 +302,6 @@ async def store_knowledge(
         context.on_change(changes_of([outcome]))
         outcomes.append(outcome)
     return {"outcomes": outcomes, "disputes": disputes}
-
-
-def _select(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
-    return [conflict for conflict in conflicts if conflict["new"] == number]
 
 
 async def generate_confirmation(
