@@ -31,7 +31,7 @@ PERIOD_BONUS = 0.15  # said or valid in a period that the query names
 OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is over
 LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
 
-COMPARED = 30  # first hits of which a newer one may stand above an older one
+COMPARED = 10  # first hits of which a newer one may stand above an older one
 LEAST_SHARE, LEAST_BM25 = 0.6, 0.9  # of the older one's scores that the newer one needs
 MIN_SHARED, SAME_MATTER = 2, 0.6  # words of both, and their share of the shorter statement
 NEWER = 0.001
