@@ -28,13 +28,12 @@ MAX_SPELLINGS = 48  # of a name in Latin letters
 MIN_NAME = 3  # letters
 PREFIX = 4  # letters of a Cyrillic term, which are all that a name in Latin letters must spell
 # Spellings of Cyrillic letters in Latin ones, as people and passports write names.
-SPELLINGS = {
-    "а": "a", "б": "b", "в": "v w", "г": "g h", "ґ": "g", "д": "d", "е": "e ye", "є": "ye ie e",
-    "ж": "zh", "з": "z", "и": "i y", "і": "i", "ї": "i yi", "й": "i y", "к": "k", "л": "l",
-    "м": "m", "н": "n", "о": "o", "п": "p", "р": "r", "с": "s", "т": "t", "у": "u", "ф": "f",
-    "х": "kh h", "ц": "ts c", "ч": "ch", "ш": "sh", "щ": "shch", "ы": "y", "э": "e",
-    "ю": "yu iu", "я": "ya ia", "ль": "l", "кс": "x ks",
-}  # fmt: skip
+_WRITTEN = """
+а: a, б: b, в: v w, г: g h, ґ: g, д: d, е: e ye, є: ye ie e, ж: zh, з: z, и: i y, і: i, ї: i yi,
+й: i y, к: k, л: l, м: m, н: n, о: o, п: p, р: r, с: s, т: t, у: u, ф: f, х: kh h, ц: ts c, ч: ch,
+ш: sh, щ: shch, ы: y, э: e, ю: yu iu, я: ya ia, ль: l, кс: x ks
+"""
+SPELLINGS = dict(pair.strip().split(": ") for pair in _WRITTEN.split(","))
 
 
 def term_groups(text: str) -> list[tuple[str, ...]]:

@@ -319,7 +319,8 @@ class Retriever:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        closeness = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
+        cosine = document.cosine or 0.0
+        closeness = cosine + LEXICAL_WEIGHT * document.bm25
         return self._space.similarity(closeness) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
