@@ -26,7 +26,8 @@ JOIN memories f ON f.id = s.memory_id
 JOIN search_documents told ON told.memory_id = f.id
 JOIN search_documents d ON d.message_id = s.message_id AND d.owner_id = told.owner_id
 JOIN search_postings p ON p.document_id = told.id
-WHERE d.speaker <> 'assistant' AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited')
+WHERE d.speaker <> 'assistant'
+  AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited', 'forgotten')
 ORDER BY p.document_id
 ON CONFLICT DO NOTHING;
 """

@@ -518,7 +518,7 @@ class ForgettingRepository(OwnerSteps):
         Its row stays, so that a replay of its message does not store it again.
         """
         self._run(RETIRE, ids=[memory_id], reason=reason, successor=None, until=None)
-        self._run(DELETE_TOLD, memory_id=memory_id)
+        self._run(DELETE_TOLD, ids=[memory_id])
         rows = self._rows(RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None)
         return [text for (text,) in rows]
 

@@ -391,16 +391,16 @@ JOIN search_documents told ON told.memory_id = f.id
 JOIN search_documents d ON d.message_id = s.message_id AND d.owner_id = told.owner_id
 JOIN search_postings p ON p.document_id = told.id
 WHERE told.owner_id = %(owner)s AND d.speaker <> 'assistant'
-  AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited')
+  AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited', 'forgotten')
   AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(messages)s))
 ORDER BY p.document_id
 ON CONFLICT DO NOTHING
 """
 
-# Remove the terms of a fact from the messages that told it.
+# Remove the terms of facts from the messages that told them.
 DELETE_TOLD = """
 DELETE FROM search_postings p USING search_documents d
-WHERE p.told_by = d.id AND d.memory_id = %(memory_id)s AND d.owner_id = %(owner)s
+WHERE p.told_by = d.id AND d.memory_id = ANY(%(ids)s) AND d.owner_id = %(owner)s
 """
 
 # Messages of a conversation that are not indexed yet, including deleted and hidden ones, which
