@@ -25,9 +25,10 @@ from benchmarks.retrieval.__main__ import personal_questions
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
+from src.memory.embedding_space import RELATED, WEAK
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.tools import MAX_LIMIT, MIN_SIMILARITY
+from src.memory.tools import MAX_LIMIT
 from src.offline import replies
 
 TOPICS = Path(__file__).with_name("irrelevance.toml")
@@ -62,7 +63,7 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
 
 async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dict[str, Any]]:
     """Return the search results; for a question about oneself also the newest notes."""
-    query = Query(owner, text, now, limit=MAX_LIMIT, threshold=MIN_SIMILARITY)
+    query = Query(owner, text, now, limit=MAX_LIMIT, threshold=WEAK * RELATED)
     hits = await core.memory.retriever.search(query)
     if replies.asks_of_self(text):
         newest = await core.memory.retriever.search(replace(query, text="", types=["message"]))

@@ -119,7 +119,11 @@ def measure_search(dsn: str) -> dict[str, float]:
         for _ in range(WARM + QUESTIONS):
             terms = [f"w{int(20000 * picker.random() ** 3)}" for _ in range(5)]
             request = SearchRequest(
-                Owner(picker.choice(users)), terms, terms, picker.choice(vectors), model
+                Owner(picker.choice(users)),
+                [[term] for term in terms],
+                terms,
+                picker.choice(vectors),
+                model,
             )
             start = time.perf_counter()
             repository.search(request)

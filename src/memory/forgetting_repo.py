@@ -12,7 +12,13 @@ from src.memory.forget_matching import Candidate
 from src.memory.memory_repo import fact_terms, message_number
 from src.memory.question_repo import CLEAR_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
-from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
+from src.memory.search_index_repo import (
+    DELETE_TOLD,
+    NewDocument,
+    add_documents,
+    reset_vectors,
+    reword,
+)
 from src.pg.client import OwnerSteps, Transaction, storable
 from src.reading.facts import content_hash, fact_number, fact_uid
 from src.reading.gate import MASK
@@ -479,4 +485,5 @@ class ForgettingRepository(OwnerSteps):
         rows = self._rows(WITHDRAW, memory_id=memory_id, reason=reason, asker=asker)
         if not rows:
             return None
+        self._run(DELETE_TOLD, ids=[memory_id])
         return UndoResult(rows[0][0], self.changes.restore_replaced(memory_id))

@@ -252,13 +252,26 @@ def _build_documents(
         if message.said_at is None or gate.holds_secret(message.text):
             continue  # deleted, or never indexed
         is_continued = continues_talk(previous, message.said_at)
-        columns = (message.id, _speaker_name(message), message.said_at, terms(message.text))
-        done_by = model_id if message.role == "assistant" else None
-        documents.append(
-            index.NewDocument("message", *columns, is_continued=is_continued, model_id=done_by)
+        speaker = _speaker_name(message)
+        is_aside = speaker == "assistant" or is_mere_question(speaker, message.text)
+        document = index.NewDocument(
+            "message",
+            message.id,
+            speaker,
+            message.said_at,
+            terms(message.text),
+            is_continued=is_continued,
+            asks=is_aside and speaker == "user",
+            model_id=model_id if is_aside else None,
         )
+        documents.append(document)
         previous = message.said_at
     return documents
+
+
+def is_mere_question(speaker: str, text: str) -> bool:
+    """Return True for a message in which the user tells nothing; among people, questions count."""
+    return speaker == "user" and sentences.asks_only(text)
 
 
 def _speaker_name(message: index.UnindexedMessage) -> str:
@@ -277,9 +290,10 @@ def embedded_texts(document: index.UnembeddedDocument) -> dict[int, str]:
     The first is the end of the previous message and the document's own text. The rest of a long
     text follows in passages. Where several people talk, names precede the texts. No texts for
     documents that are rarely searched for, and then found by their words: the bot's messages,
-    pleasantries, commands.
+    the user's mere questions, pleasantries, commands.
     """
-    if document.speaker == "assistant" or is_small_talk(document.text):
+    speaker, text = document.speaker, document.text
+    if speaker == "assistant" or is_mere_question(speaker, text) or is_small_talk(text):
         return {}
     texts = {
         start: _add_speaker(document.speaker, passage)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.change_repo import Change, ChangeRepository
+from src.memory.embedding_space import SUGGESTED
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
@@ -27,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 # Current facts, the pinned first, then the most important: more than a prompt has room for.
 KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
-SUGGEST_FROM = 0.72  # least similarity of a fact that is suggested when none fits
 
 
 @dataclass(eq=False, repr=False)
@@ -112,7 +112,7 @@ class Memories:
             return found
         now = datetime.now(UTC)
         query = Query(
-            owner, about, now, MAX_NEAREST, SUGGEST_FROM, kinds=("memory",), speaker_id=speaker_id
+            owner, about, now, MAX_NEAREST, SUGGESTED, kinds=("memory",), speaker_id=speaker_id
         )
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
         near = (ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])

@@ -9,7 +9,7 @@ from uuid import UUID
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.change_repo import ChangeRepository
-from src.memory.search_index_repo import NewDocument, add_documents
+from src.memory.search_index_repo import NewDocument, add_documents, add_told
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
 from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, fact_number
@@ -660,7 +660,9 @@ class StoredFacts(OwnerSteps):
         """Add a source to a fact; False if it has that source already."""
         columns = {**vars(source), "uid": source.uid, "episode": source.episode}
         columns["quote"] = storable(source.quote)
-        return self._run(INSERT_SOURCE, memory_id=memory_id, **columns) > 0
+        added = self._run(INSERT_SOURCE, memory_id=memory_id, **columns)
+        add_told(self._transaction, self._owner, facts=[memory_id])
+        return added > 0
 
     def touch(self, memory_id: int, fact: Fact | Memory) -> None:
         """Note that a fact was said again as ``fact``; it may gain importance or a pin."""

@@ -12,11 +12,11 @@ from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
 from src.reading import lexicon, sentences
 from src.reading.time_expressions import Period, TimeQuery
-from src.texts.morphology import WORD
+from src.texts.morphology import WORD, terms
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, relative to a cosine with weight 1
 WISH_BONUS = 0.2  # a wish about answers matters to every question
-FACT_BONUS = 0.05  # a message from which a fact was extracted
+FACT_BONUS = 0.05  # a message that told a fact; less, the more of the others did, too
 SPEAKER_BONUS = 0.15  # the query names the speaker
 SESSION_WEIGHT = 0.3  # of the mean of the three best scores of the same session
 SESSION_BEST = 3
@@ -30,6 +30,11 @@ NUMBER_BONUS = 0.08  # a text with a number or a time word, if the query asks wh
 PERIOD_BONUS = 0.15  # said or valid in a period that the query names
 OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is over
 LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
+
+COMPARED = 10  # first hits of which a newer one may stand above an older one
+LEAST_SHARE, LEAST_BM25 = 0.6, 0.9  # of the older one's scores that the newer one needs
+MIN_SHARED, SAME_MATTER = 2, 0.6  # words of both, and their share of the shorter statement
+NEWER = 0.001
 
 Scored = tuple[Hit, float]
 TIME_WORD = lexicon.AnyCase(r"\d|\b<find.time_word>\b")
@@ -50,9 +55,40 @@ def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
     # none.
     near = max((d.cosine for d in documents if d.cosine is not None and not d.bm25), default=0.0)
     compared = [replace(d, cosine=near) if d.cosine is None and d.bm25 else d for d in documents]
-    scores = [_score(document, time, named=named) for document in compared]
+    messages = [d for d in documents if d.kind == "message"]
+    share = sum(d.tells_fact for d in messages) / max(1, len(messages))
+    fact_bonus = FACT_BONUS * (1 - share) ** 2
+    scores = [_score(d, time, named=named, fact_bonus=fact_bonus) for d in compared]
     scored = list(zip(documents, scores, strict=True))
-    return sorted(_add_session_scores(scored), key=lambda hit: (-hit.score, hit.uid))
+    ranked = sorted(_add_session_scores(scored), key=_by_score)
+    return sorted(_lift_newer(ranked[:COMPARED]), key=_by_score) + ranked[COMPARED:]
+
+
+def _by_score(hit: Hit) -> tuple[float, str]:
+    return -hit.score, hit.uid
+
+
+def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
+    """Raise a statement above an older one that says nearly the same and fits the words as well.
+
+    What changed is told in the same words with another value; both fit the question equally. Among
+    people, who answer each other in the same words, nothing is raised.
+    """
+    words = [frozenset(terms(hit.text[: sentences.MAX_SENTENCE])) for hit in ranked]
+    lifted: list[Hit] = []
+    for hit, own in zip(ranked, words, strict=True):
+        older = [
+            other.score
+            for other, said in zip(ranked, words, strict=True)
+            if other.said_at < hit.said_at
+            and hit.speaker in UNNAMED_SPEAKERS
+            and hit.score >= LEAST_SHARE * other.score
+            and hit.bm25 >= LEAST_BM25 * other.bm25
+            and len(own & said) >= max(MIN_SHARED, SAME_MATTER * min(len(own), len(said)))
+        ]
+        above = max(older, default=0.0) + NEWER * len(older)
+        lifted.append(replace(hit, score=max(hit.score, above)))
+    return lifted
 
 
 def score_record(hit: Hit) -> dict[str, float | None]:
@@ -69,7 +105,7 @@ def score_record(hit: Hit) -> dict[str, float | None]:
     return {name: None if part is None else round(part, 3) for name, part in scores.items()}
 
 
-def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
+def _score(document: Hit, time: TimeQuery, *, named: str | None, fact_bonus: float) -> float:
     score = document.cosine or 0.0
     score += LEXICAL_WEIGHT * document.bm25
     if named is not None and document.speaker.lower() == named:
@@ -82,7 +118,7 @@ def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
         score -= OUTDATED_PENALTY
     if document.kind == "message":
         if document.tells_fact:
-            score += FACT_BONUS
+            score += fact_bonus
         if document.retired_at is not None and not time.wants_history:
             score -= OUTDATED_PENALTY
         is_named = document.speaker not in UNNAMED_SPEAKERS

@@ -24,7 +24,7 @@ class SearchRequest:
 
     Attributes:
         owner: Whose documents are searched; no one else's can come back.
-        terms: Search terms of the query.
+        terms: Search terms of the query: for each word those that may stand for it.
         entity_terms: Terms that may name an entity (people's roles in canonical form).
         vector: Centred embedding of the query as ``[...]``; None for a lexical search.
         model_id: The model of ``vector``.
@@ -32,14 +32,14 @@ class SearchRequest:
         conversation_id: With ``before_position``: leave out this conversation's messages from that
             position on, which the model sees anyway.
         before_position: See ``conversation_id``.
-        with_assistant: True to include the bot's messages, and messages that told only facts that
-            their user took back.
+        with_assistant: True to include the bot's messages, the user's mere questions, and messages
+            that told only facts that their user took back.
         with_retired: True to include retired facts.
         limit: Candidates per channel.
     """
 
     owner: Owner
-    terms: Sequence[str]
+    terms: Sequence[Sequence[str]]
     entity_terms: Sequence[str] = ()
     vector: str | None = None
     model_id: int | None = None
@@ -163,7 +163,7 @@ def fact_as_hit(fact: Memory) -> Hit:
 # Entities: facts linked to an entity that the query names, and facts linked to the entities of
 # those. Wishes about answers matter to every question; they are a channel of their own, so that
 # nearer facts do not displace them. The indexes leave out the bot's messages unless they are
-# requested.
+# requested, and with them the user's mere questions.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector, binary_quantize(%(vector)s::halfvec) AS outline
@@ -195,8 +195,7 @@ WITH query AS MATERIALIZED (
     ) AS nearest
     ORDER BY position, cosine DESC
 ), asked AS MATERIALIZED (
-    SELECT number::int, term
-    FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS asked (term, number)
+    SELECT number, term FROM unnest(%(numbers)s::int[], %(terms)s::text[]) AS asked (number, term)
 ), own AS MATERIALIZED (
     SELECT asked.number AS term, p.position, p.in_talk,
            frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency
@@ -218,7 +217,7 @@ WITH query AS MATERIALIZED (
     FROM (SELECT term, count(*)::float AS found FROM fields GROUP BY term) AS counted, sizes
 ), whole AS MATERIALIZED (
     SELECT coalesce((SELECT sum(idf) FROM weights), 0)
-           + (SELECT count(*) FROM asked
+           + (SELECT count(DISTINCT number) FROM asked
               WHERE term NOT LIKE '=%%' AND number NOT IN (SELECT term FROM own))
              * (SELECT ln(1 + documents / 0.5::float) FROM sizes) AS idf
 ), lexical AS MATERIALIZED (
@@ -257,7 +256,7 @@ WITH query AS MATERIALIZED (
              LEFT JOIN document_embeddings e ON e.owner_id = d.owner_id AND e.model_id = %(model)s
                   AND e.is_answer IN (false, %(with_assistant)s) AND e.position = d.position
              WHERE d.owner_id = (SELECT id FROM me)
-               AND (d.speaker <> 'assistant' OR %(with_assistant)s)
+               AND (d.speaker <> 'assistant' AND NOT d.asks OR %(with_assistant)s)
                AND d.said_at >= period.start AND d.said_at < period.until
              ORDER BY e.outline <~> (SELECT outline FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
@@ -457,7 +456,8 @@ class RetrievalRepository(Repository):
             **vars(request),
             **Owner(*request.owner.row).columns(),
             "model": request.model_id,
-            "terms": list(dict.fromkeys(request.terms)),
+            "numbers": [number for number, group in enumerate(request.terms) for _ in group],
+            "terms": [term for group in request.terms for term in group],
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],

@@ -12,17 +12,21 @@ from src.base.errors import AppError, StorageError
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
+from src.memory.crosslingual import term_groups
 from src.memory.embedding_space import RELATED, ServingSpace
-from src.memory.ranking import rank
+from src.memory.indexer import is_mere_question
+from src.memory.ranking import LEXICAL_WEIGHT, rank
 from src.memory.retrieval_repo import MAX_HIT_TEXT, Hit, RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import PgClient
 from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject
+from src.reading.lexicon import key_of
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import Period, TimeQuery, read_time
 from src.reading.words import entity_forms
 from src.texts.morphology import WORD, terms
+from src.texts.plain_text import normalise
 
 logger = logging.getLogger(__name__)
 
@@ -85,11 +89,14 @@ class Query:
         now: The owner's local time (aware), for "last week".
         limit: Maximum number of hits, or with ``tokens`` of facts among them; a message and the
             facts that it told count as one.
-        threshold: Least similarity (see ``EmbeddingSpace.similarity``) of documents that share
-            neither words nor links nor time with the query.
+        threshold: Least similarity (see ``EmbeddingSpace.similarity``) in meaning and words, or
+            least share of the words of the document with most of them, unless a document shares
+            links or time with the query.
         conversation_id: With ``before_position``: messages from there on are in the prompt.
         before_position: See ``conversation_id``.
         with_assistant: True to include the bot's messages; see ``SearchRequest``.
+        with_questions: True to include the user's own mere questions, although the text does not
+            ask for them.
         kinds: Kinds of documents that count.
         by_words_only: True to send the text to no embedder.
         types: Types of facts that count; None for all of them and for messages.
@@ -109,6 +116,7 @@ class Query:
     conversation_id: UUID | None = None
     before_position: int = 0
     with_assistant: bool = False
+    with_questions: bool = False
     kinds: Sequence[DocumentKind] = ("message", "memory", "summary")
     by_words_only: bool = False
     types: Sequence[str] | None = None
@@ -185,22 +193,27 @@ class Retriever:
             )
             if vector is None:
                 self._metrics.searches_by_words.inc()
+        with_questions = query.with_questions or requests.asks_for_questions(text)
         candidates = await self._client.run(
             self._repository.search,
             SearchRequest(
                 owner=query.owner,
-                terms=list({*terms(time.content or text), *relations.asked_relations(text)}),
+                terms=_asked_terms(text, time),
                 entity_terms=entity_terms(text),
                 vector=vector,
                 model_id=model_id,
                 periods=[(period.start, period.end) for period in time.periods],
                 conversation_id=query.conversation_id,
                 before_position=query.before_position,
-                with_assistant=query.with_assistant,
+                with_assistant=query.with_assistant or with_questions,
                 with_retired=time.wants_history,
                 limit=max(SearchRequest.limit, query.most),
             ),
         )
+        if not query.with_assistant:
+            candidates = [hit for hit in candidates if hit.speaker != "assistant"]
+        if not with_questions:
+            candidates = [hit for hit in candidates if not _only_asks(hit)]
         return candidates, time
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
@@ -226,7 +239,8 @@ class Retriever:
             return []
         candidates, time = await self.find_candidates(query)
         ranked = rank(_drop_private(candidates, query.text), _query_text(query.text), time)
-        relevant = [hit for hit in ranked if self._is_relevant(hit, query, time)]
+        most = max((hit.bm25 for hit in ranked), default=0.0)
+        relevant = [hit for hit in ranked if self._is_relevant(hit, query, time, most)]
         relevant.sort(key=lambda hit: hit.memory_type != PRIVATE)  # the user asked for it by name
         best = await self._select_best(query, relevant)
         hits = await self._pick_passages(query, await self._insert_successors(query, best))
@@ -291,14 +305,23 @@ class Retriever:
             if hit.kind != "message" or hit.retired or hit.uid not in listed
         ]
 
-    def _is_relevant(self, document: Hit, query: Query, time: TimeQuery) -> bool:
+    def _is_relevant(self, document: Hit, query: Query, time: TimeQuery, most: float) -> bool:
+        """Return True if a document fits in kind and filters, and in link, time, words or meaning.
+
+        ``most`` is the BM25F of the document with most of the query's words.
+        """
         if document.kind not in query.kinds or not _matches_filters(document, query):
             return False
-        if document.hops is not None or document.bm25 > 0:
+        has_words = document.bm25 > 0
+        if document.hops is not None or (has_words and document.cosine is None):
+            return True
+        if has_words and document.bm25 >= query.threshold * most:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        return self._space.similarity(document.cosine or 0.0) >= query.threshold
+        cosine = document.cosine or 0.0
+        closeness = cosine + LEXICAL_WEIGHT * document.bm25
+        return self._space.similarity(closeness) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
         hits = _dedupe(_limit_facts(ranked, query))
@@ -344,6 +367,16 @@ def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
     ]
 
 
+def _asked_terms(text: str, time: TimeQuery) -> list[tuple[str, ...]]:
+    """Return the search terms of a question: its words without those of its periods, save months.
+
+    A note may name the month without having been told in it.
+    """
+    months = [word for word in WORD.findall(text) if key_of("time.month", word.lower())]
+    words = f"{time.content or text} {' '.join(months) if time.periods else ''}"
+    return [*term_groups(words), *((term,) for term in relations.asked_relations(text))]
+
+
 def _query_text(text: str) -> str:
     """Return the end of a long text, where the question stands."""
     return text[-MAX_QUERY:].strip()
@@ -364,18 +397,26 @@ def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:
     return [hit for hit in ranked if hit.kind != "memory" or hit.source_id in shown]
 
 
+def _only_asks(hit: Hit) -> bool:
+    return hit.kind == "message" and not hit.tells_fact and is_mere_question(hit.speaker, hit.text)
+
+
 def _dedupe(ranked: Sequence[Hit]) -> list[Hit]:
-    """Keep of a message and the facts that it told only the kind that ranks best."""
+    """Keep each text once, and of a message and its facts the kind that ranks best."""
     kinds: dict[str, str] = {}
-    return [hit for hit in ranked if kinds.setdefault(hit.uid, hit.kind) == hit.kind]
+    hits = [hit for hit in ranked if kinds.setdefault(hit.uid, hit.kind) == hit.kind]
+    texts: dict[tuple[object, ...], Hit] = {}
+    for hit in hits:
+        texts.setdefault((hit.speaker, hit.author, hit.retired, normalise(hit.text)), hit)
+    return list(texts.values())
 
 
 def _fill(characters: int, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the first hits whose texts fit, each text once."""
-    filled: dict[tuple[str | None, str], Hit] = {}
+    """Return the first hits whose texts fit."""
+    filled: list[Hit] = []
     for hit in hits:
         characters -= min(len(hit.text), SHORT_PASSAGE)
         if characters < 0:
             break
-        filled.setdefault((hit.author, hit.text.strip().lower()), hit)
-    return list(filled.values())
+        filled.append(hit)
+    return filled

@@ -304,6 +304,7 @@ class NewDocument:
         said_at: When it was said.
         terms: Its search terms, each as often as it occurs.
         is_continued: True if it continues the talk of the document before it.
+        asks: True if the user only asks in it; it is searched where questions are asked for.
         vector: Its centred embedding as ``[...]``, if there is one already.
         model_id: The model of ``vector``; without a vector, a model that gives it none.
     """
@@ -314,6 +315,7 @@ class NewDocument:
     said_at: datetime
     terms: Sequence[str]
     is_continued: bool = False
+    asks: bool = False
     vector: str | None = None
     model_id: int | None = None
 
@@ -354,13 +356,13 @@ RETURNING next_position - %(positions)s
 # Insert documents; the old document of an edited message was deleted before.
 INSERT_DOCUMENTS = """
 INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
-                              said_at, length, model_id)
+                              said_at, length, asks, model_id)
 SELECT %(owner)s, d.position, d.kind, d.message_id, d.memory_id, d.summary_id, d.speaker,
-       d.said_at, d.length,
+       d.said_at, d.length, d.asks,
        (SELECT id FROM embedding_models WHERE id = d.model_id)  -- unless it was deleted
 FROM jsonb_to_recordset(%(documents)s::jsonb)
      AS d (position int, kind text, message_id bigint, memory_id bigint, summary_id bigint,
-           speaker text, said_at timestamptz, length int, model_id smallint)
+           speaker text, said_at timestamptz, length int, asks boolean, model_id smallint)
 RETURNING id, position
 """
 
@@ -369,11 +371,36 @@ INSERT_POSTINGS = """
 INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
                              document_id)
 SELECT %(owner)s, p.term, p.position, p.frequency, d.length,
-       d.speaker NOT IN ('user', 'assistant'), d.speaker = 'assistant', d.id
+       d.speaker NOT IN ('user', 'assistant'), d.speaker = 'assistant' OR d.asks, d.id
 FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[])
      AS p (term, position, frequency)
 JOIN search_documents d ON d.owner_id = %(owner)s
      AND d.position = p.position
+"""
+
+# Add the terms of facts to the search text of the messages that told them. Such a term goes with
+# the document of the message and with that of the fact; of several facts the first one gives it.
+INSERT_TOLD = """
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
+                             document_id, told_by)
+SELECT p.owner_id, p.term, d.position, p.frequency, d.length,
+       d.speaker NOT IN ('user', 'assistant'), false, d.id, p.document_id
+FROM memory_sources s
+JOIN memories f ON f.id = s.memory_id
+JOIN search_documents told ON told.memory_id = f.id
+JOIN search_documents d ON d.message_id = s.message_id AND d.owner_id = told.owner_id
+JOIN search_postings p ON p.document_id = told.id
+WHERE told.owner_id = %(owner)s AND d.speaker <> 'assistant'
+  AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited', 'forgotten')
+  AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(messages)s))
+ORDER BY p.document_id
+ON CONFLICT DO NOTHING
+"""
+
+# Remove the terms of facts from the messages that told them.
+DELETE_TOLD = """
+DELETE FROM search_postings p USING search_documents d
+WHERE p.told_by = d.id AND d.memory_id = ANY(%(ids)s) AND d.owner_id = %(owner)s
 """
 
 # Messages of a conversation that are not indexed yet, including deleted and hidden ones, which
@@ -497,6 +524,7 @@ def add_documents(
             "speaker": document.speaker,
             "said_at": document.said_at.isoformat(),
             "length": len(document.terms),
+            "asks": document.asks,
             "model_id": document.model_id,
         }
         for position, document in zip(positions, documents, strict=True)
@@ -504,6 +532,9 @@ def add_documents(
     rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(records))
     terms = [document.terms for document in documents]
     _insert_postings(transaction, owner, dict(zip(positions, terms, strict=True)))
+    facts = [document.source_id for document in documents if document.kind == "memory"]
+    messages = [document.source_id for document in documents if document.kind == "message"]
+    add_told(transaction, owner, facts=facts, messages=messages)
     ids = {position: int(id_) for id_, position in rows}
     for position, document in zip(positions, documents, strict=True):
         if document.vector is not None and document.model_id is not None:
@@ -517,6 +548,25 @@ def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Seque
     params = {"message_id": message_id, "length": len(terms)}
     for (position,) in transaction.fetch_all(UPDATE_LENGTH, owner, **params):
         _insert_postings(transaction, owner, {position: terms})
+    add_told(transaction, owner, messages=[message_id])
+
+
+def add_told(
+    transaction: Transaction,
+    owner: Owner,
+    *,
+    facts: Sequence[int] = (),
+    messages: Sequence[int] = (),
+) -> None:
+    """Have messages found by the words of the facts that they told.
+
+    Args:
+        transaction: The caller's transaction.
+        owner: Owner of the documents.
+        facts: Ids of facts, for all messages that told them.
+        messages: Ids of messages, for all facts that they told.
+    """
+    transaction.execute(INSERT_TOLD, owner, facts=list(facts), messages=list(messages))
 
 
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:

@@ -15,6 +15,7 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
+from src.memory.embedding_space import DOUBTFUL, WEAK
 from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
 from src.memory.retriever import Query
@@ -22,6 +23,7 @@ from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText
 from src.reading import facts, lexicon
 from src.reading.facts import Fact
+from src.reading.requests import asks_for_questions
 from src.texts import Language, say
 
 SAVE = """\
@@ -141,11 +143,8 @@ def find_source_message(
 
 
 MAX_LIMIT = 20
-MIN_SIMILARITY = 0.3  # similarity of hits without a common word, which the model judges
 # Questions about the bot's own messages; only these make it search them.
 ASKS_THE_BOT = lexicon.AnyCase(r"\b<find.the_bot_said>")
-
-DOUBTFUL = 0.65  # similarity below which a hit without a common word is probably off topic
 SEARCH = """\
 Search all that the user ever told, also before the messages that you see. Search before you say \
 that you do not know. The query "what do you know about me?" lists what is known."""
@@ -172,10 +171,11 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
         order.query,
         context.now,
         limit=max(1, min(order.limit, MAX_LIMIT)),
-        threshold=MIN_SIMILARITY,
+        threshold=WEAK * (await memories.settings()).memory_retrieve_threshold,
         conversation_id=context.conversation_id,
         before_position=history[-1]["position"] if history else 0,
         with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
+        with_questions=asks_for_questions(context.text),
         types=order.kinds or None,
         since=_parse_day(order.since, context.time_zone),
         until=_parse_day(order.until, context.time_zone),

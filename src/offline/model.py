@@ -41,7 +41,7 @@ from src.offline import replies, tasks
 from src.reading import lexicon, requests
 from src.reading.contradictions import stance
 from src.reading.gate import holds_secret
-from src.reading.sentences import FOLD, is_question, sentences
+from src.reading.sentences import FOLD, TELLING, is_question, sentences
 from src.reading.words import content, shared
 from src.reminders import rules as reminders
 from src.texts import Language, choose_language, detect_language, say
@@ -365,7 +365,7 @@ class OfflineTurn:
 
     def _tells_something(self) -> bool:
         """Return True if a possible question also states something, and is no certain question."""
-        if self._kind == QUESTION and replies.TELLING.search(self.text.translate(FOLD)):
+        if self._kind == QUESTION and TELLING.search(self.text.translate(FOLD)):
             return True
         may_ask = self._kind in (QUESTION, UNSURE) and "?" not in self.text
         return may_ask and bool(replies.statement_in(self.text))

@@ -8,13 +8,22 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.memory.embedding_space import RELATED
+from src.memory.crosslingual import may_be_same_name
+from src.memory.embedding_space import RELATED, SURE
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of, names_only
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
-from src.reading.requests import asks_to_keep_private, forget_request
-from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
+from src.reading.requests import asks_for_questions, asks_to_keep_private, forget_request
+from src.reading.sentences import (
+    FOLD,
+    MAX_ASKED,
+    TELLING,
+    asks_only,
+    best_passage,
+    is_question,
+    sentences,
+)
 from src.reading.words import Lemmas, content, kin_of, people_in, shared
 from src.reminders.rules import asks_for_reminder, read_change
 from src.texts import Language, say
@@ -34,9 +43,9 @@ CHANGES = 2  # later quotes that may change the sure ones
 SHARED_WORD = 0.05  # of a word that an unsure quote shares, on the scale of its similarity
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
-# Minimum closeness of a sure quote: its similarity in meaning, plus WORDS times the share of the
+# The closeness of a quote is its similarity in meaning, plus WORDS times the share of the
 # question's words that it has. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
-NEAR, WORDS = 0.78, 0.1
+WORDS = 0.1
 GAP = 0.15  # maximum distance to the best note
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 DOUBLED = re.compile(r"(.)\1")
@@ -52,7 +61,6 @@ INTRODUCED = lexicon.AnyCase(
     r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
 )
 END = lexicon.AnyCase(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$")
-TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
 MIN_WORDS = 2  # minimum content words of a statement beside a question
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 # Answers to questions about the user, by the search term of the relation.
@@ -121,7 +129,7 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         return _format_quotes(title, listed, question, language) or None
     question = _fix_typos(question, records)
     pool = _quotable(records, question)
-    sure, close = _near(records, pool, question, NEAR), _nearest(pool, question)
+    sure, close = _near(records, pool, question, SURE), _nearest(pool, question)
     # What one does may change in words that are far from the question.
     later = pool if asks_of_self(question) else close
     quoted = {record["text"] for record in sure}
@@ -160,8 +168,13 @@ def nearest(records: Found, question: str) -> list[Record]:
 def _nearest(pool: Found, question: str) -> list[Record]:
     pool = [r for r in pool if r.get("score", 1)]
     pool = [r for r in pool if not _is_of_another(r["text"], question)]
-    pool = [r for r in pool if r.get("similarity", 0) >= RELATED or shared(question, r["text"])]
+    pool = [r for r in pool if r.get("similarity", 0) >= RELATED or _shares_word(r, question)]
     return sorted(pool, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
+
+
+def _shares_word(record: Record, question: str) -> bool:
+    """Return True if a record has a word of the question, as the search or the dictionary says."""
+    return bool(record.get("lexical")) or bool(shared(question, record["text"]))
 
 
 def _tells_of_change(record: Record, sure: Found) -> bool:
@@ -190,7 +203,7 @@ def newest_first(records: Found) -> list[Record]:
     return list({record["text"]: record for record in ordered}.values())[::-1]
 
 
-def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
+def near(records: Found, question: str, *, least: float = SURE) -> list[Record]:
     """Return the notes that surely belong to a question, nearest first, with their corrections.
 
     Args:
@@ -218,6 +231,8 @@ def _near(records: Found, pool: list[Record], question: str, least: float) -> li
 def _quotable(records: Found, question: str) -> list[Record]:
     """Return the records that tell something, for a question about oneself only one's own."""
     own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
+    if asks_for_questions(question):
+        return [r for r in own if asks_only(r["text"])]
     return [r for r in own if _tells(r) and not _asks_the_same(r, question)]
 
 
@@ -347,7 +362,9 @@ def _are_different(one: frozenset[str], other: frozenset[str]) -> bool:
 
     A relative may have any name.
     """
-    return bool(one) and one.isdisjoint(other) and {p[0] for p in one} == {p[0] for p in other}
+    if not one or not one.isdisjoint(other) or {p[0] for p in one} != {p[0] for p in other}:
+        return False
+    return not any(may_be_same_name(a[1:], b[1:]) for a in one for b in other)
 
 
 def _is_own(text: str) -> bool:

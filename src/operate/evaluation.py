@@ -23,6 +23,7 @@ from src.core import Core
 from src.history import conversation_repo, new_messages
 from src.memory import retriever, search_index_repo
 from src.memory.citations import fit_memories
+from src.memory.indexer import is_mere_question
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 
@@ -193,7 +194,12 @@ def store_conversation(
         ids[f"msg-{message}"] = turn.dia_id
         said, is_continued = (speaker, turn.said_at), turn.session == previous
         document = search_index_repo.NewDocument(
-            "message", message, *said, terms(turn.text), is_continued=is_continued
+            "message",
+            message,
+            *said,
+            terms(turn.text),
+            is_continued=is_continued,
+            asks=is_mere_question(speaker, turn.text),
         )
         documents.append(document)
         previous = turn.session

@@ -234,6 +234,7 @@ OVERVIEWS = {
     kind: lexicon.AnyCase(rf"(?<!\w)<ask.{kind}>(?!\w)")
     for kind in ("wishes", "family", "work", "profile")
 }
+I_ASKED = lexicon.AnyCase(r"\b<requests.i_asked>")
 TALKED = lexicon.AnyCase(r"\b<requests.talked>\b")
 
 
@@ -251,6 +252,11 @@ def asks_what_was_said(text: str) -> bool:
     if len(folded) > 200 or TALKED.search(folded) is None:
         return False
     return all(forms & lexicon.words("requests.talk_words") for forms in content(text))
+
+
+def asks_for_questions(text: str) -> bool:
+    """Return True if a message asks what its user asked: "what did I ask about the visa?"."""
+    return I_ASKED.search(text.translate(FOLD)) is not None
 
 
 _PLACE = r"<clocktime.place>\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"

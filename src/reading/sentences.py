@@ -31,6 +31,11 @@ KNOWING = lexicon.AnyCase(r"(?<![\w'])<lines.knowing>(?![\w'])")
 ASKING_WORD = lexicon.AnyCase(r"(?<![\w'-])<lines.asking_word>(?![\w-])")
 # "What I love is …", "когда я был маленьким, …" and "have been …" are statements.
 SUBORDINATE = lexicon.AnyCase(r"<lines.subordinate>\b[^?]*,")
+# "Did you know that …" tells what follows.
+TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
+CLAUSE = re.compile(r"[,;:(—–]")
+# "Have I told you that …" does as well.
+TALKED = lexicon.AnyCase(r"\b<requests.talked>")
 # Greetings and other openings that are no part of the statement.
 OPENER = lexicon.AnyCase(r"(?:<lines.opener>(?![\w'-])[\s,.!:—–-]*)+")
 # "Always answer briefly", "обращайся ко мне на ты".
@@ -71,6 +76,26 @@ def is_question(sentence: str) -> bool:
         QUESTION.match(part) is not None and SUBORDINATE.match(part) is None
         for part in (folded, folded[OPENER.behind(folded) :])
     ) or asks_inside(folded)
+
+
+def asks_only(text: str) -> bool:
+    """Return True if a short message tells nothing: each sentence is a question and no more.
+
+    "I worry about the exam, how do I prepare?" tells something, and so does "did you know that …".
+    """
+    folded = text.translate(FOLD)
+    if len(text) > MAX_SENTENCE or TELLING.search(folded) or TALKED.search(folded):
+        return False
+    found = [one for one in sentences(text) if PLEASANTRY.fullmatch(one) is None]
+    return bool(found) and all(map(_is_mere_question, found))
+
+
+def _is_mere_question(sentence: str) -> bool:
+    folded = sentence.translate(FOLD)
+    if len(words(folded)) > MAX_ASKED or not is_question(sentence):
+        return False
+    begins = QUESTION.match(folded) or QUESTION.match(folded, OPENER.behind(folded))
+    return begins is not None or asks_inside(folded) or CLAUSE.search(folded) is None
 
 
 def asks_inside(text: str) -> bool:

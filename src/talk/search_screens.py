@@ -9,6 +9,7 @@ from src.history.conversation_repo import ConversationRepository
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.memory import memories, memory_repo, retriever
 from src.memory.compaction import CompactionService
+from src.memory.embedding_space import SUGGESTED
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
 from src.offline.replies import OVERVIEW_LINES, is_note
@@ -69,7 +70,7 @@ class SearchScreens:
             retriever.Query(
                 caller.owner, caller.argument, now, limit=limit, with_assistant=True,
                 kinds=("message", "memory"), speaker_id=caller.asker,
-                threshold=memories.SUGGEST_FROM,
+                threshold=SUGGESTED,
             )
         )  # fmt: skip
         matching: dict[str, Hit] = {}  # a fact and the message that told it share a uid
@@ -140,13 +141,12 @@ def _without_echoes(found: Mapping[str, Hit], own: Sequence[str]) -> list[Hit]:
 
 
 def _is_on_topic(hit: Hit, query: str) -> bool:
-    """Return True if a hit has a word of the query, or is a fact found by its words.
+    """Return True if a hit has a word of the query, or one that stands for it.
 
     A query of times alone has no words.
     """
-    words = frozenset(terms(time_expressions.read_time(query, hit.said_at).content))
-    is_matching_fact = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
-    return not words or is_matching_fact or bool(words.intersection(terms(hit.words)))
+    words = terms(time_expressions.read_time(query, hit.said_at).content)
+    return not words or hit.bm25 > 0 or hit.hops is not None
 
 
 def _is_public_note(message: TimelineMessage, facts: str) -> bool:

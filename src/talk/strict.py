@@ -25,7 +25,8 @@ from src.memory.tools import describe_saved, find_source_message, outcome_record
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
 from src.reading.facts import Fact, content_hash
-from src.reading.requests import asks_to_forget_all
+from src.reading.requests import asks_for_questions, asks_to_forget_all
+from src.reading.time_expressions import read_time
 from src.reminders.reminder_service import ReminderService, format_result
 from src.reminders.rules import changes_reminder, read_change
 from src.reminders.tools import question_of
@@ -82,9 +83,10 @@ async def search_taught(
         history: Messages up to the one that is answered.
         text: The text to search for.
         limit: The most hits to return.
-        with_retired: True to include retired facts, if the text asks for the past.
+        with_retired: True to include retired facts, as where the user asks for the past.
     """
     settings = await memories.settings()
+    asks_past = read_time(f"{context.text} {text}", context.now).wants_history
     query = Query(
         context.owner,
         text,
@@ -93,17 +95,13 @@ async def search_taught(
         threshold=settings.memory_retrieve_threshold,
         conversation_id=context.conversation_id,
         before_position=history[-1]["position"] if history else 0,
+        with_questions=asks_for_questions(context.text),
         kinds=TAUGHT_KINDS,
         speaker_id=context.speaker_id,
     )
     hits = await recall(memories, context, query)
-    taught = [hit for hit in hits if hit.is_own and _is_statement(hit)]
-    return [hit for hit in taught if with_retired or not hit.retired][:limit]
-
-
-def _is_statement(hit: Hit) -> bool:
-    text = hit.text.strip()
-    return len(text) >= MIN_TEXT and not text.endswith("?")
+    taught = [hit for hit in hits if hit.is_own and len(hit.text.strip()) >= MIN_TEXT]
+    return [hit for hit in taught if with_retired or asks_past or not hit.retired][:limit]
 
 
 async def retrieve_context(
@@ -293,7 +291,8 @@ async def store_knowledge(
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
             continue
-        accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
+        conflicts = state.get("accepted_conflicts", ())
+        accepted = {c["memory_id"] for c in conflicts if c["new"] == number}
         outcome = await memories.writer.remember(
             context.owner, fact, said, origin="teach", contradicts=accepted
         )
@@ -303,10 +302,6 @@ async def store_knowledge(
         context.on_change(changes_of([outcome]))
         outcomes.append(outcome)
     return {"outcomes": outcomes, "disputes": disputes}
-
-
-def _select(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
-    return [conflict for conflict in conflicts if conflict["new"] == number]
 
 
 async def generate_confirmation(

@@ -94,6 +94,17 @@ def dictionary_forms(lower: str) -> frozenset[str]:
     return forms - {"быть"} if "бывший" in forms else forms  # "бывший" is a noun here: an ex
 
 
+def inflections(word: str) -> frozenset[str]:
+    """Return all forms of a lower-case word in its dictionary form; the word itself if unknown.
+
+    Those of nouns, if it can be one: "мати" is a mother, not "to have".
+    """
+    found = [parse for parse in _parses(word) if without_yo(parse.normal_form) == word]
+    nouns = [parse for parse in found if "NOUN" in parse.tag]
+    forms = (without_yo(form.word) for parse in nouns or found for form in parse.lexeme)
+    return frozenset({word, *forms})
+
+
 @lru_cache(maxsize=20_000)
 def noun_forms(word: str) -> frozenset[str]:
     """Return the lemmas of a word that may be a noun: "маю" is a verb, no form of "мать"."""

@@ -204,6 +204,7 @@ READERS: dict[str, Reader] = {
     "confirmation.reads_as_yes": reads_as_yes,
     "words.content_words": lambda text: content_words(text),
     "sentences.is_question": sentences.is_question,
+    "sentences.asks_only": sentences.asks_only,
     "sentences.sentences": lambda text: list(sentences.sentences(text)),
     "requests.forget_request": requests.forget_request,
     "requests.asks_to_keep_private": requests.asks_to_keep_private,

@@ -244,7 +244,7 @@ def test_the_search_of_one_owner_finds_nothing_of_another_s(client: PgClient) ->
     for conversation in (None, mine, theirs):
         request = SearchRequest(
             Owner(ME),
-            ["cats", *terms("cats")],
+            [["cats", *terms("cats")]],
             ["cat"],
             conversation_id=conversation,
             before_position=100,

@@ -150,7 +150,7 @@ class Group:
         return int(position)
 
     def found(self, word: str) -> set[str]:
-        request = SearchRequest(self.owner, [word], [word], with_assistant=True)
+        request = SearchRequest(self.owner, [[word]], [word], with_assistant=True)
         return {found.text for found in RetrievalRepository(self.client).search(request)}
 
 

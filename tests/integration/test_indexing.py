@@ -857,6 +857,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "window": 20,
         "shown": 2000,
         "offset": 0,
+        "numbers": [0, 1, 2],
         "terms": ["w5", "w50", "w500"],
         "entity_terms": ["имя5"],
         "starts": [datetime.now(UTC) - timedelta(days=30)],
@@ -1039,7 +1040,8 @@ def test_the_nearest_of_more_than_are_compared_exactly_are_found(
     filled: psycopg2.extensions.connection,
 ) -> None:
     parameters = parameters_of(filled)
-    few = {"near": 20, "share": 1000, "terms": [], "starts": [], "ends": [], "limit": 5}
+    few = {"near": 20, "share": 1000, "starts": [], "ends": [], "limit": 5}
+    few |= {"numbers": [], "terms": []}
     with filled.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT setseed(0.5), id FROM owners WHERE telegram_user_id = 25")
@@ -1064,7 +1066,8 @@ def test_the_nearest_of_more_than_are_compared_exactly_are_found(
 def test_the_statement_s_plan_holds_for_words_that_are_everywhere(
     filled: psycopg2.extensions.connection,
 ) -> None:
-    many = {**parameters_of(filled), "terms": [f"w{n}" for n in range(60)]}
+    words = [f"w{n}" for n in range(60)]
+    many = {**parameters_of(filled), "numbers": [*range(60)], "terms": words}
     indexes, scanned = plan_of(filled, retrieval_repo.SEARCH, many)
     assert not scanned & BIG
     assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes

@@ -667,7 +667,7 @@ async def test_the_message_of_a_wish_is_a_candidate_whatever_is_nearer(teller: P
     for number in range(3):
         await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
     await teller.core.memory.indexer.index_conversation(teller.conversation())
-    request = SearchRequest(ME, terms("Что мне снилось?"), limit=1)
+    request = SearchRequest(ME, [terms("Что мне снилось?")], limit=1)
     found = RetrievalRepository(teller.client).search(request)
     assert ("message", "Отвечай коротко") in {(hit.kind, hit.text) for hit in found}
     assert len(found) == 2, "the wish takes no place of what is asked for"

@@ -331,7 +331,7 @@ class Stage:
         return SearchRequest(
             **{
                 "owner": self.me.owner,
-                "terms": [*terms(self.them.word), "hid", "live"],
+                "terms": [terms(self.them.word), ["hid"], ["live"]],
                 "entity_terms": ["brother", *terms(self.them.word)],
                 "vector": VECTOR,
                 "model_id": self.do.model,
@@ -1071,7 +1071,7 @@ def test_no_search_whatever_leads_to_another_owner(
     words = st.lists(st.sampled_from([them.word, me.word, "hid", "live", "brother", "user"]))
     request = SearchRequest(
         owner=me.owner,
-        terms=data.draw(words),
+        terms=data.draw(st.lists(words, max_size=3)),
         entity_terms=data.draw(words),
         vector=data.draw(st.sampled_from([VECTOR, "[0,1,0]", None])),
         model_id=data.draw(st.sampled_from([do.model, do.model + 1, None])),

@@ -207,6 +207,34 @@ async def test_only_what_holds_now_is_known_afterwards(person: Person) -> None:
     assert [record["text"] for record in context_of(person.requests[-1])] == [LVIV["text"]]
 
 
+async def test_who_asks_for_the_past_is_shown_what_held_before_as_past(person: Person) -> None:
+    await teach_both_cities(person)
+    await person.index()
+    old, _ = messages(person)
+    reply = f"Раніше улюбленим містом був Харків [msg-{old}]"
+    answer = await person.say("Яке місто я раніше любив найбільше?", solved(reply))
+    assert answer.text == "Раніше улюбленим містом був Харків [1]"
+    shown = {one["text"]: one.get("note", "") for one in context_of(person.requests[-1])}
+    assert shown[KHARKIV["text"]] == "held earlier, not any more" and not shown[LVIV["text"]]
+
+
+async def test_what_was_asked_is_known_where_it_is_asked_for(person: Person) -> None:
+    person.rig.fill(
+        person.conversation(),
+        ("user", "Коли буде готова віза?"),
+        ("assistant", "Не знаю"),
+        ("user", "Віза коштує сто євро"),
+    )
+    await person.index()
+    question, told = messages(person)
+    await person.say("Скільки коштує віза?", solved(f"Сто євро [msg-{told}]"))
+    assert [one["uid"] for one in context_of(person.requests[-1])] == [f"msg-{told}"]
+    answer = await person.say(
+        "Що я питав про візу?", solved(f"Коли вона буде готова [msg-{question}]")
+    )
+    assert answer.text == "Коли вона буде готова [1]"
+
+
 async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
     await teach_both_cities(person)
     await person.index()

@@ -85,7 +85,7 @@ async def test_a_hit_that_does_not_fit_is_kept_as_not_shown(person: Person) -> N
     for number in range(40):
         person.write(f"Погода, день {number}")
     await person.index()
-    person.rig.set(memory_retrieve_limit=20, memory_retrieve_threshold=0.99)
+    person.rig.set(memory_retrieve_limit=20, memory_retrieve_threshold=0.0)
     await person.say("Где ключ от сарая?", "На полке")
     [record] = records(person)
     shown = [one["shown"] for one in record["found"]]

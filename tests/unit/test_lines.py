@@ -9,12 +9,13 @@ from src.base.zone_names import find_time_zone
 from src.reading.plain_facts import MAX_FACTS, plain_facts, to_remember
 from src.reading.requests import (
     ForgetRequest,
+    asks_for_questions,
     asks_to_keep_private,
     asks_what_was_said,
     forget_request,
     overview_of,
 )
-from src.reading.sentences import is_question, sentences
+from src.reading.sentences import asks_only, is_question, sentences
 from tests.cases import for_each
 
 # What is told beyond doubt: the message, the relation, its value.
@@ -245,3 +246,22 @@ def test_a_request_to_forget_may_be_polite_never_a_question(text: str, about: st
 )  # fmt: skip
 def test_a_request_for_silence_needs_no_signs(text: str) -> None:
     assert asks_to_keep_private(text)
+
+
+MERE_QUESTIONS = ["когда готова виза?", "Hi! How do I cook rice?", "Олег звонил?", "а где ключи"]
+TELLING_QUESTIONS = [
+    "переживаю за визу, когда она будет?", "did you know that I have a dog?",
+    "Есть кошка. Где корм?", "я тебе говорил что у меня кошка?", "виза готова",
+    "I'm worried about the exam, how do I prepare?",
+]  # fmt: skip
+WHAT_ONE_ASKED = ["что я спрашивал про визу?", "що я питала вчора", "what did I ask about it?"]
+
+
+def test_a_mere_question_tells_nothing() -> None:
+    assert [text for text in MERE_QUESTIONS if not asks_only(text)] == []
+    assert [text for text in TELLING_QUESTIONS if asks_only(text)] == []
+
+
+def test_what_one_asked_is_asked_for() -> None:
+    assert all(map(asks_for_questions, WHAT_ONE_ASKED))
+    assert not asks_for_questions("спроси маму про визу")

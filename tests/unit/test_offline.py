@@ -20,7 +20,7 @@ from src.history.new_messages import ASKS, TypedWords, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
-from src.memory.embedding_space import RELATED
+from src.memory.embedding_space import RELATED, SURE
 from src.memory.prompts import (
     ExtractedFacts,
     Understanding,
@@ -30,7 +30,7 @@ from src.memory.prompts import (
     understanding_messages,
 )
 from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
-from src.offline.replies import NEAR, OVERVIEW_LINES, QUOTED, corrects
+from src.offline.replies import OVERVIEW_LINES, QUOTED, corrects
 from src.reading.facts import Fact
 from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
@@ -81,7 +81,7 @@ def found(*memories: str | dict[str, Any]) -> ToolMessage:
             "said_at": "2026-11-20 09:07",
             "score": 1.0,
             "similarity": 0.8,
-            "lexical": 1.5,
+            "lexical": 0.0,
             **(memory if isinstance(memory, dict) else {"text": memory}),
         }
         for number, memory in enumerate(memories, start=1)
@@ -410,13 +410,13 @@ def test_questions_requests_and_small_talk_are_never_quoted() -> None:
 
 
 def test_what_is_not_near_is_not_quoted() -> None:
-    near = {"text": "Плащ висит дома", "similarity": NEAR}
-    far = {"text": "Вчера был дождь", "similarity": NEAR - 0.01}
+    near = {"text": "Плащ висит дома", "similarity": SURE}
+    far = {"text": "Вчера был дождь", "similarity": SURE - 0.01}
     assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
     assert reply(prompt("Где зонт?", found(far))).startswith("≈")
     unlike = {"text": "Вчера был дождь", "similarity": RELATED - 0.01}
     assert reply(prompt("Где зонт?", found(unlike))) == UNKNOWN_RU
-    shares = {"text": "Мой зонт сломан", "similarity": NEAR - 0.05}
+    shares = {"text": "Мой зонт сломан", "similarity": SURE - 0.05}
     assert numbers_quoted("Где зонт?", far, shares) == ["[2]"]
     unknown = {"text": "Мой зонт сломан", "similarity": 0.0}  # it has no vector yet
     assert numbers_quoted("Где зонт?", unknown) == ["[1]"]

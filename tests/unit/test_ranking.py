@@ -40,6 +40,27 @@ def test_a_fact_that_is_over_comes_after_one_that_holds() -> None:
     assert not told_later.is_over(LATER + timedelta(days=2)), "it had ended when it was told"
 
 
+def test_of_two_that_differ_in_the_value_the_newer_one_comes_first() -> None:
+    old = replace(said(1, "My brother's hobby is chess", "user"), cosine=0.5, bm25=4.0)
+    new = replace(said(5, "now my brother's hobby is pottery", "user"), cosine=0.4, bm25=4.0)
+    other = replace(said(6, "my brother is home", "user"), cosine=0.3, bm25=1.0)
+    asked = read_time("What is my brother's hobby?", LATER)
+    assert [hit.text for hit in rank([old, new, other], "hobby?", asked)] == [
+        new.text, old.text, other.text,
+    ]  # fmt: skip
+    of_sister = replace(new, text="my sister's hobby is pottery", bm25=2.0)
+    assert rank([old, of_sister], "hobby?", asked)[0].text == old.text
+
+
+def test_a_fact_counts_for_its_message_where_few_messages_told_one() -> None:
+    plain = [said(number, f"word {number}", "user") for number in range(1, 9)]
+    [told, *others] = [replace(hit, tells_fact=True) for hit in plain[7:]] + plain[:7]
+    asked = read_time("Where?", LATER)
+    assert rank([told, *others], "Where?", asked)[0].uid == told.uid
+    everyone = [replace(hit, tells_fact=True) for hit in plain]
+    assert len({hit.score for hit in rank(everyone, "Where?", asked)}) == 1
+
+
 def test_among_people_long_turns_come_first_and_questions_last() -> None:
     assert order("Ann", "Boats?", "Boats.", LONG) == [LONG, "Boats.", "Boats?"]
 
