@@ -140,14 +140,21 @@ def count_shared(request: Request, candidate: Candidate) -> int:
     return found + sum(bool(word.lemmas & money) for word in request.words)
 
 
-def weigh_shared(request: Request, text: str) -> int:
-    """Return how many words of the request a clause contains; a person counts twice."""
-    weight = 0
-    for word in request.words:
+def weigh_shared(request: Request, text: str) -> float:
+    """Return how many words of the request a clause contains.
+
+    A person counts twice, and the thing that is named first a little more: "the driftwood from
+    Fedya" stands in the clause that tells of the driftwood, whichever tells of Fedya.
+    """
+    weight = 0.0
+    for number, word in enumerate(request.words):
         shared = count_shared(replace(request, words=(word,)), Candidate(text, is_fact=False))
         if word.is_kin or word.is_name or "Name" in parts_of_speech(word.text):
-            shared *= 2
-        weight += shared
+            weight += 2 * shared
+        elif number == 0:
+            weight += 2.5 * shared
+        else:
+            weight += shared
     return weight
 
 

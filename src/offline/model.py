@@ -41,6 +41,7 @@ from src.offline import replies, tasks
 from src.reading import lexicon, requests
 from src.reading.contradictions import stance
 from src.reading.gate import holds_secret
+from src.reading.plain_facts import to_remember
 from src.reading.sentences import FOLD, TELLING, is_question, sentences
 from src.reading.words import content, shared
 from src.reminders import rules as reminders
@@ -196,6 +197,8 @@ class OfflineTurn:
         self._kind = kind(self.text)
         if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
             self._kind = QUESTION  # "what did I say about reminders"
+        if to_remember(self.text) is not None:
+            self._kind = NOTE  # "запомни: …" is like "напомни …"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
         self._earlier, self._latest = talk[:last], talk[last:]
