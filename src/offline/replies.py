@@ -130,18 +130,38 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     question = _fix_typos(question, records)
     pool = _quotable(records, question)
     sure, close = _near(records, pool, question, SURE), _nearest(pool, question)
-    # What one does may change in words that are far from the question.
-    later = pool if asks_of_self(question) else close
-    quoted = {record["text"] for record in sure}
-    changes = [r for r in later if r["text"] not in quoted and _tells_of_change(r, sure)]
-    if not sure:
-        title = say("offline_nearest", language)
-        return _format_quotes(title, close[:QUOTED], question, language) or None
+    quotes = sure or close[:QUOTED]
+    key = "offline_quote_one" if sure else "offline_nearest"
     parts = (
-        _format_quotes(say("offline_quote_one", language), sure, question, language),
-        _format_quotes(say("offline_later", language), changes[:CHANGES], question, language),
+        _format_quotes(say(key, language), quotes, question, language),
+        _format_quotes(
+            say("offline_later", language),
+            _list_changes(pool, sure, close, question),
+            question,
+            language,
+        ),
     )
-    return "\n\n".join(filter(None, parts))
+    return "\n\n".join(filter(None, parts)) or None
+
+
+def _list_changes(pool: Found, sure: Found, close: Found, question: str) -> list[Record]:
+    """Return later notes that tell of a change, those first that share words with the quotes.
+
+    What one does oneself may change in words that are far from the question.
+    """
+    quoted = sure or close[:1]
+    texts = {record["text"] for record in (sure or close[:QUOTED])}
+    about = " ".join(record["text"] for record in quoted)
+    overlaps = {id(r): len(shared(about, r["text"])) for r in pool}
+    may_be_far = bool(sure) and asks_of_self(question)
+    changes = [
+        record
+        for record in pool
+        if record["text"] not in texts
+        and _tells_of_change(record, quoted)
+        and (may_be_far or overlaps[id(record)] or (sure and record in close))
+    ]
+    return sorted(changes, key=lambda r: -overlaps[id(r)])[:CHANGES]
 
 
 def _format_quotes(title: str, records: Found, question: str, language: Language) -> str:
@@ -177,9 +197,9 @@ def _shares_word(record: Record, question: str) -> bool:
     return bool(record.get("lexical")) or bool(shared(question, record["text"]))
 
 
-def _tells_of_change(record: Record, sure: Found) -> bool:
-    """Return True if a record was told after the sure ones and tells that something changed."""
-    is_later = bool(sure) and all(_sort_key(record) > _sort_key(one) for one in sure)
+def _tells_of_change(record: Record, quoted: Found) -> bool:
+    """Return True if a record was told after the quoted ones and tells that something changed."""
+    is_later = bool(quoted) and all(_sort_key(record) > _sort_key(one) for one in quoted)
     return is_later and CHANGED.search(record["text"].translate(FOLD)) is not None
 
 

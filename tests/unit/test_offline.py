@@ -502,6 +502,23 @@ def test_a_later_note_that_tells_of_a_change_stands_below(
     assert later not in reply(prompt(question, found(old, before), found()))
 
 
+@for_each(("nearness", "title"), [(0.9, "offline_quote_one"), (0.7, "offline_nearest")])
+def test_of_later_changes_those_of_the_quoted_thing_come_first(
+    nearness: float, title: str
+) -> None:
+    old = {"text": "rent is 640 a month", "similarity": nearness, "said_at": "2026-11-19 09:00"}
+    texts = (
+        "they moved me to ward 11",
+        "got a new bike",
+        "rent is 675 now",
+        "the new kettle leaks",
+    )
+    later = [{"text": text, "similarity": 0.5} for text in texts]
+    shown = reply(prompt("what do i pay for the flat", found(old, *later), found()))
+    assert shown.startswith(say(title, "en"))
+    assert "675" in shown and "kettle" not in shown
+
+
 def test_a_note_that_reads_like_the_name_of_a_value_is_still_quoted() -> None:
     note = {"text": "пароль от вайфая на холодильнике", "similarity": 0.9}
     assert numbers_quoted("а пароль от вайфая где?", note) == ["[1]"]
