@@ -18,7 +18,7 @@ from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
 logger = logging.getLogger(__name__)
 
 # Last migration of the old numbering, whose database ``migrations/env.py`` can take over.
-LAST_OLD = "0031"
+LAST_OLD = "0125"
 
 PROBLEM = (
     "DATABASE_URL: it leads to a pooler that pools transactions, where locks are lost and no "
@@ -76,7 +76,7 @@ SELECT to_regclass('alembic_version') IS NOT NULL,
                                     WHERE n.nspname = ANY (current_schemas(false)))
           AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname <> 'alembic_version'
           AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')),
-       EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('conversations')
+       EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('owners')
                AND attname = 'telegram_user_id' AND NOT attisdropped)
 """
 
@@ -187,7 +187,7 @@ def check_version(version: str) -> None:
             f"The database is at version {version} of an old numbering, which ended with "
             f"{LAST_OLD}",
             "start the release whose newest file in migrations/versions is "
-            f"{LAST_OLD}_reminders.py once, and then this one",
+            f"{LAST_OLD}_confidence_and_entities.py once, and then this one",
         )
     raise _foreign_database()
 

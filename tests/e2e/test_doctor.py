@@ -56,9 +56,9 @@ def test_the_last_old_schema_is_no_fault_since_the_next_start_takes_it_over(
     machine = Machine(tmp_path, {"DATABASE_URL": empty_dsn})
     done = machine.run("doctor")
     assert (done.status, to_mend(done)) == (0, {})
-    assert f"version 0031; the next start makes it {newest_version()}" in done.stdout
+    assert f"version 0125; the next start makes it {newest_version()}" in done.stdout
     done = machine.run("migrate")
-    told = f"The database was at 0031 and is at {newest_version()}.\n"
+    told = f"The database was at 0125 and is at {newest_version()}.\n"
     assert (done.status, done.stdout) == (0, told)
 
 
@@ -66,7 +66,7 @@ def test_the_last_old_schema_is_no_fault_since_the_next_start_takes_it_over(
     ("version", "told"),
     [
         ("9999", "start the newer program"),
-        ("0012", "newest file in migrations/versions is 0031_reminders.py once"),
+        ("0012", "newest file in migrations/versions is 0125_confidence_and_entities.py once"),
         ("a1b2c3d4e5f6", "give Pomni a database of its own"),
     ],
 )

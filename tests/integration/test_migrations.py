@@ -32,10 +32,8 @@ from src.pg.migrations import (
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
-from src.texts.morphology import terms
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
-from tests.tables import ROWS_OF_OWNER, tables
 
 pytestmark = pytest.mark.own_database
 
@@ -136,7 +134,7 @@ def test_up_down_up_leaves_the_same_schema_as_a_whole_and_by_steps(empty_dsn: st
 
 def test_a_migration_that_fails_leaves_nothing_of_those_before_it(empty_dsn: str) -> None:
     execute(empty_dsn, "CREATE EXTENSION vector")  # created before any migration
-    execute(empty_dsn, "CREATE FUNCTION close_question() RETURNS int LANGUAGE sql RETURN 1")
+    execute(empty_dsn, "CREATE FUNCTION notify_next_job() RETURNS int LANGUAGE sql RETURN 1")
     before = describe(empty_dsn)
     with pytest.raises(StorageRejectedError):
         migrate(empty_dsn)
@@ -174,206 +172,9 @@ def test_a_database_at_the_last_old_migration_becomes_one_made_anew(
     assert of_schema[0] == of_schema[1], "even the order of the columns is the same"
 
 
-# A person who told a fact in three topics of the private chat, and a group.
-TOLD_IN_TOPICS = """
-INSERT INTO conversations (telegram_user_id, thread_id) VALUES (5, 0), (5, 7), (5, 8), (-9, 3);
-INSERT INTO messages (conversation_id, role, content, position, sender_id)
-SELECT id, 'user', 'У меня кот в ' || thread_id, 1, 5 FROM conversations ORDER BY thread_id;
-INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, subject, relation, object,
-                      importance, origin, content_hash, recalls)
-SELECT telegram_user_id, thread_id, 'user_fact', fact, 'user', 'other', fact, 5 + thread_id % 5,
-       'tool', fact, 1
-FROM conversations, unnest(ARRAY['кот', 'рыба ' || thread_id]) AS fact ORDER BY thread_id;
-INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
-SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, 'кот', m.said_at
-FROM memories f JOIN conversations c USING (telegram_user_id, thread_id)
-JOIN messages m ON m.conversation_id = c.id;
-INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name)
-SELECT telegram_user_id, thread_id, 'Кот', 'кот' FROM conversations;
-INSERT INTO memory_entities SELECT f.id, e.id FROM memories f
-JOIN entities e USING (telegram_user_id, thread_id);
-INSERT INTO search_documents (telegram_user_id, thread_id, position, kind, memory_id, speaker,
-                              said_at, length)
-SELECT telegram_user_id, thread_id, 4 * row_number() OVER (PARTITION BY thread_id ORDER BY id),
-       'memory', id, 'user', now(), 1 FROM memories;
-INSERT INTO search_postings
-SELECT telegram_user_id, thread_id, 'кот', position, 1, 1, false, id FROM search_documents;
-INSERT INTO search_owners SELECT telegram_user_id, thread_id, 9, 2, 2 FROM conversations;
-INSERT INTO reminders (telegram_user_id, thread_id, text, due_at, time_zone, language)
-VALUES (5, 7, 'x', '2032-01-01', 'UTC', 'ru');
-INSERT INTO user_settings (telegram_user_id, mode) VALUES (5, 'strict'), (-9, 'strict');
-INSERT INTO daily_messages VALUES (current_date, 6, 1);
-INSERT INTO model_usage (telegram_user_id, purpose, model, duration_ms) VALUES (5, 'x', 'm', 1);
-"""
-
-
-def test_topics_of_a_private_chat_become_one_owner_and_the_way_back_keeps_the_rows(
-    empty_dsn: str,
-) -> None:
-    migrate(empty_dsn, "0105")
-    schema = describe(empty_dsn)
-    execute(empty_dsn, TOLD_IN_TOPICS)
-    facts = "SELECT telegram_user_id, thread_id, text FROM facts ORDER BY 1 DESC, text"
-    folded = [(5, 0, "кот"), (5, 0, "рыба 0"), (5, 0, "рыба 7"), (5, 0, "рыба 8")]
-    folded += [(-9, 3, "кот"), (-9, 3, "рыба 3")]
-    for version in ("0106", "0105", "0106"):
-        migrate(empty_dsn, version)
-        assert query(empty_dsn, facts) == folded
-        places = "SELECT telegram_user_id, thread_id FROM conversations ORDER BY 1 DESC, 2"
-        assert query(empty_dsn, places) == [(5, 0), (5, 7), (5, 8), (-9, 3)]
-        assert query(empty_dsn, "SELECT thread_id, text FROM reminders") == [(7, "x")]
-        if version == "0105":
-            assert describe(empty_dsn) == schema
-    owners = "SELECT telegram_user_id, thread_id FROM owners ORDER BY 1 DESC, 2"
-    assert query(empty_dsn, owners) == [(6, 0), (5, 0), (-9, 0), (-9, 3)]
-    [cat] = query(
-        empty_dsn,
-        "SELECT importance, recalls, (SELECT count(*) FROM memory_sources WHERE memory_id = f.id),"
-        " (SELECT count(*) FROM memory_entities WHERE memory_id = f.id) FROM memories f"
-        " WHERE text = 'кот' AND owner_id = add_owner(5, 0)",
-    )
-    assert cat == (8, 3, 3, 1), "what all three topics knew of it"
-    torn = (
-        "SELECT 1 FROM search_documents d LEFT JOIN search_postings p ON p.document_id = d.id"
-        " WHERE (p.owner_id, p.position) IS DISTINCT FROM (d.owner_id, d.position)"
-    )
-    assert query(empty_dsn, torn) == []
-    placed = (
-        "SELECT next_position > max(position), o.documents FROM search_owners o"
-        " JOIN search_documents USING (owner_id) WHERE owner_id = add_owner(5, 0)"
-        " GROUP BY o.owner_id"
-    )
-    assert query(empty_dsn, placed) == [(True, 6)]
-    execute(empty_dsn, "DELETE FROM owners")
-    for table in ROWS_OF_OWNER.keys() & tables(empty_dsn):  # some came later
-        assert query(empty_dsn, f"SELECT count(*) FROM {table}") == [(0,)], table
-
-
-def test_jobs_of_before_find_their_workers_and_what_was_put_aside_stays_so(
-    empty_dsn: str,
-) -> None:
-    migrate(empty_dsn, "0117")
-    queues = (
-        ("turns", "handle_update"), ("beside", "handle_update"), ("commands", "show_ending"),
-        ("control", "interrupt_turn"), ("reminders", "remind"), ("housekeeping", "prune"),
-        ("memory", "index_messages"), ("digests", "reembed"), ("quarantine", "handle_update"),
-        ("quarantine", "reembed"),
-    )  # fmt: skip
-    for queue, task in queues:
-        query(
-            empty_dsn,
-            "INSERT INTO procrastinate_jobs (queue_name, task_name) VALUES (%s, %s) RETURNING id",
-            queue,
-            task,
-        )
-    execute(
-        empty_dsn,
-        "INSERT INTO job_deaths (work, task, queue, job_id, deaths, put_aside_at)"
-        " SELECT 'job ' || id, task_name, queue_name, id, 3, now() FROM procrastinate_jobs"
-        " WHERE queue_name = 'quarantine'",
-        "INSERT INTO job_deaths (work, task, queue, job_id)"
-        " SELECT 'job ' || id, task_name, queue_name, id FROM procrastinate_jobs"
-        " WHERE queue_name = 'turns'",
-    )
-    migrate(empty_dsn)
-    now = "SELECT queue_name FROM procrastinate_jobs ORDER BY id"
-    assert [queue for (queue,) in query(empty_dsn, now)] == [
-        "people", "people", "control", "control", "control", "background", "background",
-        "background", "people", "background",
-    ]  # fmt: skip
-    deaths = "SELECT job_id, deaths, put_aside_at IS NOT NULL FROM job_deaths ORDER BY job_id"
-    assert query(empty_dsn, deaths) == [(9, 3, True), (10, 3, True)]
-    migrate(empty_dsn, "0117")
-    back = [queue for (queue,) in query(empty_dsn, now)]
-    assert set(back) <= {queue for queue, _ in queues}
-
-
-# A question that waited for an answer, and its fact.
-ASKED = """
-INSERT INTO conversations (owner_id, telegram_user_id, thread_id) VALUES (add_owner(5, 0), 5, 0);
-INSERT INTO messages (conversation_id, role, content, position, sender_id)
-SELECT id, 'user', 'Я живу в Томске', 1, 5 FROM conversations;
-INSERT INTO messages (conversation_id, role, content, position, reply_to_id, asks)
-SELECT conversation_id, 'assistant', 'Что верно?', 2, id, 'conflict' FROM messages;
-INSERT INTO open_questions (thread_id, message_id, language)
-SELECT 'one', id, 'ru' FROM messages WHERE role = 'user';
-INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint) VALUES ('one', '1', '{}')
-"""
-
-
-def test_a_question_of_before_ends_with_a_sentence(empty_dsn: str) -> None:
-    migrate(empty_dsn, "0119")
-    execute(empty_dsn, ASKED)
-    migrate(empty_dsn, "0121")
-    [(asks, content)] = query(
-        empty_dsn, "SELECT asks, content FROM messages WHERE role = 'assistant'"
-    )
-    assert asks == "conflict_over"
-    assert content.startswith("Что верно?\n\nЭтот вопрос закрыт") and "{" not in content
-
-
-POSTINGS = """
-INSERT INTO owners (telegram_user_id) VALUES (5);
-INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
-                      importance, origin, content_hash)
-SELECT id, 'user_fact', 'x', 'uk', 'user', 'other', 'x', 5, 'tool', 'x' FROM owners;
-INSERT INTO search_documents (owner_id, position, kind, memory_id, speaker, said_at, length)
-SELECT o.id, 1, 'memory', f.id, 'user', now(), 9 FROM owners o, memories f;
-INSERT INTO search_postings (owner_id, term, is_answer, position, frequency, length, in_talk,
-                             document_id)
-SELECT d.owner_id, term, false, 1, 1, 9, false, d.id
-FROM search_documents d, unnest(ARRAY[
-    'кiт', 'пapо', 'cаfe', 'м²', 'кіт', 'wifiш', '=likes', 'plain', 'слов']) AS term
-"""
-
-
-def test_terms_of_mixed_scripts_become_those_that_are_searched_for(empty_dsn: str) -> None:
-    migrate(empty_dsn, "0121")
-    execute(empty_dsn, POSTINGS)
-    migrate(empty_dsn, "0125")
-    found = {term for (term,) in query(empty_dsn, "SELECT term FROM search_postings")}
-    assert found == {"кіт", "паро", "cafe", "м2", "wifiш", "=likes", "plain", "слов"}
-    folded = {term for word in ("кiт", "пapоль", "cаfe", "м²") for term in terms(word)}
-    assert folded <= found, "as the words of a question are"
-
-
-# A home that was replaced, a duplicate that was merged, and a pair that the user keeps apart.
-CHANGED = """
-INSERT INTO owners (telegram_user_id) VALUES (5);
-INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance, origin,
-                      content_hash)
-SELECT id, 'user_fact', fact, 'user', 'other', fact, 5, 'tool', fact
-FROM owners, unnest(ARRAY['Омск', 'Тула', 'чай', 'чай!']) AS fact;
-INSERT INTO memory_sources (memory_id, uid, episode, quote, said_at)
-SELECT id, 'msg-' || id, 'teach_msg-' || id, text, '2026-11-01' FROM memories;
-UPDATE memories SET retired_at = now(), retired_reason = 'replaced', valid_until = '2026-11-01',
-       superseded_by = (SELECT id FROM memories WHERE text = 'Тула') WHERE text = 'Омск';
-UPDATE memories SET retired_at = now(), retired_reason = 'duplicate',
-       superseded_by = (SELECT id FROM memories WHERE text = 'чай') WHERE text = 'чай!';
-INSERT INTO consolidations (kind, memory_id, kept_memory_id, details)
-SELECT 'duplicate', gone.id, kept.id, '{"importance": 3, "pinned": false, "sources": []}'
-FROM memories gone, memories kept WHERE gone.text = 'чай!' AND kept.text = 'чай';
-INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
-SELECT 'contradiction', gone.id, kept.id, '{"by": "user"}', now()
-FROM memories gone, memories kept WHERE gone.text = 'чай' AND kept.text = 'Тула';
-INSERT INTO forgettings (owner_id, kept) SELECT id, '{"texts": ["x"]}' FROM owners;
-"""
-
-
 def test_what_was_replaced_and_merged_before_can_still_be_undone(empty_dsn: str) -> None:
-    migrate(empty_dsn, "0125")
-    execute(empty_dsn, CHANGED)
-    merges = "SELECT kind, details - 'why', undone_at IS NULL FROM consolidations ORDER BY id"
-    for _ in range(2):
-        before = query(empty_dsn, merges)
-        migrate(empty_dsn, "0126")
-        migrate(empty_dsn, "0125")
-        assert [row[::2] for row in query(empty_dsn, merges)] == [row[::2] for row in before]
+    build_old_database(empty_dsn)
     migrate(empty_dsn)
-    changes = "SELECT kind, before ->> 'by', undone_at IS NULL FROM changes ORDER BY id"
-    assert query(empty_dsn, changes) == [
-        ("saved", None, True), ("merged", None, True), ("merged", "user", False),
-    ]  # fmt: skip
     with closing(PgClient(empty_dsn)) as client:
         client.open()
         [(number,)] = client.fetch_all("SELECT id FROM changes WHERE undone_at IS NULL OFFSET 1")
@@ -382,7 +183,7 @@ def test_what_was_replaced_and_merged_before_can_still_be_undone(empty_dsn: str)
     assert undone == ("Тула", ["Омск"])
     left = "SELECT text, importance, valid_until FROM memories WHERE retired_at IS NULL"
     assert sorted(query(empty_dsn, left)) == [
-        ("Омск", 5, None), ("чай", 3, None), ("чай!", 5, None),
+        ("Омск", 5, None), ("кот Барсик", 5, None), ("чай", 3, None), ("чай!", 5, None),
     ]  # fmt: skip
 
 
@@ -395,7 +196,7 @@ def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: s
     assert (find_version(empty_dsn), pg_dump(empty_dsn)) == (LAST_OLD, before)
 
 
-OLD = "of an old numbering, which ended with 0031; nothing was changed: start the release whose"
+OLD = "of an old numbering, which ended with 0125; nothing was changed: start the release whose"
 NEW = (
     f"this program knows {newest_version()}; nothing was changed: start the newer program, or"
     " restore"
@@ -407,19 +208,19 @@ FOREIGN = "tables of another program; nothing was changed: give Pomni a database
     ("change", "told"),
     [
         ("UPDATE alembic_version SET version_num = '0001'", f"version 0001 {OLD}"),
-        ("UPDATE alembic_version SET version_num = '0030'", f"version 0030 {OLD}"),
-        ("UPDATE alembic_version SET version_num = '0199'", f"version 0199, {NEW}"),
+        ("UPDATE alembic_version SET version_num = '0124'", f"version 0124 {OLD}"),
+        ("UPDATE alembic_version SET version_num = '0299'", f"version 0299, {NEW}"),
         ("UPDATE alembic_version SET version_num = '9999'", f"version 9999, {NEW}"),
-        ("UPDATE alembic_version SET version_num = '0050'", FOREIGN),
+        ("UPDATE alembic_version SET version_num = '0150'", FOREIGN),
         ("UPDATE alembic_version SET version_num = 'a1b2c3d4e5f6'", FOREIGN),
-        ("INSERT INTO alembic_version VALUES ('0031')", FOREIGN),
+        ("INSERT INTO alembic_version VALUES ('0125')", FOREIGN),
         ("DELETE FROM alembic_version", FOREIGN),
         ("DROP TABLE alembic_version", FOREIGN),
         # What another program might have at the very numbers of ours.
-        ("ALTER TABLE conversations RENAME telegram_user_id TO customer", FOREIGN),
+        ("ALTER TABLE owners RENAME telegram_user_id TO customer", FOREIGN),
         (
-            "ALTER TABLE conversations RENAME telegram_user_id TO customer;"
-            "UPDATE alembic_version SET version_num = '0031'",
+            "ALTER TABLE owners RENAME telegram_user_id TO customer;"
+            "UPDATE alembic_version SET version_num = '0125'",
             FOREIGN,
         ),
         ("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE a (id int)", FOREIGN),
@@ -568,7 +369,7 @@ WHERE application_name = 'pomni migrate' AND datname = current_database()
 
 
 def test_a_start_that_is_killed_while_it_migrates_has_changed_nothing(empty_dsn: str) -> None:
-    migrate(empty_dsn, "0110")
+    migrate(empty_dsn, "0203")
     with closing(psycopg2.connect(empty_dsn)) as reader, reader.cursor() as cursor:
         cursor.execute("LOCK TABLE messages")
         program = f"from src.pg.migrations import migrate; migrate({empty_dsn!r})"
@@ -579,8 +380,8 @@ def test_a_start_that_is_killed_while_it_migrates_has_changed_nothing(empty_dsn:
         starting.wait()
     while query(empty_dsn, MIGRATING):
         pass
-    assert find_version(empty_dsn) == "0110"
-    assert migrate(empty_dsn) == ("0110", newest_version())
+    assert find_version(empty_dsn) == "0203"
+    assert migrate(empty_dsn) == ("0203", newest_version())
 
 
 # Triggers whose events nobody reads, and indexes of jobs in whose place ours are.

@@ -1,20 +1,14 @@
-"""Conversations, their messages and tools, the updates of Telegram, and the view ``chat``.
+"""Conversations, their messages, summaries and tool results, and the view ``chat``.
 
-Every statement that begins a line with ``COMMENT ON`` is what an operator reads in ``psql`` with
-``\\d+``; ``src/pg/migrations.py`` takes it from here as well.
+What begins with ``COMMENT ON`` is what an operator reads in ``psql`` with ``\\d+``.
 """
 
 from alembic import op
 
-revision = "0101"
-down_revision = None
+revision = "0202"
+down_revision = "0201"
 
-UPGRADE = """
-COMMENT ON TABLE alembic_version IS
-    'How far the migrations (of the library Alembic) have come.';
-COMMENT ON COLUMN alembic_version.version_num IS
-    'The number of the last one that ran, such as 0105; bot.py doctor tells what it means.';
-
+UPGRADE = r"""
 CREATE FUNCTION message_text(content text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
 RETURN CASE WHEN starts_with(content, '[Текущее время: ') AND substr(content, 33, 2) = '] '
@@ -22,28 +16,33 @@ RETURN CASE WHEN starts_with(content, '[Текущее время: ') AND substr
 COMMENT ON FUNCTION message_text IS 'A stored message without its time label.';
 
 CREATE TABLE conversations (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    id uuid DEFAULT gen_random_uuid() PRIMARY KEY,
     telegram_user_id bigint NOT NULL,
     thread_id bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     extracted_position integer NOT NULL DEFAULT 0,
     last_position integer NOT NULL DEFAULT 0,
-    consolidated_at timestamptz,
-    CONSTRAINT conversations_one_per_owner UNIQUE (telegram_user_id, thread_id)
+    owner_id bigint NOT NULL,
+    CONSTRAINT conversations_one_per_owner UNIQUE (telegram_user_id, thread_id),
+    CONSTRAINT conversations_owner_fkey FOREIGN KEY (owner_id,
+        telegram_user_id) REFERENCES owners(id,
+        telegram_user_id) ON UPDATE CASCADE ON DELETE CASCADE
 );
+CREATE INDEX conversations_by_owner ON conversations (owner_id);
 COMMENT ON TABLE conversations IS
-    'The current conversation of a person, or of a group and topic; /new starts another.';
+    'The current conversation of a chat, or of a topic of it; /new starts another.';
 COMMENT ON COLUMN conversations.id IS 'Its UUID; another one after each /new.';
 COMMENT ON COLUMN conversations.telegram_user_id IS
-    'The owner: a person''s Telegram id (private chat), or a group''s negative chat id.';
-COMMENT ON COLUMN conversations.thread_id IS 'The topic of a forum group, else 0.';
+    'The chat: a person''s Telegram id (private chat), or a group''s negative chat id.';
+COMMENT ON COLUMN conversations.thread_id IS
+    'The topic of a forum group or of a private chat, else 0.';
 COMMENT ON COLUMN conversations.created_at IS 'When it began: at the first message, or at /new.';
 COMMENT ON COLUMN conversations.extracted_position IS
     'Messages up to this position have been read for facts.';
 COMMENT ON COLUMN conversations.last_position IS
     'Positions up to this one belonged to messages that are gone, and are not given out again.';
-COMMENT ON COLUMN conversations.consolidated_at IS
-    'When the nightly job last went through the owner''s facts; NULL: never.';
+COMMENT ON COLUMN conversations.owner_id IS
+    'The owner; topics of a private chat have the same one.';
 
 CREATE TABLE messages (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -63,14 +62,15 @@ CREATE TABLE messages (
     failed_at timestamptz,
     position integer NOT NULL,
     said_at timestamptz NOT NULL DEFAULT now(),
-    indexed_at timestamptz,
     is_forgotten boolean NOT NULL DEFAULT false,
     forgotten_at timestamptz,
     author_id bigint,
     mentions jsonb,
     edited_at timestamptz,
     is_private boolean NOT NULL DEFAULT false,
-    asks text CHECK (asks IN ('erase_all', 'conflict', 'conflict_over')),
+    asks text
+        CHECK (asks IN ('erase_all', 'conflict', 'conflict_over', 'forget_which',
+            'reminder_which', 'reminder_time', 'reminder', 'zone')),
     provenance text NOT NULL DEFAULT 'typed'
         CHECK (provenance IN ('typed', 'forwarded', 'bot', 'file')),
     speaker text,
@@ -81,22 +81,20 @@ CREATE TABLE messages (
     sent_message_ids bigint[],
     is_disputed boolean NOT NULL DEFAULT false,
     mode text CHECK (mode IN ('assistant', 'strict')),
-    CONSTRAINT messages_one_per_telegram_message
-        UNIQUE (bot_id, chat_id, telegram_message_id)
+    file_id text,
+    recall jsonb,
+    question jsonb
 );
-CREATE INDEX messages_by_time ON messages (conversation_id, created_at DESC, id DESC);
 CREATE INDEX messages_by_position ON messages (conversation_id, position, id);
-CREATE INDEX messages_by_age ON messages USING brin (created_at);
-CREATE UNIQUE INDEX messages_one_answer ON messages (reply_to_id) WHERE role = 'assistant';
+CREATE INDEX messages_by_quoted ON messages (quoted_author_id) WHERE quoted_author_id IS NOT NULL;
 CREATE INDEX messages_by_reply ON messages (reply_to_id) WHERE reply_to_id IS NOT NULL;
-CREATE INDEX messages_by_quoted ON messages (quoted_author_id)
-    WHERE quoted_author_id IS NOT NULL;
-CREATE INDEX messages_undelivered ON messages (created_at)
-    WHERE role = 'assistant' AND delivered_at IS NULL;
-CREATE INDEX messages_unindexed ON messages (conversation_id, id)
-    WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
-          AND NOT is_private;
+CREATE INDEX messages_by_time ON messages (conversation_id, created_at DESC, id DESC);
 CREATE INDEX messages_forgotten ON messages (forgotten_at) WHERE forgotten_at IS NOT NULL;
+CREATE UNIQUE INDEX messages_one_answer ON messages (reply_to_id) WHERE role = 'assistant';
+CREATE UNIQUE INDEX messages_one_per_telegram_message ON messages (bot_id, chat_id,
+    telegram_message_id)
+    WHERE telegram_message_id IS NOT NULL;
+CREATE INDEX messages_with_question ON messages (conversation_id) WHERE question IS NOT NULL;
 COMMENT ON TABLE messages IS
     'Everything said in the current conversations, as the model sees it; to read it, use chat.';
 COMMENT ON COLUMN messages.id IS 'Its number; msg-12 in references is message 12.';
@@ -123,8 +121,6 @@ COMMENT ON COLUMN messages.failed_at IS 'When the bot gave up answering and apol
 COMMENT ON COLUMN messages.position IS 'Its number within the conversation, from 1.';
 COMMENT ON COLUMN messages.said_at IS
     'When it was written; created_at is when it was stored, later after an outage.';
-COMMENT ON COLUMN messages.indexed_at IS
-    'When the search took it in; NULL: not yet, or not since the last edit.';
 COMMENT ON COLUMN messages.is_forgotten IS
     'The user asked to forget it: not shown to the model, not searched, not read for facts.';
 COMMENT ON COLUMN messages.forgotten_at IS
@@ -138,8 +134,10 @@ COMMENT ON COLUMN messages.edited_at IS
 COMMENT ON COLUMN messages.is_private IS
     'The user wants it not remembered: it stays in the conversation and gets nowhere else.';
 COMMENT ON COLUMN messages.asks IS
-    'What the bot asked with it, so that a yes to it means that: erase_all (whether to erase '
-    'everything), conflict (which of two facts holds), conflict_over (that is decided).';
+    'What the bot asked with it, so that the next message can answer: erase_all (whether to erase '
+    'everything), conflict (which of two facts holds), conflict_over (that is decided), '
+    'forget_which, reminder_which (which of several is meant), reminder_time, zone (which one), '
+    'reminder (nothing: it names reminders, and the next message may cancel or move one).';
 COMMENT ON COLUMN messages.provenance IS
     'Whose words they are: typed by the sender; forwarded; of another bot; of a file.';
 COMMENT ON COLUMN messages.speaker IS 'In a group: the sender''s name.';
@@ -155,6 +153,34 @@ COMMENT ON COLUMN messages.is_disputed IS
     'Its writer is, or was, asked whether it replaces what is known: background jobs skip it.';
 COMMENT ON COLUMN messages.mode IS
     'On an answer: the mode in which it was given. NULL: an older answer, or none.';
+COMMENT ON COLUMN messages.file_id IS
+    'Of a picture that the message describes: under which Telegram gives it to the bot again.';
+COMMENT ON COLUMN messages.recall IS
+    'On an answer: the model, the message from which on the model saw the conversation (since), '
+    'and what was recalled (found), by ids and scores. NULL: no model was asked. Read it in why.';
+COMMENT ON COLUMN messages.question IS
+    'On an answer with asks = conflict, until it is decided: [{"fact": the new fact, "message": '
+    'id of the message that says it, "denies": ids of the known facts that it would replace}].';
+
+CREATE TABLE conversation_summaries (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    conversation_id uuid NOT NULL REFERENCES conversations ON DELETE CASCADE,
+    first_position integer NOT NULL,
+    last_position integer NOT NULL,
+    content text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CHECK (first_position <= last_position),
+    CONSTRAINT conversation_summaries_once UNIQUE (conversation_id, first_position)
+);
+COMMENT ON TABLE conversation_summaries IS
+    'Messages that left the recent window, in a sentence or two; gapless and in order.';
+COMMENT ON COLUMN conversation_summaries.id IS 'Its number.';
+COMMENT ON COLUMN conversation_summaries.conversation_id IS 'The conversation.';
+COMMENT ON COLUMN conversation_summaries.first_position IS
+    'messages.position of the first message that it sums up.';
+COMMENT ON COLUMN conversation_summaries.last_position IS 'And of the last one.';
+COMMENT ON COLUMN conversation_summaries.content IS 'The summary.';
+COMMENT ON COLUMN conversation_summaries.created_at IS 'When it was written.';
 
 CREATE TABLE tool_results (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -167,8 +193,8 @@ CREATE TABLE tool_results (
     duration_ms integer NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX tool_results_by_time ON tool_results (conversation_id, id DESC);
 CREATE INDEX tool_results_by_message ON tool_results (message_id);
+CREATE INDEX tool_results_by_time ON tool_results (conversation_id, id DESC);
 COMMENT ON TABLE tool_results IS 'The newest tool calls of a conversation; /new clears them.';
 COMMENT ON COLUMN tool_results.id IS 'Its number, in the order in which calls ended.';
 COMMENT ON COLUMN tool_results.conversation_id IS 'The conversation in which it was called.';
@@ -182,27 +208,22 @@ COMMENT ON COLUMN tool_results.created_at IS 'When it ended.';
 
 CREATE TABLE parting_messages (
     message_id bigint PRIMARY KEY,
-    telegram_user_id bigint NOT NULL,
-    thread_id bigint NOT NULL DEFAULT 0,
     position integer NOT NULL,
     content text NOT NULL,
     said_at timestamptz NOT NULL,
     sender_id bigint,
     speaker text,
     mentions jsonb,
-    left_at timestamptz NOT NULL DEFAULT now()
+    left_at timestamptz NOT NULL DEFAULT now(),
+    owner_id bigint NOT NULL REFERENCES owners ON DELETE CASCADE
 );
-CREATE INDEX parting_messages_by_owner
-    ON parting_messages (telegram_user_id, thread_id, position);
+CREATE INDEX parting_messages_by_owner ON parting_messages (owner_id, message_id);
 CREATE INDEX parting_messages_by_sender ON parting_messages (sender_id)
     WHERE sender_id IS NOT NULL;
 COMMENT ON TABLE parting_messages IS
     'Copies of typed messages that /new deleted before they were read for facts; they stay for '
     'minutes.';
 COMMENT ON COLUMN parting_messages.message_id IS 'The number that the message had.';
-COMMENT ON COLUMN parting_messages.telegram_user_id IS
-    'The owner: a person, or a group (negative).';
-COMMENT ON COLUMN parting_messages.thread_id IS 'The topic of a forum group, else 0.';
 COMMENT ON COLUMN parting_messages.position IS 'Its number within the deleted conversation.';
 COMMENT ON COLUMN parting_messages.content IS 'The text, with the time before it.';
 COMMENT ON COLUMN parting_messages.said_at IS 'When it was written.';
@@ -211,86 +232,24 @@ COMMENT ON COLUMN parting_messages.speaker IS 'In a group: the sender''s name.';
 COMMENT ON COLUMN parting_messages.mentions IS 'As in messages.';
 COMMENT ON COLUMN parting_messages.left_at IS
     'When the message was deleted, or edited; the copy is deleted some minutes later.';
+COMMENT ON COLUMN parting_messages.owner_id IS 'The owner.';
 
-CREATE TABLE telegram_updates (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    bot_id bigint NOT NULL,
-    update_id bigint NOT NULL,
-    kind text NOT NULL,
-    chat_id bigint,
-    thread_id bigint NOT NULL DEFAULT 0,
-    user_id bigint,
-    message_id bigint,
-    media_group_id text,
-    payload jsonb NOT NULL,
-    received_at timestamptz NOT NULL DEFAULT now(),
-    handled_at timestamptz,
-    outcome text,
-    revision integer NOT NULL DEFAULT 0,
-    -- The two ids are Telegram's, of anonymous admins and of linked channels.
-    served_as bigint GENERATED ALWAYS AS
-        (CASE WHEN user_id IN (1087968824, 777000) THEN chat_id
-              ELSE coalesce(user_id, chat_id) END) STORED,
-    refusals smallint NOT NULL DEFAULT 0,
-    CONSTRAINT telegram_updates_once UNIQUE (bot_id, update_id),
-    CONSTRAINT telegram_updates_without_words
-        CHECK (handled_at IS NULL OR payload = '{}' OR outcome IS NOT DISTINCT FROM 'put aside')
+CREATE TABLE daily_messages (
+    day date,
+    messages integer NOT NULL,
+    owner_id bigint REFERENCES owners ON DELETE CASCADE,
+    PRIMARY KEY (day, owner_id)
 );
-CREATE INDEX telegram_updates_waiting ON telegram_updates (bot_id, chat_id, thread_id, id)
-    WHERE handled_at IS NULL;
-CREATE INDEX telegram_updates_of_person ON telegram_updates
-    (bot_id, served_as, (kind = 'message'), received_at) WHERE handled_at IS NULL;
-CREATE INDEX telegram_updates_handled ON telegram_updates (handled_at)
-    WHERE handled_at IS NOT NULL;
-CREATE INDEX telegram_updates_albums ON telegram_updates (bot_id, chat_id, media_group_id)
-    WHERE media_group_id IS NOT NULL;
-CREATE INDEX telegram_updates_refused ON telegram_updates (bot_id, user_id, id)
-    WHERE kind = 'refused';
-COMMENT ON TABLE telegram_updates IS
-    'What Telegram sent, stored with its job before Telegram is told that it arrived.';
-COMMENT ON COLUMN telegram_updates.id IS 'The order of arrival; update_id is not an order.';
-COMMENT ON COLUMN telegram_updates.bot_id IS 'The bot that received it.';
-COMMENT ON COLUMN telegram_updates.update_id IS 'Telegram''s number of it.';
-COMMENT ON COLUMN telegram_updates.kind IS
-    'message, media, teach, command, new, stop, edit, callback, member, refused or other.';
-COMMENT ON COLUMN telegram_updates.chat_id IS 'The chat, if it came from one.';
-COMMENT ON COLUMN telegram_updates.thread_id IS 'The topic of a forum group, else 0.';
-COMMENT ON COLUMN telegram_updates.user_id IS 'Telegram id of who caused it, if it is known.';
-COMMENT ON COLUMN telegram_updates.message_id IS
-    'Telegram''s number of the message, if it has one.';
-COMMENT ON COLUMN telegram_updates.media_group_id IS 'The album it belongs to, or NULL.';
-COMMENT ON COLUMN telegram_updates.payload IS
-    'The update as Telegram sent it, until it is handled; of refused users only who and where.';
-COMMENT ON COLUMN telegram_updates.received_at IS 'When it was stored.';
-COMMENT ON COLUMN telegram_updates.handled_at IS 'When it was done with; NULL: it waits.';
-COMMENT ON COLUMN telegram_updates.outcome IS
-    'How it ended: done, left to a later message, wiped, failed, put aside (it killed its process '
-    'again and again: bot.py jobs), ...';
-COMMENT ON COLUMN telegram_updates.revision IS
-    'How often an erasure has taken somebody''s words out of it.';
-COMMENT ON COLUMN telegram_updates.served_as IS
-    'Whose turn it takes where all users take turns: the sender''s; the chat''s, where a whole '
-    'chat writes under one id.';
-COMMENT ON COLUMN telegram_updates.refusals IS
-    'How often Telegram refused the reply for an unknown reason.';
+CREATE INDEX daily_messages_by_owner ON daily_messages (owner_id);
+COMMENT ON TABLE daily_messages IS
+    'How many messages each user wrote on a day, counted while global_settings has a ceiling.';
+COMMENT ON COLUMN daily_messages.day IS 'The day, in the zone of TIMEZONE.';
+COMMENT ON COLUMN daily_messages.messages IS 'How many.';
+COMMENT ON COLUMN daily_messages.owner_id IS 'Who wrote them.';
 
-CREATE TABLE chat_moves (
-    old_chat_id bigint PRIMARY KEY,
-    new_chat_id bigint NOT NULL,
-    moved_at timestamptz NOT NULL DEFAULT now(),
-    CHECK (old_chat_id <> new_chat_id)
-);
-CREATE INDEX chat_moves_by_new ON chat_moves (new_chat_id);
-COMMENT ON TABLE chat_moves IS
-    'Groups that became supergroups: what comes late for the old id belongs to the new one.';
-COMMENT ON COLUMN chat_moves.old_chat_id IS 'The id of the group.';
-COMMENT ON COLUMN chat_moves.new_chat_id IS 'The id of the supergroup that it became.';
-COMMENT ON COLUMN chat_moves.moved_at IS 'When the bot heard of it.';
-"""
-
-CHAT = """
 CREATE VIEW chat AS
-SELECT m.said_at, c.telegram_user_id, c.thread_id,
+SELECT date_trunc('second', greatest(m.said_at, asked.said_at)) AS said_at,
+       c.telegram_user_id, c.thread_id,
        CASE WHEN m.role = 'assistant' THEN 'bot' WHEN c.telegram_user_id > 0 THEN 'user'
             ELSE coalesce(m.speaker, m.sender_id::text, 'user') END AS who,
        message_text(m.content) AS what, answer.mode,
@@ -301,13 +260,15 @@ SELECT m.said_at, c.telegram_user_id, c.thread_id,
        m.provenance, m.id AS message_id, m.conversation_id
 FROM messages m
 JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN messages asked ON asked.id = m.reply_to_id
 LEFT JOIN messages answer
      ON answer.reply_to_id = coalesce(m.reply_to_id, m.id) AND answer.role = 'assistant'
 WHERE m.role IN ('user', 'assistant') AND NOT m.is_forgotten;
 COMMENT ON VIEW chat IS
     'Who said what, when; without what the user asked to forget. Such as: SELECT * FROM chat '
     'WHERE telegram_user_id = 123 ORDER BY said_at, message_id.';
-COMMENT ON COLUMN chat.said_at IS 'When it was said.';
+COMMENT ON COLUMN chat.said_at IS
+    'When it was said, to the second; order by message_id too: it follows the conversation.';
 COMMENT ON COLUMN chat.telegram_user_id IS
     'In whose chat: a person''s Telegram id (private chat), or a group''s negative chat id.';
 COMMENT ON COLUMN chat.thread_id IS 'In which topic of a forum group, else 0.';
@@ -326,15 +287,14 @@ COMMENT ON COLUMN chat.conversation_id IS 'conversations.id.';
 
 DOWNGRADE = """
 DROP VIEW chat;
-DROP TABLE chat_moves, telegram_updates, parting_messages, tool_results, messages, conversations;
+DROP TABLE daily_messages, parting_messages, tool_results, conversation_summaries, messages,
+    conversations;
 DROP FUNCTION message_text;
 """
 
 
 def upgrade():
-    cursor = op.get_bind().connection.cursor()
-    cursor.execute(UPGRADE)
-    cursor.execute(CHAT)
+    op.get_bind().connection.cursor().execute(UPGRADE)
 
 
 def downgrade():
