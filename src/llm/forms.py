@@ -42,7 +42,7 @@ def read_form(
             form, dropped = _validate(values, schema)
         else:  # only the entries of what is the first field
             form, dropped = _validate({next(iter(schema.model_fields)): entries}, schema)
-            if entries and dropped == len(entries):
+            if entries and dropped == len(entries) and not _holds_empty_list(reply):
                 raise ValueError("no entry fits")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
@@ -65,6 +65,11 @@ def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
         raise ValueError("no JSON")
     found = json_repair.loads(text)
     return found if isinstance(found, list) else [found]
+
+
+def _holds_empty_list(reply: Mapping[str, Any] | str) -> bool:
+    """Return True for a list that is empty amid talk: "facts: [], as they tell nothing"."""
+    return isinstance(reply, str) and "[]" in "".join(without_thoughts(reply).split())
 
 
 def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:

@@ -131,9 +131,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     pool = _quotable(records, question)
     sure, close = _near(records, pool, question, SURE), _nearest(pool, question)
     quotes = sure or close[:QUOTED]
-    key = "offline_quote_one" if sure else "offline_nearest"
+    title = say("offline_quote_one", language) if sure else say("offline_nearest", language)
     parts = (
-        _format_quotes(say(key, language), quotes, question, language),
+        _format_quotes(title, quotes, question, language),
         _format_quotes(
             say("offline_later", language),
             _list_changes(pool, sure, close, question),

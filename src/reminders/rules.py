@@ -271,8 +271,10 @@ BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     """Return the order to cancel or move a reminder in a message, in its words, or None."""
+    if len(text) > MAX_CHANGE:
+        return None
     folded = _without_polite(times.fold(mend_orders(text))).strip(" ,").rstrip(" .!?)")
-    if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
+    if is_question(text) and ASKING.match(folded) is None:
         return None
     if (cancelled := _read_cancel(ASKING.sub("", folded), CANCEL)) is not None:
         return cancelled
