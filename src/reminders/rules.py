@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, Literal, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -22,7 +23,7 @@ from src.reading.sentences import is_question
 from src.reading.slips import mend_orders, mended
 from src.reading.times import WORKDAYS
 from src.reading.words import shared
-from src.texts import Language, say
+from src.texts import Language, detect_language, say
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import between
 
@@ -402,7 +403,11 @@ def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | No
     if found is not None:
         return found
     # Prepend "remind me" to a phrase with only subject and time, as people write after /remind.
-    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
+    is_english = detect_language(said) == "en"
+    known = [
+        own for one, own in lexicon.by_language("cancel.remind") if (one == "en") == is_english
+    ]
+    for order in chain.from_iterable(known):
         request = reminder_phrases.read_reminder(f"{order}{said}", now, time_zone)
         if request is not None and request.problem in (None, "no_text"):
             return request
