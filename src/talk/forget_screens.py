@@ -11,6 +11,7 @@ from src.history.new_messages import last_question
 from src.history.turn_repo import Changes, TurnRepository
 from src.memory import forgetter, forgetting_repo, memories
 from src.memory.screens import MemoryScreens, recall_button
+from src.memory.turn_context import Finding
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
@@ -95,13 +96,8 @@ class ForgetScreens:
 
     async def undo(self, caller: Caller) -> Reply:
         """Undo the last replacement, forgetting or change of a reminder."""
-        change = await self._memories.find_change(caller.owner, asker=caller.member)
-        if change is not None and change.kind == "reminder":
-            restored = await self._reminders.undo(caller, change.id)
-            lines = [format_result(ReminderResult(one), caller) for one in restored]
-            return Reply("\n".join(lines) or say("undo_nothing", caller.language))
-        undone = await self._memories.undo(caller.owner, asker=caller.member)
-        return Reply(format_undo(undone, caller.language))
+        text, _ = await undo_last(self._memories, self._reminders, caller)
+        return Reply(text)
 
     async def press_undo(self, caller: Caller, memory_id: int, number: int) -> Reply:
         """Undo by a button: the storing of a fact, or without one the change of this number."""
@@ -244,6 +240,22 @@ def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply
         action = Action("drop", (int(kind == "msg"), int(number)))
         buttons.append((Button(f"🗑 {n}. {shortened(choice.text, MAX_LABEL)}", action),))
     return Reply("\n".join([text, *lines]), tuple(buttons))
+
+
+async def undo_last(
+    memories_: memories.Memories, reminders: ReminderService, caller: Caller
+) -> tuple[str, Finding]:
+    """Undo the last change of the caller; return the sentence about it, and what it changed."""
+    change = await memories_.find_change(caller.owner, asker=caller.member)
+    if change is None or change.kind != "reminder":
+        undone = await memories_.undo(caller.owner, asker=caller.member)
+        return format_undo(undone, caller.language), Finding(facts_changed=undone is not None)
+    restored = await reminders.undo(caller, change.id)
+    if not restored:
+        return say("undo_nothing", caller.language), Finding()
+    lines = [format_result(ReminderResult(one), caller) for one in restored]
+    changes = Changes(reminders=tuple(one.id for one in restored))
+    return "\n".join(lines), Finding(changes=changes, asks="reminder")
 
 
 def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> str:

@@ -26,8 +26,8 @@ from src.memory.turn_context import Finding, TurnContext, get_finding
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
-from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
-from src.talk.forget_screens import format_undo
+from src.reminders.reminder_service import ReminderService
+from src.talk.forget_screens import undo_last
 from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 
 logger = logging.getLogger(__name__)
@@ -74,17 +74,9 @@ async def undo_change(
 ) -> tuple[dict[str, str], Finding]:
     """Take back the last change: of a reminder, or what was replaced or forgotten."""
     context: TurnContext = runtime.context
-    caller = context.caller
     await memories.keep_private(context.owner, context.message_id)  # the order is no note
-    change = await memories.find_change(caller.owner, asker=caller.member)
-    if change is not None and change.kind == "reminder":
-        restored = await reminders.undo(caller, change.id)
-        said = [format_result(ReminderResult(one), caller) for one in restored]
-        changes = turn_repo.Changes(reminders=tuple(one.id for one in restored))
-        return {"said": "\n".join(said)}, Finding(changes=changes, asks="reminder")
-    undone = await memories.undo(caller.owner, asker=caller.member)
-    said_undone = format_undo(undone, caller.language)
-    return {"said": said_undone}, Finding(facts_changed=undone is not None)
+    said, finding = await undo_last(memories, reminders, context.caller)
+    return {"said": said}, finding
 
 
 # A tool is a function of its services, the turn's runtime and a form of arguments (``form_tool``).
