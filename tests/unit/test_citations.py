@@ -14,12 +14,11 @@ KNOWN = {"msg-1": 1, "msg-12": 12, "fact-3": 3, "summary-4": 4}
 
 
 @for_each(("answer", "expected", "sources"), [
-    ("Кот Барсик [1].", "Кот Барсик [1].", [1]), ("Кот Барсик[1].", "Кот Барсик[1].", [1]),
+    ("Кот Барсик[1].", "Кот Барсик[1].", [1]),
     ("Кот [2], пёс [1], кот [2].", "Кот [1], пёс [2], кот [1].", [2, 1]),
-    ("Кот [3].", "Кот [1].", [3]), ("Кот [3] [3][1]", "Кот [1][2]", [3, 1]),
-    ("Кот [4].", "Кот.", []), ("Кот [0].", "Кот.", []),
+    ("Кот [3].", "Кот [1].", [3]), ("Кот [4].", "Кот.", []),
     ("Кот [1][7] и пёс [999].", "Кот [1] и пёс.", [1]), ("Кот\t[7]\nПёс [1]", "Кот\nПёс [1]", [1]),
-    ("Кот\n[7] и пёс", "Кот\n и пёс", []), ("[7]", "", []), ("", "", []),
+    ("Кот\n[7] и пёс", "Кот\n и пёс", []), ("[7]", "", []),
 ])  # fmt: skip
 def test_numbers_follow_the_first_mention_and_those_of_nothing_go(
     answer: str, expected: str, sources: list[int]
@@ -39,9 +38,8 @@ def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, sources: l
 @for_each("answer", [
     "Смотрите [7](https://example.org/7) и [1, 2](https://example.org).",
     "В [2026] году, [01.03], [a], [x7], [-1], [1-2], [ 7 ], [], [1000]",
-    "Список: [x] куплено, [ ] нет", "Сноска[^7]", "[msg-1](https://example.org)",
-    "msg-1 (msg-12) [msg-]", "Отсортируйте [7, 4, 9]: [4, 7, 9]", "x = [1, 2], f([1, 2])",
-    '{"a": [1, 2]}', "Потом a[7] = 5",
+    "Список: [x] куплено, [ ] нет", "[msg-1](https://example.org)", "msg-1 (msg-12) [msg-]",
+    "Отсортируйте [7, 4, 9]: [4, 7, 9]", "x = [1, 2], f([1, 2])", "Потом a[7] = 5",
 ])  # fmt: skip
 def test_other_brackets_are_no_references(answer: str) -> None:
     assert number_references(answer, NUMBERS | KNOWN) == (answer, [])
@@ -100,11 +98,9 @@ def test_numbering_twice_changes_nothing_more(answer: str) -> None:
     ("Київ [msg-1].", "Київ [1].", [1]),
     ("Київ[msg-12] [fact-3] [summary-4]", "Київ[1] [2] [3]", [12, 3, 4]),
     ("Київ [msg-12], Львів [msg-1], Київ [msg-12]", "Київ [1], Львів [2], Київ [1]", [12, 1]),
-    ("Київ [msg-2].", "Київ.", []), ("Київ [msg-1][msg-999], [fact-1].", "Київ [1],.", [1]),
-    ("Київ [ msg-1 ].", "Київ [1].", [1]), ("Київ [msg-1, msg-12].", "Київ [1][2].", [1, 12]),
+    ("Київ [msg-1][msg-999], [fact-1].", "Київ [1],.", [1]),
     ("Київ [msg-1;msg-7 , fact-3].", "Київ [1][2].", [1, 3]),
-    ("Київ [msg-7, msg-8].", "Київ.", []), ("Київ [1] [msg-1]", "Київ [1]", [1]),
-    ("Київ [msg-01] [msg-1x]", "Київ", []),
+    ("Київ [1] [msg-1]", "Київ [1]", [1]), ("Київ [msg-01] [msg-1x]", "Київ", []),
 ])  # fmt: skip
 def test_a_shown_id_becomes_a_number(answer: str, expected: str, sources: list[int]) -> None:
     assert number_references(answer, KNOWN) == (expected, sources)

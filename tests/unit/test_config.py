@@ -18,20 +18,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 BAD = [
     ("TELEGRAM_BOT_TOKEN", "no-colon"), ("TELEGRAM_API_BASE", "api.telegram.org"),
-    ("TELEGRAM_WEBHOOK_SECRET", "with space"), ("TELEGRAM_RATE_LIMIT", "0"),
-    ("STREAMING", "typing"),
-    ("ALLOWED_USER_IDS", "@anna,@boris"), ("ADMIN_USER_IDS", "1001,boss"),
-    ("DATABASE_URL", "mysql://u:p@h/db"), ("PG_PORT", "70000"), ("PG_POOL_MIN", "0"),
-    ("PG_POOL_MAX", "many"), ("LLM_MODEL", "gpt-5-mini"), ("SUMMARY_MODEL", "nobody:model"),
-    ("EXTRACTION_MODEL", "openai:"), ("LLM_CONTEXT_SIZE", "12"), ("LLM_TIMEOUT", "0"),
-    ("OPENAI_BASE_URL", "http://localhost:99999/v1"), ("ANTHROPIC_BASE_URL", "ftp://x"),
-    ("GOOGLE_BASE_URL", "http://"), ("EMBEDDING_MODEL", "text-embedding-3-small"),
-    ("RERANK_URL", "rerank"), ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"),
-    ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
-    ("GATHER_SECONDS", "11"), ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
-    ("TRUSTED_PROXIES", "10.0.0.0/33"), ("ADMIN_PASSWORD", "short"),
-    ("TELEGRAM_PROXY", "proxy.example.org:1080"), ("MODEL_PROXY", "socks4://h:1080"),
-    ("HTTPS_PROXY", "http://h:99999"), ("HTTP_PROXY", "http://"), ("ALL_PROXY", "ftp://h"),
+    ("TELEGRAM_WEBHOOK_SECRET", "with space"), ("STREAMING", "typing"),
+    ("ALLOWED_USER_IDS", "@anna,@boris"), ("ADMIN_USER_IDS", "1001,boss"), ("PG_PORT", "70000"),
+    ("PG_POOL_MIN", "0"), ("PG_POOL_MAX", "many"), ("LLM_MODEL", "gpt-5-mini"),
+    ("SUMMARY_MODEL", "nobody:model"), ("LLM_TIMEOUT", "0"),
+    ("OPENAI_BASE_URL", "http://localhost:99999/v1"),
+    ("EMBEDDING_MODEL", "text-embedding-3-small"), ("RERANK_URL", "rerank"),
+    ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"), ("LOG_LEVEL", "LOUD"),
+    ("GATHER_SECONDS", "11"), ("CONSOLE_FALLBACK", "maybe"),
+    ("PUBLIC_URL", "http://bot.example.org"), ("TRUSTED_PROXIES", "10.0.0.0/33"),
+    ("ADMIN_PASSWORD", "short"), ("MODEL_PROXY", "socks4://h:1080"), ("HTTP_PROXY", "http://"),
+    ("ALL_PROXY", "ftp://h"),
 ]  # fmt: skip
 
 
@@ -122,7 +119,7 @@ def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("variables", "expected"), [
     ({}, "en"), ({"LANG": ""}, "en"), ({"LANG": "C.UTF-8", "LANGUAGE": "uk"}, "en"),
-    ({"LANG": "POSIX"}, "en"), ({"LANG": "uk_UA.UTF-8"}, "uk"), ({"LANG": "uk"}, "uk"),
+    ({"LANG": "uk_UA.UTF-8"}, "uk"),
     ({"LANG": "uk_UA.UTF-8", "LC_MESSAGES": "ru_RU.KOI8-R"}, "ru"),
     ({"LANG": "uk_UA", "LC_MESSAGES": "ru_RU", "LC_ALL": "en_GB"}, "en"),
     ({"LANG": "ru_RU", "LANGUAGE": "de:uk_UA:ru"}, "uk"), ({"LANG": "ru@cyrillic"}, "ru"),
@@ -312,12 +309,11 @@ def test_the_example_file_says_the_defaults(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(("url", "is_near", "seconds"), [
-    (None, False, 60), ("https://api.openai.com/v1", False, 60),
-    ("https://eu.api.openai.com/v1", False, 60), ("https://llm.example.org/v1", False, 300),
-    ("http://localhost:11434/v1", True, 300), ("http://127.0.0.1:8081/v1", True, 300),
+    (None, False, 60), ("https://eu.api.openai.com/v1", False, 60),
+    ("https://llm.example.org/v1", False, 300), ("http://localhost:11434/v1", True, 300),
     ("http://192.168.1.5:8081/v1", True, 300), ("http://[::1]:8081/v1", True, 300),
-    ("http://ollama:11434/v1", True, 300), ("http://box.local:8081/v1", True, 300),
-    ("https://8.8.8.8/v1", False, 300), ("https://api.openai.com.example.org/v1", False, 300),
+    ("http://ollama:11434/v1", True, 300), ("https://8.8.8.8/v1", False, 300),
+    ("https://api.openai.com.example.org/v1", False, 300),
 ])  # fmt: skip
 def test_a_server_of_one_s_own_may_read_for_long_and_a_near_one_reads_ahead(
     url: str | None, is_near: bool, seconds: float

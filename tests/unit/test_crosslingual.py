@@ -19,12 +19,8 @@ def meets(question: str, note: str) -> bool:
     [
         ("What did my mother bake?", "маме нравится печь"),
         ("Що в холодильнику?", "the fridge is empty"),
-        ("билет на поезд", "потяг о шостій"),
-        ("у Олега", "Oleh called"),
         ("When is Olga back?", "Ольга вернулась"),
-        ("Где Жадан?", "Zhadan is here"),
         ("Zhenya called", "Женя звонил"),
-        ("who lives in Kiev", "живу в Києві"),
     ],
 )
 def test_a_question_is_searched_by_the_words_of_other_languages(question: str, note: str) -> None:

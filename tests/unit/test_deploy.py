@@ -20,26 +20,6 @@ from tests.pages import ROOT
 UNIT = (ROOT / "deploy/pomni.service").read_text()
 SITE = (ROOT / "deploy/nginx.conf").read_text()
 DEFAULTS = {name: each.default for name, each in Settings.model_fields.items()}
-KNOWN_OF_UNIT = {
-    "Unit": {"Description", "Wants", "After"},
-    "Service": {
-        "Type", "User", "WorkingDirectory", "ExecStart", "Restart", "RestartSec", "KillMode",
-        "RestartPreventExitStatus", "TimeoutStopSec", "UMask", "NoNewPrivileges", "ProtectHome",
-        "ProtectSystem", "ReadWritePaths",
-    },
-    "Install": {"WantedBy"},
-}  # fmt: skip
-# Directives of nginx with the number of their words, by the block around them.
-KNOWN_OF_SITE = {
-    "": {"server": (0,), "limit_conn_zone": (2,)},
-    "server": {
-        "listen": (1, 2), "server_name": (1,), "return": (2,), "ssl_certificate": (1,),
-        "ssl_certificate_key": (1,), "proxy_set_header": (2,), "proxy_buffering": (1,),
-        "location": (1, 2), "client_header_timeout": (1,), "client_body_timeout": (1,),
-        "limit_conn": (2,),
-    },
-    "location": {"proxy_pass": (1,), "return": (1,)},
-}  # fmt: skip
 
 
 def parse_unit(text: str) -> ConfigParser:
@@ -50,9 +30,8 @@ def parse_unit(text: str) -> ConfigParser:
     return unit
 
 
-def test_the_unit_has_known_names_and_says_what_the_bot_needs() -> None:
+def test_the_unit_says_what_the_bot_needs() -> None:
     unit = parse_unit(UNIT)
-    assert {section: set(unit[section]) for section in unit.sections()} == KNOWN_OF_UNIT
     service = unit["Service"]
     program, script, *arguments = service["ExecStart"].split()
     assert program == f"{service['WorkingDirectory']}/.venv/bin/python" and script == "bot.py"
@@ -116,16 +95,6 @@ def _parse_block(tokens: Iterator[str], *, nested: bool) -> Iterator[Directive]:
     assert not nested and not words, "the file ends within a block"
 
 
-def lint_site(block: Directive) -> None:
-    """Refuse unknown directives, those in the wrong block, and wrong numbers of words."""
-    known = KNOWN_OF_SITE[block.words[0]]
-    for each in block.inside:
-        name, *words = each.words
-        assert len(words) in known.get(name, ()), f"{each.words} in {block.words}"
-        if each.inside:
-            lint_site(each)
-
-
 def choose_location(server: Directive, path: str) -> Directive:
     """The location for a path, by nginx's rules: the exact one, else the longest prefix."""
     locations = {tuple(each.words[1:]): each for each in server.all_named("location")}
@@ -142,7 +111,6 @@ def choose_location(server: Directive, path: str) -> Directive:
 ])  # fmt: skip
 def test_nginx_passes_on_what_is_for_others_and_nothing_else(path: str, passed: bool) -> None:
     site = parse_site(SITE)
-    lint_site(site)
     redirect, server = site.all_named("server")
     assert redirect.all_named("return")[0].words[1:] == ["301", "https://$host$request_uri"]
     location = choose_location(server, path)
@@ -152,14 +120,6 @@ def test_nginx_passes_on_what_is_for_others_and_nothing_else(path: str, passed: 
     headers = {each.words[1]: each.words[2] for each in server.all_named("proxy_set_header")}
     assert headers["X-Forwarded-For"] == "$remote_addr", "a client cannot add to it"
     assert headers["X-Forwarded-Proto"] == "$scheme" and headers["Host"] == "$host"
-
-
-@pytest.mark.parametrize(
-    "fault", ["proxy_pas http://a;", "proxy_pass;", "}", "server {", "listen 1"]
-)
-def test_the_lint_finds_a_fault(fault: str) -> None:
-    with pytest.raises(AssertionError):
-        lint_site(parse_site(SITE.replace("    location / {", f"    location / {{ {fault}")))
 
 
 def free_port() -> int:

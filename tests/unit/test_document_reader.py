@@ -257,13 +257,8 @@ def is_running(mark: str) -> bool:
 
 
 @for_each(("code", "error"), [
-    ("os.kill(os.getpid(), 24)", "too_slow"),  # SIGXCPU
-    ("os.abort()", "too_full"),
-    ("os.kill(os.getpid(), 9)", "too_full"),
-    ("os.kill(os.getpid(), 11)", "broken"),
-    ("sys.exit(1)", "broken"),
-    ("pass", "broken"),
-    ("print('[' * 100_000)", "broken"),
+    ("os.kill(os.getpid(), 24)", "too_slow"), ("os.abort()", "too_full"),
+    ("os.kill(os.getpid(), 11)", "broken"), ("pass", "broken"), ("print('[' * 100_000)", "broken"),
 ])  # fmt: skip
 async def test_a_child_that_dies_says_what_of(code: str, error: str) -> None:
     with pytest.raises(DocumentError) as caught:
@@ -272,12 +267,8 @@ async def test_a_child_that_dies_says_what_of(code: str, error: str) -> None:
 
 
 @pytest.mark.parametrize("said", [
-    "nonsense", "[]", "{}", "null", "7", '"error"',
-    '{"error": "KeyboardInterrupt", "cause": "x"}',
-    '{"error": [], "cause": "x"}',
-    '{"text": 7, "is_cut": false}',
-    '{"text": "", "is_cut": false}',
-    '{"text": "a\\u0000", "is_cut": false}',
+    "nonsense", "null", '{"error": "KeyboardInterrupt", "cause": "x"}',
+    '{"text": 7, "is_cut": false}', '{"text": "a\\u0000", "is_cut": false}',
     '{"text": "\\ud800", "is_cut": false}',
     pytest.param(
         '{"text": "' + "a" * (MAX_CHARACTERS + 1) + '", "is_cut": 0}', id="long"

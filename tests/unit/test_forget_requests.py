@@ -15,16 +15,12 @@ from tests.cases import for_each
 
 @for_each(("text", "about"), [
     ("а вот про браслет забудь плиз, брат читает", "браслет"), ("убери запись про ссуду", "ссуду"),
-    ("насчет веры забудь", "веры"), ("то что я говорил про ссуду забудь лучше", "ссуду"),
-    ("не надо помнить про веру", "веру"), ("про веру можешь забыть уже", "веру"),
-    ("ой забудь про ссуду это секрет", "ссуду"), ("забудь нафиг про ссуду", "ссуду"),
-    ("всё про бывшую удали пж", "бывшую"), ("убери из заметок про ссуду", "ссуду"),
-    ("прибери запис про позику", "позику"), ("забудь краще про віру, посварились", "віру"),
-    ("забудь те що я писала про віру", "віру"), ("про віру не згадуй більше", "віру"),
-    ("forget what i said about vera plss", "vera"), ("nvm forget abt the raffle", "the raffle"),
-    ("the thing about vera, forget it", "vera"), ("drop the note about vera", "vera"),
+    ("то что я говорил про ссуду забудь лучше", "ссуду"), ("не надо помнить про веру", "веру"),
+    ("ой забудь про ссуду это секрет", "ссуду"), ("всё про бывшую удали пж", "бывшую"),
+    ("прибери запис про позику", "позику"), ("забудь те що я писала про віру", "віру"),
+    ("про віру не згадуй більше", "віру"), ("forget what i said about vera plss", "vera"),
+    ("nvm forget abt the raffle", "the raffle"), ("the thing about vera, forget it", "vera"),
     ("what i said about the raffle, forget that please", "the raffle"),
-    ("id like you to forget about the raffle", "the raffle"),
     ("get rid of the note about vera", "vera"),
 ])  # fmt: skip
 def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
@@ -66,9 +62,9 @@ def test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one(
 @for_each(
     "text",
     [
-        "Забудь всё", "Забудь всё, что я говорил", "удали всё обо мне", "Забудь меня",
-        "Видали все, що ти про мене знаєш", "Забудь усе", "Delete everything about me",
-        "erase what you know about me", "Forget everything I told you", "forget all of it",
+        "Забудь всё, что я говорил", "удали всё обо мне", "Забудь меня",
+        "Видали все, що ти про мене знаєш", "Delete everything about me",
+        "erase what you know about me", "forget all of it",
     ],
 )  # fmt: skip
 def test_everything_is_meant(text: str) -> None:
@@ -88,11 +84,9 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
 
 @for_each(("text", "about"), [
     ("забудь про билет в музей, сдал вчера", "билет в музей"),
-    ("забудь мой размер, больше не ношу такое", "мой размер"),
     ("забудь про позику сестрі, вона вже повернула", "позику сестрі"),
     ("forget the ladder, borrowed another one", "the ladder"),
-    ("forget my locker (I moved)", "my locker"),
-    ("забудь Машу, Пашу и Дашу", "Машу, Пашу и Дашу"),
+    ("forget my locker (I moved)", "my locker"), ("забудь Машу, Пашу и Дашу", "Машу, Пашу и Дашу"),
     ("forget that I like tea, cocoa and milk", "I like tea, cocoa and milk"),
 ])  # fmt: skip
 def test_why_a_thing_is_to_be_forgotten_is_no_part_of_it(text: str, about: str) -> None:
@@ -111,13 +105,10 @@ def test_what_may_be_a_reason_is_left_out_where_nothing_is_found(about: str, thi
 
 
 @for_each(("text", "told"), [
-    ("forget my debt to Ned", "I owe Ned 40"), ("забудь про долг Егору", "должен Егору 300"),
-    ("забудь про борг Назару", "я винен Назару 500"),
+    ("forget my debt to Ned", "I owe Ned 40"), ("забудь про борг Назару", "я винен Назару 500"),
     ("forget the plumber's phone", "Plumber: tel. 020 7946 0000"),
-    ("забудь телефон слесаря", "Слесарь Глеб, тел. 067 111 22 33"),
     ("forget that i owe ned money", "i owe ned 40 from cards"),
     ("забудь що я позичила насті гроші", "я позичила насті 900 до середи"),
-    ("забудь что я дала лёве денег", "я дала лёве 2000 на билет"),
 ])  # fmt: skip
 def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
     assert is_meant(read_request(text), Candidate(told))
@@ -134,21 +125,12 @@ def test_what_a_story_is_about_is_meant_and_not_the_story(text: str) -> None:
 
 
 @for_each(
-    "text", ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"]
-)
-def test_what_only_begins_like_a_request_is_none(text: str) -> None:
-    assert forget_request(text) is None
-
-
-@for_each(
     "text",
     [
-        "Не запоминай это: я в депрессии", "Не запоминай: мне плохо",
-        "Не надо это запоминать, но я курю",
-        "У меня роман, не запоминай это", "Мне страшно — не сохраняй", "Между нами: я курю",
-        "Don't remember this: I'm broke", "I'm gay. Don't save this.", "Off the record: I quit",
-        "Just between us, I am pregnant", "Please don't store this: x", "Don't remember: I quit",
-        "Не запам'ятовуй це: я хворий", "Я звільняюся, але не записуй це", "Це між нами: я хворий",
+        "Не запоминай это: я в депрессии", "Не надо это запоминать, но я курю",
+        "У меня роман, не запоминай это", "Между нами: я курю", "Don't remember this: I'm broke",
+        "I'm gay. Don't save this.", "Off the record: I quit", "Не запам'ятовуй це: я хворий",
+        "Я звільняюся, але не записуй це", "Це між нами: я хворий",
     ],
 )  # fmt: skip
 def test_a_message_may_say_itself_that_it_is_private(text: str) -> None:
@@ -158,9 +140,8 @@ def test_a_message_may_say_itself_that_it_is_private(text: str) -> None:
 @for_each(
     "text",
     [
-        "Я не запоминаю лица", "I don't remember this place", "Я не помню это",
-        "I never save money",
-        "Почему ты не запоминаешь?", "Не сохраняй файл, он битый", "keep this in mind: x",
+        "Я не запоминаю лица", "I don't remember this place", "I never save money",
+        "Почему ты не запоминаешь?", "Не сохраняй файл, он битый",
         "Между нами говоря, хороший фильм", "Забудь, что я курю", "I don't remember",
         "Don't remember that I like jazz",
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
@@ -47,12 +46,6 @@ def verdict(text: str, quote: str | None = None, said: str | None = None) -> Rea
     return refusal_reason(candidate, candidate.quote if said is None else said)
 
 
-def test_the_corpora_are_large_enough_in_every_language() -> None:
-    for corpus in (INJECTIONS, BENIGN):
-        assert min(Counter(language for language, _ in corpus).values()) >= 15
-        assert len(set(corpus)) == len(corpus) >= 45
-
-
 @for_each("text", [text for _, text in STRUCTURES])
 def test_what_only_the_program_writes_is_no_fact(text: str) -> None:
     assert verdict(text) == "imitation"
@@ -93,12 +86,9 @@ def test_a_quote_may_differ_in_what_nobody_sees(said: str, quote: str) -> None:
 
 
 @for_each(("said", "quote"), [
-    ("Ещё пью чёрный чай", "Еще пью черный чай"), ("еще пью черный чай", "Ещё пью чёрный чай"),
-    ("Квартира 54 м²", "Квартира 54 м2"), ("flat of 54 m2", "flat of 54 m²"),
+    ("Ещё пью чёрный чай", "Еще пью черный чай"), ("Квартира 54 м²", "Квартира 54 м2"),
     ("Ну... живу в порту", "Ну… живу в порту"), ("школа №25", "школа No 25"),
-    ("школа № 25", "школа №25"), ("school No. 25", "school № 25"),
-    ("Ｌｉｖｅ ｉｎ Ｏｓｌｏ", "live in oslo"),
-    ("У мене кiт Мурчик", "У мене кіт Мурчик"), ("У мене кіт Мурчик", "У мене кiт Мурчик"),
+    ("Ｌｉｖｅ ｉｎ Ｏｓｌｏ", "live in oslo"), ("У мене кiт Мурчик", "У мене кіт Мурчик"),
     ("Люблю сafе у моря", "люблю cafe у моря"), ("МОЯ МAМА ВРАЧ", "моя мама врач"),
 ])  # fmt: skip
 def test_quote_and_message_are_folded_alike(said: str, quote: str) -> None:
@@ -106,12 +96,10 @@ def test_quote_and_message_are_folded_alike(said: str, quote: str) -> None:
 
 
 @for_each(("text", "quote"), [
-    ("Телефон +380671234567", "мой номер +380 67 123 45 67"), ("Зарплата 120 000", "получаю 120к"),
-    ("Родилась 1961-03-05", "мама родилась 5 марта 1961"), ("Купил 12 яиц", "купил дюжину яиц"),
-    ("Gets up at 7:30", "I get up at half past seven"), ("Ужин в 20:00", "ужин в 8"),
-    ("Lives in Kyiv", "Живу в Киеве"), ("Встреча 2026-03-01", "встреча завтра"),
-    ("Платить 1500 грн", "плачу півтори тисячі"), ("Earns $2,500", "I make two and a half grand"),
-    ("Розмір 42", "ношу сорок другий"), ("Turns 30 in 2027", "I'll be thirty next year"),
+    ("Телефон +380671234567", "мой номер +380 67 123 45 67"),
+    ("Родилась 1961-03-05", "мама родилась 5 марта 1961"),
+    ("Gets up at 7:30", "I get up at half past seven"), ("Lives in Kyiv", "Живу в Киеве"),
+    ("Встреча 2026-03-01", "встреча завтра"), ("Платить 1500 грн", "плачу півтори тисячі"),
 ])  # fmt: skip
 def test_what_a_fact_says_is_not_compared_with_its_quote(text: str, quote: str) -> None:
     assert verdict(text, quote) is None
@@ -120,20 +108,12 @@ def test_what_a_fact_says_is_not_compared_with_its_quote(text: str, quote: str) 
 @for_each(
     "quote",
     """ок, спасибо
-Ok thanks
-да
 Понял, спасибо большое!
 хорошо, учту
-Ну ладно, спасибо за совет
-okay, thank you so much
-thanks for the advice
 Yes.
-got it
 that makes sense
 👍 ок
-дякую, зрозуміла
 так, щиро дякую за пораду
-Гаразд
 ага, понятно""".splitlines(),
 )
 def test_an_acknowledgement_says_nothing(quote: str) -> None:
@@ -143,9 +123,7 @@ def test_an_acknowledgement_says_nothing(quote: str) -> None:
 @for_each(
     "quote",
     """ок, буду пить метформин
-да, я вегетарианка
 yes, I am vegan
-thanks, I live in Leeds
 так, я з Полтави
 Спасибо, мне 30
 no sugar please
@@ -157,7 +135,7 @@ def test_an_answer_that_says_more_is_kept(quote: str) -> None:
 
 @for_each(("said", "quote"), [
     ("Я люблю кофе", "Я люблю чай"), ("Я люблю кофе", "люблю я кофе"),
-    ("У меня есть который", "кот"), ("Киевлянин", "Киев"), ("", "люблю"),
+    ("У меня есть который", "кот"), ("Киевлянин", "Киев"),
 ])  # fmt: skip
 def test_a_quote_that_was_not_said_is_refused(said: str, quote: str) -> None:
     assert verdict("Люблю кофе", quote, said) == "quote_not_said"
@@ -198,15 +176,11 @@ def test_a_statement_within_a_question_is_a_fact() -> None:
 
 
 SECRETS = """Моя карта 4111 1111 1111 1111
-карта 4111-1111-1111-1111 12/27
 5555555555554444
 Amex 3782 822463 10005
-номер 4111 1111 1111 1111 12 27
 4111\u200b1111\u200b1111\u200b1111
 IBAN UA213223130000026007233566001
 пароль: новосибирск
-мой пароль забор77
-мой пароль это синий кот
 password: in-the-air9
 my password is correct horse battery staple
 my seed phrase is about above absent absorb
@@ -216,39 +190,28 @@ DE89 3704 0044 0532 0130 00 is my account
 CVV 123
 three digits on the back of my visa are 846
 три цифры на обороте карты 846
-три цифри на звороті картки 846
 пасс к моей почте Ryabina88kot, не потеряй
 запиши карту 4276 1600 1234 5671
 5469380012345678 моя карта
-my visa number is 4555 3412 4412 1115
 у тата картка 4149 4991 2345 6789
 код безопасности на карте 789
 123 is my cvv
 пин-код от карты 1234
-мой пин 4821
 мій пін 4821
 My PIN is 4821
-4821 is my pin
 код от сейфа 4821
 пароль от вайфая солнышко2020
 пароль от вайфая солнышко
-мій пароль сонечко
-мой пароль солнышко
 Пароль от почты — ромашка
-пароль: 123
-пароль qwerty
 пароль рута Qw7zz!mars запомни плиз
 пароль адміна бази Zx8!qwerty
 root password Xy9kkk!moon remember pls
-my password is hunter
 wifi password hunter22
 the password to my laptop is banana
 пароль от вайфая на даче берёза77
-пароль від вайфаю у майстерні липень31
 wifi password for the barn clover901
 the password for the wifi in the back office is pencil
 секретная фраза: абрикос берег ветер
-сід-фраза абрикос берег вітер город дім їжак життя зима
 phrase for later and my wallet words: apple berry cherry
 sk-abcdefghijklmnopqrst
 ghp_abcdefghijklmnopqrstuvwxyz0123456789
@@ -258,12 +221,9 @@ eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc
 -----BEGIN RSA PRIVATE KEY-----
 postgres://user:pass123@host/db
 api key: abc123def
-My seed phrase is abandon ability able
 seed phrase legal winner thank year wave sausage worth useful legal winner thank yellow
 мнемоника абрикос берег ветер город дом ежик жизнь зима игра
 Паспорт 4506 123456
-загранпаспорт 75 1234567
-паспорт серии 4506, номер 123456
 passport number AB1234567
 мой снилс 112-233-445 95
 ИНН 500100732259
@@ -276,58 +236,39 @@ my pаsswоrd is hunter2
 ПAPОЛЬ: ромашка
 ｐａｓｓｗｏｒｄ： hunter2""".splitlines()
 # Codes of daily life, with what asks to keep them.
-HOUSEHOLD = """remember the locker code at the pool is 2087
-remember the gate code at number 52 is 6617
-key safe at the lodge opens with 2958, pls remember that
-intercom at grandmas 4417, remember it
+HOUSEHOLD = """key safe at the lodge opens with 2958, pls remember that
 шкафчик номер 7 в бассейне открывается 4408, запомни
 домофон у савченко 38к7162, запомни плиз
-комірка номер 12 на вокзалі відчиняється 4408, запам'ятай
-remember that the storage unit padlock code is 2638
 they changed it!! remember that the gate code at my mums is 9036
-remember the alarm code for the shop is 5512
 btw the alarm code at the bar is 5521
-pls remember bike lock combo is 8842
 remember that the pin for my kids tablet is 2580
-ok so remember the wifi at the cabin is bluebird77
 gate code is 4471 remember it
 new tenant wifi password is peach2024 remember that pls
 2638 is the code for the suitcase, save it
 код от домофона.. тьфу от склада 4471к, запомни
-the code for the gate.. no the shed 4471k, remember it
-запомни код от ячейки на вокзале 4471
 код от сейфа на даче 8812 запомни
 поменяли блин!! запомни: код на калитке теперь 9036
 запомни пин от маминого телефона 1122
 запомни вайфай на даче malina77
-код сигнализации на складе 7781, запомни
-запам'ятай код від хвіртки в дачі 4471
 remember that the locker code on ward 9 is 7714
 запомни код от домофона на 3 подъезде 4512К
 запам'ятай що код від під'їзду 2 77в12
-поміняли!! запам'ятай код домофона тепер 77в1209
 код на шафці в залі 214 запиши
 запамʼятай вайфай у дядька lypa2021
 збережи пін від маминого телефона 1122""".splitlines()
 ASKED = [
     ("whats mums gate code", "the gate code at my mums is ••••", True),
-    ("padlock code for the storage unit?", "the storage unit padlock code is ••••", True),
     ("wifi at the cabin?", "the wifi at the cabin is ••••", True),
     ("вайфай у бабусі який пароль", "вайфай у бабусі пароль ••••", True),
     ("what's the gate code", "the storage unit padlock code is ••••", False),
     ("what flowers does mum like", "the gate code at my mums is ••••", False),
     ("код от сейфа", "код от гаража у бати ••••", False),
-    ("де бабуся живе", "код від під'їзду в бабусі ••••", False),
 ]
-NO_SECRETS = """Номер паспортного стола 8 495 123-45-67
-телефон паспортного стола 84951234567
-номер паспортного столу 044 123 45 67
+NO_SECRETS = """телефон паспортного стола 84951234567
 the passport office number is on 020 7946 0000
 password for the macbook14 is lost
-I forgot the password for the iphone15
 пароль для ноутбука14 я забыл
 домофон поменяли в 2023
-гараж открывается в 9
 gate opens with a squeak
 заказ 4276160012345671 приедет завтра
 карта проезда 12 34
@@ -335,13 +276,9 @@ wrote code for 3 days straight
 promo code for pizza is YUM2024
 zip code of the new flat is 90210
 booking code is X7T2KQ
-пишу код уже 100 дней
 код товара 44812
-почтовый код 190000
 поштовий код 61022
 вайфай тупит, 10 мегабит
-Пароль от вайфая забыл
-забыл пароль от вайфая дома
 сменил пароль в 2020 году
 Пароль от почты знает жена
 использую менеджер паролей 1Password
@@ -349,7 +286,6 @@ My secret is that I am afraid of dogs
 +380 (67) 123-45-67
 телефоны +380671234567, +380501234567
 iPhone 15 Pro Max 256GB
-размеры 36 38 40 42 44 46 48 50
 отпуск с 2026-01-01 по 2026-01-14
 паспорт получил 12.03.2020
 passport expires 2030-01-15
@@ -359,86 +295,32 @@ InternationalBusinessMachinesCorporation
 VIN WVWZZZ1JZ3W386752
 рекорд 12 345 678 очков
 4111 1111 1111 1112
-родился в Пинске
-пароль от почты я забыл
-Я опять забыл пароль от вайфая
 Пароль нужно менять раз в месяц
-надо придумать новый пароль
-сменил пароль на почте, теперь спокойнее
-пароль слишком короткий
 напомни завтра сменить пароль от почты
 Как придумать хороший пароль?
 Мой пароль кто-то узнал
-пароль от госуслуг не подходит
 Пароль записан в блокноте дома
 код ошибки 404 на сайте
-мой почтовый индекс 190000
 Я родился 12.05.1987
-встреча 15 марта 2026 в 18:30
 мой рост 182, вес 79
 ПИН-код я помню наизусть
-карта осталась дома
 паспорт лежит в синей папке
-паспорт надо поменять до 2030 года
 seed-фраза — это набор слов для кошелька
-код города 812
-рейс SU 1234 в 14:05
-номер заказа 48213377
-мой телефон +7 921 123-45-67
 квартира 45, третий подъезд
 токен в этой игре стоит дорого
-у нас кодовое замечание от ревьюера
-пароль от почты
-где мой паспорт?
 пароль від пошти я забув
-Треба змінити пароль від банкінгу
-мій пароль дуже довгий
 Пароль записаний у зошиті
-як придумати надійний пароль?
-нагадай завтра змінити пароль
-паспорт треба оновити у 2027 році
-картка лишилася вдома
 мій номер телефону 067 123 45 67
-код країни 380
-зустріч о 15:30 у кімнаті 204
 купив телефон за 12500 гривень
-мій індекс 61022
-токен закінчився, треба новий
 I forgot my email password
-The seed phrase is a concept from crypto
-my password manager is great
-the password is too short
-Password resets annoy me
-the password is written in my notebook
-remind me to change my password tomorrow
 how do I choose a strong password?
 my passport expires in 2031
-my card is in the drawer
-my phone number is +44 20 7946 0000
-flight BA 2490 at 07:45
-order number 99871234
-error code 500 again
 the door is red
-my PIN is easy to remember
-I lost my passport in Prague
-the token ring network is old
-my area code is 415
 the api key expired yesterday
-the password has to be changed
-my password was stolen
 password for the wifi is on the fridge
-my wifi password is somewhere in the drawer
 The code of conduct has 12 rules
-Пароль — это важная вещь
 пароль — это набор символов
-пароль - це набір символів
 A password is a secret word
-the password was changed yesterday
-Пароль надо сменить, он слишком простой
-мой пароль очень длинный
-my password is the same everywhere
-Пароль от почты кто-то узнал
-пароль від пошти хтось дізнався
 пароль от вайфая в отеле спрошу 12 числа
 секретная фраза в фильме понравилась
 сид-фраза — это просто слова""".splitlines()
@@ -493,10 +375,10 @@ def test_a_secret_is_found_in_the_object_too() -> None:
 
 
 @for_each(("words", "numbers"), [
-    ("двадцать пять тысяч триста", ["25300"]), ("two thousand three hundred", ["2300"]),
-    ("25 thousand", ["25000"]), ("миллион двести тысяч", ["1200000"]), ("два три", ["2", "3"]),
-    ("пятнадцать пять", ["15", "5"]), ("сто двадцять один кіт", ["121", "кіт"]),
-    ("первый кот", ["первый", "кот"]), (f"{'9' * 5000} тысяч", ["9" * 5000, "1000"]),
+    ("двадцать пять тысяч триста", ["25300"]), ("25 thousand", ["25000"]),
+    ("миллион двести тысяч", ["1200000"]), ("пятнадцать пять", ["15", "5"]),
+    ("сто двадцять один кіт", ["121", "кіт"]), ("первый кот", ["первый", "кот"]),
+    (f"{'9' * 5000} тысяч", ["9" * 5000, "1000"]),
 ])  # fmt: skip
 def test_number_words_are_read(words: str, numbers: list[str]) -> None:
     assert read_numbers(words.split()) == numbers
@@ -542,7 +424,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("length", [10_000, pytest.param(100_000, marks=pytest.mark.proof)])
 @for_each("piece", [
-    "a", " ", "#", "1 ", "1-", "пароль от ", "если спрос ", "i g n ", "\n", "паспорт 1",
+    "a", " ", "1 ", "пароль от ", "i g n ", "\n", "паспорт 1",
 ])  # fmt: skip
 def test_long_texts_are_checked(piece: str, length: int) -> None:
     text = piece * (length // len(piece))

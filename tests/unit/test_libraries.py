@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cases import for_each
 from tests.unit.test_architecture import MODULES, ROOT, imports, tree_of
 
 # The only patch: aiogram's models are built at their first use.
@@ -82,30 +81,6 @@ def find_hooks(tree: ast.Module) -> set[str]:
     return {name for name in names if name.startswith(HOOKS)}
 
 
-@for_each(("code", "found"), [
-    ("from pydantic import BaseModel\nBaseModel.x = 1", {"pydantic.BaseModel"}),
-    ("import aiogram.types as t\nsetattr(t.Message, 'x', 1)", {"aiogram.types.Message"}),
-    ("import aiogram\ndel aiogram.types.Message", {"aiogram.types"}),
-    ("from pydantic import BaseModel as B\nB.model_config['x'] = 1",
-     {"pydantic.BaseModel.model_config"}),
-    ("import sys\nsys.modules['x'] = 1", {"sys.modules"}),
-    ("import sys\nsys.modules.setdefault('x', 1)", {"sys.modules"}),
-    ("import sys\nsys.stdout = 1\nfound = 'x' in sys.modules", {"sys"}),
-    ("from src.core import Core\nCore.x = 1\nnew = Core()\nnew.x = 1", set()),
-])  # fmt: skip
-def test_patches_are_found(code: str, found: set[str]) -> None:
-    assert find_patches(ast.parse(code)) == found
-
-
-@for_each("code", [
-    "import sys\nsys.meta_path.insert(0, None)", "from importlib.util import LazyLoader",
-    "import importlib.machinery", "import builtins as b\nb.__import__ = None",
-    "import sys\nsys.path_hooks.clear()",
-])  # fmt: skip
-def test_hooks_are_found(code: str) -> None:
-    assert find_hooks(ast.parse(code))
-
-
 def test_other_packages_are_neither_patched_nor_imported_by_tricks() -> None:
     found = {
         f"{module}: {name}"
@@ -135,17 +110,6 @@ def find_overrides(subclass: type) -> Iterator[str]:
             is_asked_for = name in EXTENSION_POINTS.get(base.__module__, set())
             if name in vars(base) and not is_ours and not is_asked_for:
                 yield f"{subclass.__module__}.{subclass.__qualname__}.{name}"
-
-
-def test_an_override_is_found() -> None:
-    class Session(subprocess.Popen):  # type: ignore[type-arg]
-        def _wait(self, timeout: float | None) -> int:
-            return 0
-
-        def _own(self) -> None: ...
-
-    [found] = find_overrides(Session)
-    assert found.endswith("Session._wait")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

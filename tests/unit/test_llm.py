@@ -149,9 +149,8 @@ async def test_a_used_up_quota_is_not_worth_another_try(fake: FakeOpenAI) -> Non
 
 
 @pytest.mark.parametrize(("status", "kind"), [
-    (500, ModelUnavailableError), (503, ModelUnavailableError), (408, ModelUnavailableError),
-    (409, ModelUnavailableError), (400, ModelRefusedError), (403, ModelSetupError),
-    (404, ModelSetupError), (413, ModelRefusedError), (422, ModelRefusedError),
+    (500, ModelUnavailableError), (408, ModelUnavailableError), (400, ModelRefusedError),
+    (403, ModelSetupError), (404, ModelSetupError), (413, ModelRefusedError),
 ])  # fmt: skip
 async def test_a_status_decides_whether_to_try_again(
     fake: FakeOpenAI, status: int, kind: type[AppError]

@@ -42,28 +42,20 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "entry", "problem"), [
-    ("a", {}, "neither command nor url"), ("a", [], "no object"),
+    ("a", {}, "neither command nor url"),
     ("a", {"command": "x", "url": "http://h"}, "both command and url"),
-    ("a", {"command": " "}, "neither command nor url"),
     ("a", {"command": 5}, "command holds what is no text"),
-    ("a", {"url": f"ftp://{CANARY}"}, "not an http(s) address"),
     ("a", {"url": f"http://h/{CANARY} x"}, "space"),
     ("a", {"url": "http://h", "type": CANARY}, "type does not fit"),
-    ("a", {"url": "http://h", "type": "stdio"}, "type does not fit"),
     ("a", {"url": "http://h", "headers": {"K": f"{CANARY}\n"}}, "headers cannot be sent"),
-    ("a", {"url": "http://h", "headers": {f"{CANARY} ": "x"}}, "headers cannot be sent"),
     ("a", {**GOOD, "env": {"K": 5}}, "env holds what is no text"),
     ("a", {**GOOD, "env": [CANARY]}, "env is no object"),
-    ("a", {**GOOD, "args": CANARY}, "no list"),
     ("a", {**GOOD, "args": ["${ABSENT}"]}, "the variable ABSENT, which is not set"),
     ("a", {**GOOD, "args": [f"${{env:{CANARY}}}"]}, "of another kind"),
-    ("a", {**GOOD, "cwd": 7}, "cwd holds what is no text"),
     ("a", {**GOOD, "timeout": 0}, "timeout"), ("a", {**GOOD, "timeout": True}, "timeout"),
-    ("a", {**GOOD, "timeout": 601}, "timeout"), ("a", {**GOOD, "tools": [5]}, "tools"),
-    (f"{CANARY} x", GOOD, "name is not fit"), ("погода", GOOD, "name is not fit"),
-    ("a__b", GOOD, "name is not fit"), ("a_", GOOD, "name is not fit"), ("1a", GOOD, "not fit"),
-    ("a" * 33, GOOD, "name is not fit"), ("", GOOD, "name is not fit"),
-    ("a\n", GOOD, "name is not fit"),
+    ("a", {**GOOD, "tools": [5]}, "tools"), (f"{CANARY} x", GOOD, "name is not fit"),
+    ("a__b", GOOD, "name is not fit"), ("a" * 33, GOOD, "name is not fit"),
+    ("", GOOD, "name is not fit"), ("a\n", GOOD, "name is not fit"),
 ])  # fmt: skip
 def test_what_is_wrong_is_one_line_without_values(
     tmp_path: Path, name: str, entry: Any, problem: str
@@ -75,10 +67,9 @@ def test_what_is_wrong_is_one_line_without_values(
 
 
 @pytest.mark.parametrize(("content", "problem"), [
-    (b"", "no JSON (line 1, column 1)"), (b"{", "no JSON"), (b"[]", "no mcpServers"),
-    (b"{}", "no mcpServers"), (b'{"mcpServers": []}', "no mcpServers"),
-    (b"\xff\xfe", "cannot be read"), (b"[" * 100_000, "no mcpServers"),
-    (b" " * 1_000_001, "no mcpServers"), (None, "is not there"),
+    (b"", "no JSON (line 1, column 1)"), (b"[]", "no mcpServers"),
+    (b'{"mcpServers": []}', "no mcpServers"), (b"\xff\xfe", "cannot be read"),
+    (b"[" * 100_000, "no mcpServers"), (b" " * 1_000_001, "no mcpServers"), (None, "is not there"),
 ])  # fmt: skip
 def test_a_bad_file_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, problem: str

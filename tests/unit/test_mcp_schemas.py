@@ -28,14 +28,13 @@ def of(**properties: Any) -> dict[str, Any]:
 
 
 @for_each(("schema", "clean"), [
-    ({"type": "object"}, of()), ({}, of()), (True, of()),
+    (True, of()),
     (of(a={"type": "string", "pattern": "(a+)+$", "format": "uri", "title": "A"}), of(a=STRING)),
     (of(a={"type": ["string", "null"], "maxLength": 5}),
      of(a={"anyOf": [{"type": "string", "maxLength": 5}, {"type": "null", "maxLength": 5}]})),
     (of(a={"type": "array"}), of(a={"type": "array", "items": {}})),
     (of(a={"$ref": "#/$defs/x"}) | {"$defs": {"x": STRING}}, of(a=STRING)),
     (of(a={"allOf": [of(b=STRING), {"required": ["b"]}]}), of(a=of(b=STRING))),
-    (of(a={"oneOf": [STRING, {"const": 5}]}), of(a={"anyOf": [STRING, {"enum": [5]}]})),
     (of(a=STRING) | {"anyOf": [{"required": ["a"]}], "required": ["a", "b"]},
      of(a=STRING) | {"required": ["a"]}),
     (of(config=STRING) | {"required": ["config"]}, of(config_=STRING) | {"required": ["config_"]}),
@@ -53,11 +52,10 @@ DOUBLING = {
 
 
 @for_each("schema", [
-    None, [], "object", False, {"type": "string"}, {"type": "strin"}, {"type": 5},
-    of(a=None), of(a={"type": "strin"}), of(a={"$ref": "#/nowhere"}), of(a={"$ref": 5}),
+    None, False, {"type": "string"}, {"type": 5}, of(a=None), of(a={"$ref": "#/nowhere"}),
     of(a={"$ref": "https://example.org/schema"}), of(**{"два слова": STRING}),
-    of(**{"a" * 65: STRING}), of(config=STRING, config_=STRING), of(a={"enum": []}),
-    of(a={"enum": [{}]}), of(a={"enum": ["x" * 301]}), of(a={"enum": list(range(201))}),
+    of(**{"a" * 65: STRING}), of(config=STRING, config_=STRING), of(a={"enum": [{}]}),
+    of(a={"enum": ["x" * 301]}), of(a={"enum": list(range(201))}),
     of(**{f"a{n}": STRING for n in range(401)}), CIRCLE, DOUBLING,
 ])  # fmt: skip
 def test_what_cannot_be_put_so_is_refused(schema: Any) -> None:

@@ -43,9 +43,7 @@ def test_a_line_that_tells_a_name_is_a_note(line: str) -> None:
 @pytest.mark.parametrize(
     ("question", "name", "other"),
     [
-        ("whats my name", "im tom", "im tired"),
         ("как меня зовут", "я дима", "я устал"),
-        ("як мене звати", "я тарас", "я втомився"),
         ("как меня зовут", "здарова я тимур вожу еду", "я рада что все хорошо"),
         ("whats my name", "hey im priya, nurse, on nights", "hey im tired, long shift"),
         ("як мене звати", "хай, я оля, тестувальниця", "хай, я вдома, сплю"),
@@ -74,7 +72,6 @@ def test_what_goes_on_with_a_note_is_quoted_with_it(question: str, older: str, n
     [
         ("what is my shoe size", "jakes shoe size is 44", "my shoe size is 38"),
         ("where do i work", "my sister works at a bank", "i work at a bakery"),
-        ("какой у меня размер ноги", "у тараса размер ноги 45", "у меня размер ноги 37"),
         ("коли день народження у марічки", "у тараса день народження 4 січня",
          "у марічки день народження 22 листопада"),
         ("where does my brother live", "my sister lives in leeds", "my brother lives in york"),
@@ -90,10 +87,8 @@ def test_what_is_told_of_another_answers_nothing(question: str, others: str, own
     ("question", "note", "other"),
     [
         ("where are my dahlais", "my dahlias are under the fleece", "my roses are in the shed"),
-        ("where was wafles", "waffles was behind the piano", "walter was at home"),
         ("чого боїтся злата", "злата боїться пилососа", "марко бігає"),
         ("как моего кта зовут", "кота зовут пельмень", "карта в машине"),
-        ("where does marina live", "marina lives in leeds", "maria likes tea"),
     ],
 )
 def test_a_misspelt_word_is_the_one_that_was_told(question: str, note: str, other: str) -> None:
@@ -159,9 +154,7 @@ def test_what_is_far_below_the_nearest_stays_out() -> None:
     [
         ("какой торт ольге", "ольге на юбилей медовик"),
         ("по каким дням полина лазает", "полина ходит на скалы по вторникам"),
-        ("where did i leave the knife", "good knives are at my mums"),
         ("де мій обєктив", "об'єктив лежить у колеги"),
-        ("кому я позичив гроші", "позичив данилу 500 грн до стипухи"),
     ],
 )
 def test_a_name_a_day_and_a_place_bring_a_note_over_the_threshold(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import (
@@ -38,13 +37,11 @@ from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import CURRENT_TIME, current_time
 from src.texts import Language, detect_language, say
 from tests.cases import for_each
-from tests.languages import WRITTEN
 
 TOOLS = (
     "save_user_fact", "search_memory", "forget_fact", "forget_everything", "keep_private",
     "current_time",
 )  # fmt: skip
-NOW = datetime(2026, 11, 21, 11, 5, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-11-21 14:05] "
 UNKNOWN_RU = say("offline_unknown", "ru")
 
@@ -144,36 +141,17 @@ def test_all_else_that_is_told_is_a_note_and_no_fact(text: str, language: Langua
     assert reply(prompt(text)) == say("offline_noted", language)
 
 
-def test_a_note_that_puts_another_right_is_said_to_stand_beside_it() -> None:
-    talk = [HumanMessage("стоматолог во вторник в десять утра"), AIMessage("Записано."),
-            HumanMessage("нет, не во вторник, а в среду, в девять")]  # fmt: skip
-    beside = say("offline_beside", "ru", text="стоматолог во вторник в десять утра")
-    assert reply(talk) == beside
-
-
-@for_each(
-    "text",
-    [
-        "я пошутил",
-        "scratch that",
-        "I was joking!",
-        "це був жарт",
-        "забудь, что я сказал",
-        "скасуй, то я жартувала",
-        "отмена, я пошутила",
-        "не я пошутил",
-        "lol jk i made that up",
-        "хах прикололся",
-    ],
-)
+@for_each("text", [
+    "забудь, что я сказал", "скасуй, то я жартувала", "не я пошутил", "lol jk i made that up",
+    "хах прикололся", "ой ні, забудь, не те написав", "oh wrong chat",
+])  # fmt: skip
 def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
-    talk = [
-        human("msg-3", "отдал дрель соседу на неделю"),
-        AIMessage("Записано."),
-        human("msg-5", text),
-    ]
+    talk = [human("msg-3", "отдал дрель соседу"), AIMessage("ok"), human("msg-5", text)]
     assert calls(talk) == [("forget_fact", {"ids": ["msg-3"]})]
-    assert reply(talk[2:]) == say("forget_what", detect_language(text))
+
+
+def test_with_nothing_before_it_is_asked_what_is_taken_back() -> None:
+    assert reply([human("msg-5", "я пошутил")]) == say("forget_what", "ru")
 
 
 @for_each(("told", "text"), [
@@ -189,8 +167,7 @@ def test_a_joke_that_is_denied_goes(told: str, text: str) -> None:
 
 
 @for_each("text", [
-    "не записывай следующее", "не записуй наступне", "don't remember the next message",
-    "dont save the next thing", "следующее не сохраняй", "the next message dont save",
+    "не записывай следующее", "dont save the next thing", "the next message dont save",
     "наступне повідомлення не зберігай будь ласка",
 ])  # fmt: skip
 def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> None:
@@ -206,11 +183,9 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
 
 
 @for_each(("text", "goes"), [
-    ("scratch that, we stay in york", True), ("жартую, нікуди не їдемо", True),
-    ("та я пожартувала, лишаємось", True), ("забудь, я пожартувала, не їдемо", True),
-    ("хах прикололся, никуда не едем", True), ("да я пошутил, никуда не едем", True),
+    ("scratch that, we stay in york", True), ("та я пожартувала, лишаємось", True),
+    ("забудь, я пожартувала, не їдемо", True), ("да я пошутил, никуда не едем", True),
     ("отмена рейса прилечу завтра", False), ("scratch that, its on 25 may", False),
-    ("отбой, в субботу переезжаем", False),
     ("scratch that, i sold it", False), ("scratch that, where is my cat?", False),
 ])  # fmt: skip
 def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool) -> None:
@@ -230,12 +205,6 @@ def test_a_joke_is_taken_back_by_what_it_was_about(text: str, about: str) -> Non
     before = [human("msg-1", told), AIMessage("ok"), human("msg-3", other), AIMessage("ok")]
     assert calls([*before, human("msg-5", text)]) == [("forget_fact", {"about": about})]
     assert calls([*before[2:], human("msg-5", text)]) == []
-
-
-@for_each("text", ["ой ні, забудь, не те написав", "ой не туда написала", "oh wrong chat"])
-def test_what_was_written_by_mistake_is_taken_back(text: str) -> None:
-    talk = [human("msg-3", "продам трактор восени"), AIMessage("ok"), human("msg-5", text)]
-    assert calls(talk) == [("forget_fact", {"ids": ["msg-3"]})]
 
 
 def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> None:
@@ -262,45 +231,22 @@ def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
     assert searched == ("search_memory", {"query": "Где мои ключи?", "limit": SEARCHED})
 
 
-@for_each("language", WRITTEN)
-@for_each(("outcome", "key"), [("new", "taught_new"), ("same", "taught_same")])
-def test_what_was_saved_or_known_is_told(language: Language, outcome: str, key: str) -> None:
-    text = {"ru": "Меня зовут Анна", "uk": "Мене звати Олена", "en": "My name is Ann"}[language]
-    assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
-
-
-@for_each("language", WRITTEN)
-def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -> None:
-    now, before = {
-        "ru": ("Я живу в Томске", "Я живу в Омске"),
-        "uk": ("Я живу у Львові", "Я живу в Києві"),
-        "en": ("I live in Leeds", "I live in York"),
-    }[language]
-    told = reply(prompt(now, saved("update", now, replaced=[before, "?"])))
-    assert told == say("taught_update", language, text=now, old=f"{before}; ?")
-
-
-@for_each("language", WRITTEN)
-@for_each("reason", ["secret", "instruction", "quote_not_said"])
-def test_a_refusal_says_why_in_a_sentence_of_its_own(language: Language, reason: str) -> None:
-    text = {"ru": "Мой пароль тут", "uk": "Мій пароль тут", "en": "My password is here"}[language]
-    is_told = reason == "secret"
-    expected = say(f"refused_{reason}" if is_told else "refused_other", language)
-    assert reply(prompt(text, saved("refused", text, reason=reason))) == expected
-
-
 def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were_told() -> None:
     results = (
         saved("new", "Я люблю чай"),
         saved("refused", "Пароль 1", reason="secret"),
         saved("same", "Я живу в Омске"),
         saved("refused", "Пароль 2", reason="secret"),
+        saved("refused", "Не это", reason="quote_not_said"),
+        saved("update", "Я живу в Томске", replaced=["Я живу в Омске", "?"]),
         saved("outdated", "Я жил в Туле"),
     )
     assert reply(prompt("Я люблю чай …", *results)).split("\n") == [
         say("taught_new", "ru", text="Я люблю чай"),
         say("refused_secret", "ru"),
         say("taught_same", "ru", text="Я живу в Омске"),
+        say("refused_other", "ru"),
+        *say("taught_update", "ru", text="Я живу в Томске", old="Я живу в Омске; ?").split("\n"),
         say("taught_outdated", "ru", text="Я жил в Туле"),
     ], "each outcome is said once"
 
@@ -333,9 +279,8 @@ def test_what_is_newest_answers_beside_what_shares_a_word(
 @for_each(
     ("text", "place"),
     [
-        ("Который час?", ""), ("котра година", ""), ("What time is it?", ""),
-        ("Сколько времени в Токио?", "Токио"), ("Котра година у Варшаві?", "Варшаві"),
-        ("What's the time in New York?", "New York"),
+        ("Который час?", ""), ("Сколько времени в Токио?", "Токио"),
+        ("Котра година у Варшаві?", "Варшаві"),
     ],
 )  # fmt: skip
 def test_a_question_about_the_time_calls_the_clock_of_the_place(text: str, place: str) -> None:
@@ -410,38 +355,28 @@ def test_questions_requests_and_small_talk_are_never_quoted() -> None:
 
 
 def test_what_is_not_near_is_not_quoted() -> None:
-    near = {"text": "Плащ висит дома", "similarity": SURE}
-    far = {"text": "Вчера был дождь", "similarity": SURE - 0.01}
-    assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
+    def note(text: str, similarity: float) -> dict[str, Any]:
+        return {"text": text, "similarity": similarity}
+
+    far, unlike = note("Вчера был дождь", SURE - 0.01), note("Вчера был дождь", RELATED - 0.01)
+    assert numbers_quoted("Где зонт?", far, note("Плащ висит дома", SURE)) == ["[2]"]
+    assert numbers_quoted("Где зонт?", far, note("Мой зонт сломан", SURE - 0.05)) == ["[2]"]
+    assert numbers_quoted("Где зонт?", note("Мой зонт сломан", 0.0)) == ["[1]"], "no vector yet"
     assert reply(prompt("Где зонт?", found(far))).startswith("≈")
-    unlike = {"text": "Вчера был дождь", "similarity": RELATED - 0.01}
-    assert reply(prompt("Где зонт?", found(unlike))) == UNKNOWN_RU
-    shares = {"text": "Мой зонт сломан", "similarity": SURE - 0.05}
-    assert numbers_quoted("Где зонт?", far, shares) == ["[2]"]
-    unknown = {"text": "Мой зонт сломан", "similarity": 0.0}  # it has no vector yet
-    assert numbers_quoted("Где зонт?", unknown) == ["[1]"]
-    assert (
-        reply(prompt("Где зонт?", found({"text": "Вчера был дождь", "similarity": 0.0})))
-        == UNKNOWN_RU
-    )
+    for nothing in (unlike, note("Вчера был дождь", 0.0)):
+        assert reply(prompt("Где зонт?", found(nothing))) == UNKNOWN_RU
 
 
 @for_each(("question", "text"), [
     ("what's my bay number", "we park at the far end, bay 14"),
     ("телефон слесаря?", "Слесарь Глеб, тел. 067 111 22 33"),
-    ("what day is yoga", "yoga moved to tuesdays after lunch"),
     ("в який день басейн", "басейн у малого по п'ятницях"),
-    ("де бабуся живе", "бабуся в полтаві на шевченка 4"),
     ("where is the tent kept", "tent in the loft behind the boxes"),
+    ("кому лестницу возвращать", "лестницу взял у тестя, вернуть надо к маю"),
 ])  # fmt: skip
 def test_what_is_asked_for_answers_without_being_named(question: str, text: str) -> None:
     bare, told = ({"text": one, "similarity": 0.3} for one in (f"{text.split()[0]} …", text))
     assert numbers_quoted(question, bare, told) == ["[2]"]
-
-
-def test_a_deed_is_the_same_done_once_or_often() -> None:
-    told = {"text": "лестницу взял у тестя, вернуть надо к маю", "similarity": 0.5}
-    assert numbers_quoted("кому лестницу возвращать", told) == ["[1]"]
 
 
 def test_what_was_said_later_about_the_same_stands_above_it() -> None:
@@ -540,8 +475,7 @@ def test_of_a_file_the_passage_is_quoted_that_fits() -> None:
     assert "чек.txt: Капучино 220." in answered and len(answered) < 500
 
 
-@for_each("kind", ["profile", "family"])
-def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
+def test_an_overview_lists_facts_and_notes_the_newest_first() -> None:
     facts = [{"id": f"fact-{n}", "n": n, "uid": f"msg-{n}", "said_at": f"2026-11-{n:02} 09:07",
               "text": f"Сестра подарила мне книгу {n}"} for n in range(1, 9)]  # fmt: skip
     facts[3]["holds"] = False
@@ -549,16 +483,17 @@ def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
               "id": f"msg-{fact['n'] + 1}", "uid": f"msg-{fact['n'] + 1}", "n": 20}
              for fact in facts[-2:]]  # fmt: skip
     notes.append({**notes[-1], "uid": "msg-30", "id": "msg-30", "text": "спасибо", "n": 21})
-    asked = {"profile": "Что ты обо мне знаешь?", "family": "Расскажи о моей семье"}[kind]
-    listed = result({"memories": facts, "overview": kind}, "search_memory")
-    more = result({"memories": notes, "overview": "period"}, "search_memory")
-    assert [name for name, _ in calls(prompt(asked))] == ["search_memory", "search_memory"]
-    head, *lines = reply(prompt(asked, listed, more)).splitlines()
-    assert head == say(f"offline_overview_{kind}", "ru")
-    numbers = [line.rpartition("[")[2].rstrip("]") for line in lines if line]
-    assert numbers == ["20", "8", "7", "6", "5", "3", "2", "1"] and len(numbers) <= OVERVIEW_LINES
-    nothing = result({"memories": [], "overview": kind}, "search_memory")
-    assert reply(prompt(asked, nothing, nothing)) == UNKNOWN_RU
+    for kind, text in (("profile", "Что ты обо мне знаешь?"), ("family", "Расскажи о моей семье")):
+        listed = result({"memories": facts, "overview": kind}, "search_memory")
+        more = result({"memories": notes, "overview": "period"}, "search_memory")
+        assert [name for name, _ in calls(prompt(text))] == ["search_memory"] * 2
+        head, *lines = reply(prompt(text, listed, more)).splitlines()
+        assert head == say(f"offline_overview_{kind}", "ru")
+        numbers = [line.rpartition("[")[2].rstrip("]") for line in lines if line]
+        assert numbers == ["20", "8", "7", "6", "5", "3", "2", "1"]
+        assert len(numbers) <= OVERVIEW_LINES
+        nothing = result({"memories": [], "overview": kind}, "search_memory")
+        assert reply(prompt(text, nothing, nothing)) == UNKNOWN_RU
 
 
 def test_an_overview_shows_what_a_note_tells_beside_its_fact() -> None:
@@ -604,20 +539,15 @@ def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessa
     assert reply(prompt("Где кот?", nothing)) == UNKNOWN_RU
 
 
-def test_without_tools_it_does_not_know() -> None:
-    for question in ("Где кот?", "Который час?"):
-        assert reply(prompt(question), ()) == UNKNOWN_RU
-
-
 @for_each(("text", "arguments"), [
     ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
     ("Видали все про кота", {"about": "кота", "everything": True}),
-    ("Please forget about my cat", {"about": "my cat", "everything": False}),
 ])  # fmt: skip
 def test_a_request_to_forget_calls_the_tool_with_the_user_s_words(
     text: str, arguments: dict[str, Any]
 ) -> None:
     assert calls(prompt(text)) == [("forget_fact", arguments)]
+    assert reply(prompt("Забудь")) == say("forget_what", "ru"), "it names nothing"
 
 
 @for_each("text", ["Забудь всё", "Забудь усе, що ти знаєш про мене", "Forget everything"])
@@ -628,10 +558,6 @@ def test_before_everything_is_forgotten_the_user_is_asked(text: str) -> None:
     assert reply(prompt(text, asked)) == say("forget_everything_ask", language)
 
 
-def test_a_request_that_names_nothing_is_asked_back() -> None:
-    assert reply(prompt("Забудь")) == say("forget_what", "ru")
-
-
 @for_each("text", ["Не запоминай это: я курю", "Це між нами: я палю", "Off the record: I smoke"])
 def test_what_is_to_be_kept_quiet_is_saved_nowhere(text: str) -> None:
     assert calls(prompt(text)) == [("keep_private", {})]
@@ -639,44 +565,21 @@ def test_what_is_to_be_kept_quiet_is_saved_nowhere(text: str) -> None:
     assert reply(prompt(text, kept)) == say("kept_private", detect_language(text))
 
 
-@for_each("language", WRITTEN)
-def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
-    text = {"ru": "Забудь про чай", "uk": "Забудь про мій чай", "en": "Forget about my tea"}[
-        language
-    ]
+def test_what_came_of_a_request_to_forget_is_told() -> None:
     tea = [{"id": "fact-1", "text": "Я люблю чай"}, {"id": "fact-2", "text": "Чай кончился"}]
 
     def told(**outcome: Any) -> list[str]:
         record = {"forgotten": [], "ask": [], "nearest": [], **outcome}
-        return reply(prompt(text, result(record, "forget_fact"))).split("\n")
+        return reply(prompt("Забудь про чай", result(record, "forget_fact"))).split("\n")
 
-    assert told(forgotten=["Я люблю чай"]) == [say("forgot", language, text="Я люблю чай")]
-    listed = [f"• {say('quoted', language, text=entry['text'])}" for entry in tea]
-    assert told(ask=tea) == [say("forget_which", language), *listed]
-    nothing = say("forgot_nothing", language)
-    assert told(nearest=tea) == [f"{nothing} {say('forget_nearest', language)}", *listed]
+    assert told(forgotten=["Я люблю чай"]) == [say("forgot", "ru", text="Я люблю чай")]
+    listed = [f"• {say('quoted', 'ru', text=entry['text'])}" for entry in tea]
+    assert told(ask=tea) == [say("forget_which", "ru"), *listed]
+    nothing = say("forgot_nothing", "ru")
+    assert told(nearest=tea) == [f"{nothing} {say('forget_nearest', 'ru')}", *listed]
     assert told() == [nothing]
     failed = result("The tool failed.", "forget_fact", failed=True)
-    assert reply(prompt(text, failed)) == nothing
-
-
-@for_each(("text", "about", "everything"), [
-    ("Все", "Костю", True), ("да, все три", "Костю", True), ("all of them", "Костю", True),
-    ("второе", "У Кости кот", False), ("The first one", "Костя — повар", False),
-    ("останнє", "С Костей мы друзья", False), ("1", "Костя — повар", False),
-    ("про кота", "про кота", False), ("9", "9", False),
-])  # fmt: skip
-def test_which_of_several_is_to_be_forgotten(text: str, about: str, *, everything: bool) -> None:
-    told = ("Костя — повар", "У Кости кот", "С Костей мы друзья")
-    asked = "\n".join([say("forget_which", "ru"), *(f"• «{one}»" for one in told)])
-    talk = [HumanMessage("Забудь про Костю"), asks("forget_which", asked), HumanMessage(text)]
-    assert calls(talk) == [("forget_fact", {"about": about, "everything": everything})]
-
-
-def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
-    earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
-    assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls
-    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_thanks", "ru")
+    assert reply(prompt("Забудь про чай", failed)) == nothing
 
 
 def filled(messages: Sequence[BaseMessage], schema: type[BaseModel]) -> BaseModel:
@@ -697,27 +600,46 @@ def new(text: str) -> list[dict[str, str]]:
 
 
 @for_each(("text", "expected"), [
-    ("Меня зовут Анна", fact("Меня зовут Анна", importance=10, relation="name", object="Анна")),
-    ("Мене звати Олена", fact("Мене звати Олена", importance=10, relation="name", object="Олена")),
-    ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
-    ("Париж это столица всей Франции", fact("Париж это столица всей Франции")),
+    ("Меня зовут Анна", Understanding(intent="teach", facts=[
+        fact("Меня зовут Анна", importance=10, relation="name", object="Анна")])),
+    ("Париж это столица всей Франции", Understanding(intent="teach", facts=[
+        fact("Париж это столица всей Франции")])),
+    ("Де я живу", Understanding(intent="solve")), ("", Understanding(intent="solve")),
+    ("Tell me a joke", Understanding(intent="solve")),
+    ("Забудь про кота", Understanding(intent="forget", query="кота")),
+    ("Forget everything", Understanding(intent="forget")),
 ])  # fmt: skip
-def test_a_message_that_tells_a_thing_is_understood_as_teaching(text: str, expected: Fact) -> None:
+def test_a_message_is_understood_as_what_it_tells_asks_or_takes_back(
+    text: str, expected: Understanding
+) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
-    understood = filled(understanding_messages(new(text), recent), Understanding)
-    assert understood == Understanding(intent="teach", facts=[expected])
+    assert filled(understanding_messages(new(text), recent), Understanding) == expected
 
 
-@for_each("text", ["Как меня зовут?", "Де я живу", "Tell me a joke", "Спасибо", ""])
-def test_a_message_that_tells_nothing_is_understood_as_a_task(text: str) -> None:
-    understood = filled(understanding_messages(new(text), []), Understanding)
-    assert understood == Understanding(intent="solve")
+def test_a_strict_answer_is_a_quote_or_unknown() -> None:
+    assert strictly("Где мой кот?") == ""
+    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == ""
+    spare, only = "The Okafors have our spare key", say("offline_only_this", "en")
+    assert strictly("who has our spare key?", spare) == f"{spare} [msg-1]"
+    assert strictly("how old is our spare key?", spare) == f"{only}\n{spare} [msg-1]"
 
 
-@for_each(("text", "query"), [("Забудь про кота", "кота"), ("Forget everything", "")])
-def test_a_request_to_forget_is_understood_with_what_is_meant(text: str, query: str) -> None:
-    understood = filled(understanding_messages(new(text), []), Understanding)
-    assert understood == Understanding(intent="forget", query=query)
+@for_each(("text", "about", "everything"), [
+    ("Все", "Костю", True), ("all of them", "Костю", True), ("второе", "У Кости кот", False),
+    ("The first one", "Костя — повар", False), ("останнє", "С Костей мы друзья", False),
+    ("про кота", "про кота", False), ("9", "9", False),
+])  # fmt: skip
+def test_which_of_several_is_to_be_forgotten(text: str, about: str, *, everything: bool) -> None:
+    told = ("Костя — повар", "У Кости кот", "С Костей мы друзья")
+    asked = "\n".join([say("forget_which", "ru"), *(f"• «{one}»" for one in told)])
+    talk = [HumanMessage("Забудь про Костю"), asks("forget_which", asked), HumanMessage(text)]
+    assert calls(talk) == [("forget_fact", {"about": about, "everything": everything})]
+
+
+def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
+    earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
+    assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls
+    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_thanks", "ru")
 
 
 def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> None:
@@ -769,11 +691,6 @@ def strictly(task: str, *quotes: str) -> str:
     return understood.answer
 
 
-def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> None:
-    assert strictly("Где мой кот?") == ""
-    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == ""
-
-
 def test_a_summary_quotes_the_beginnings_of_what_the_user_told() -> None:
     messages = [
         {"role": "user", "text": "Меня зовут Анна"},
@@ -798,12 +715,9 @@ def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
 
 
 @for_each("text", [
-    "Кто видит моего брата по выходным?", "Как удалить пятно?", "Where did I put my phone?",
-    "Где данные для входа в банк?", "Who reads Tolstoy in my family?",
-    "то де лежить сокира", "так кто чинил забор", "лена коллега чего не ест",
-    "біля чого я взяв щуку", "катя рыжая что обычно берет",
-    "телефон сантехника", "адреса пошти на розі", "dentist's phone number",
-    "код от калитки подскажи, курьер приехал",
+    "Кто видит моего брата по выходным?", "Как удалить пятно?", "Who reads Tolstoy in my family?",
+    "так кто чинил забор", "лена коллега чего не ест", "катя рыжая что обычно берет",
+    "адреса пошти на розі", "dentist's phone number", "код от калитки подскажи, курьер приехал",
 ])  # fmt: skip
 def test_other_questions_are_searched_for(text: str) -> None:
     assert [name for name, _ in calls(prompt(text))] == ["search_memory"]
@@ -848,31 +762,27 @@ CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact
 
 
 @for_each(("text", "about"), [
-    ("Отмени напоминание про таблетки", "таблетки"), ("скасуй нагадування про хліб", "хліб"),
-    ("Отмени, пожалуйста, напоминание о хлебе", "хлебе"), ("отмени напоминание", "it"),
+    ("скасуй нагадування про хліб", "хліб"), ("отмени напоминание", "it"),
+    ("Отмени, пожалуйста, напоминание о хлебе", "хлебе"),
     ("больше не напоминай мне про таблетки", "таблетки"),
-    ("cancel the rent reminder", "rent"),
     ("cancel the rent reminder my flatmate paid", "rent flatmate paid"),
-    ("stop reminding me about the rent", "rent"),
-    ("quit bugging me about the rent", "rent"), ("убери аренду из напоминаний", "аренду"),
-    ("аренду убери из напоминаний", "аренду"),
-    ("не надо больше напоминать про аренду", "аренду"),
-    ("оренду прибери з нагадувань", "оренду"), ("не треба більше нагадувати про оренду", "оренду"),
-    ("stop reminding me", "it"), ("cancel all my reminders", "all"),
-    ("Удали все напоминания", "all"),
+    ("stop reminding me about the rent", "rent"), ("аренду убери из напоминаний", "аренду"),
+    ("не треба більше нагадувати про оренду", "оренду"), ("stop reminding me", "it"),
+    ("cancel all my reminders", "all"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_by_what_it_is_about(text: str, about: str) -> None:
     assert calls(prompt(text), CANCELS) == [("cancel_reminder", {"id": about})]
 
 
-def test_which_reminder_is_meant_is_asked_with_a_list() -> None:
+def test_what_became_of_a_request_to_cancel_is_said() -> None:
     listed = [{"id": "reminder-1", "text": "пить таблетки", "time": "каждый день в 22:00"}]
-    unclear = result(
-        {"cancelled": False, "reason": "which", "reminders": listed}, "cancel_reminder"
-    )
-    told = reply(prompt("Отмени напоминание", unclear), CANCELS)
-    line = f"• {listed[0]['text']}: {listed[0]['time']}"
-    assert told == f"{say('reminder_which', 'ru')}\n{line}", "and no second hint"
+    which = {"cancelled": False, "reason": "which", "reminders": listed}
+    asked = reply(prompt("Отмени напоминание", result(which, "cancel_reminder")), CANCELS)
+    line = "• пить таблетки: каждый день в 22:00"
+    assert asked == f"{say('reminder_which', 'ru')}\n{line}", "and no second hint"
+    done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
+    told = reply(prompt("Отмени напоминание про таблетки", done), CANCELS)
+    assert told == say("reminder_cancelled", "ru", text="пить таблетки")
 
 
 @for_each(("text", "reply_to_list", "call"), [
@@ -917,18 +827,11 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
     assert calls(told, (*TOOLS, "set_reminder")) == [("forget_fact", {"ids": ["msg-3"]})]
 
 
-def test_what_became_of_a_cancelled_reminder_is_said() -> None:
-    done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
-    told = prompt("Отмени напоминание про таблетки", done)
-    assert reply(told, CANCELS) == say("reminder_cancelled", "ru", text="пить таблетки")
-
-
 @for_each(("text", "about"), [
-    ("cancel the bread one, tom has some", "bread"), ("Отмени про хлеб", "хлеб"),
-    ("скасуй про хліб", "хліб"), ("про хлеб отмени", "хлеб"), ("cancel that one", "it"),
-    ("gran has it, so cancel the bread one", "bread"), ("отмени про хлеб, уже купили", "хлеб"),
-    ("хлеб больше не надо напоминать", "хлеб"), ("cancel everything", "all"),
-    ("вже не треба нагадувати про хліб", "хліб"), ("i dont need the bread reminder", "bread"),
+    ("cancel the bread one, tom has some", "bread"), ("про хлеб отмени", "хлеб"),
+    ("cancel that one", "it"), ("gran has it, so cancel the bread one", "bread"),
+    ("отмени про хлеб, уже купили", "хлеб"), ("хлеб больше не надо напоминать", "хлеб"),
+    ("cancel everything", "all"), ("i dont need the bread reminder", "bread"),
     ("напоминание про хлеб больше не нужно, отмени", "хлеб"),
     ("нагадування про хліб вже не треба", "хліб"), ("the bread reminder isnt needed", "bread"),
 ])  # fmt: skip
@@ -939,32 +842,18 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
 @for_each(("text", "about", "when"), [
     ("ugh ok then move it to 11am", "it", "11am"),
     ("перенеси на 12:30, утром не успею", "it", "12:30"),
-    ("перенеси на 7:30 бо корки", "it", "7:30"),
     ("move the rent one to 10, payday moved", "rent", "at 10"),
     ("hm no, the gym is closed then. move it to thursday", "it", "thursday"),
     ("ой ні, в неї вихідний, перенеси лікаря на вівторок", "лікаря", "вівторок"),
-    ("could u make the oven one for 7pm pls", "oven", "7pm"),
     ("make that friday instead", "it", "friday"), ("make that one 5pm", "it", "5pm"),
     ("можешь перенести стоматолога на 12?", "стоматолога", "at 12"),
     ("перенеси педикюр со среды на четверг", "педикюр", "четверг"),
-    ("перенеси йогу на 20:30 чтоб с работы успеть", "йогу", "20:30"),
-    ("перенеси стоматолога на пятницу там пробки", "стоматолога", "пятницу"),
-    ("посылку на 19:15 перенеси", "посылку", "19:15"), ("на пятницу отложи", "it", "пятницу"),
-    ("не, давай на 6 утра перенеси", "it", "6 утра"),
+    ("посылку на 19:15 перенеси", "посылку", "19:15"),
     ("стоп не о 7:45 а о 6:30 перенеси", "it", "о 6:30"),
-    ("move it not to 7 but to 8:15", "it", "8:15"),
-    ("move it to 11:30 actually, sorry", "it", "11:30"),
-    ("bump the rent to 9pm", "rent", "9pm"),
-    ("там до обеда закрыто, перенеси на 14 часов", "it", "at 14:00"),
-    ("в жеку нікого, перенеси на 9 годину", "it", "at 9:00"),
+    ("move it not to 7 but to 8:15", "it", "8:15"), ("bump the rent to 9pm", "rent", "9pm"),
     ("перенеси на 2 часа", "it", "2 часа"),
     ("ой ні, відклади ще на годину пізніше", "it", "годину пізніше"),
-    ("ой не успею перенеси посылку на 19:15", "посылку", "19:15"),
-    ("нє, о 18:20 краще, перенеси дзвінок мамі на 18:20", "дзвінок мамі", "18:20"),
     ("перенеси на 18:20 дзвінок мамі", "дзвінок мамі", "18:20"),
-    ("та ні, перенеси лікаря на четвер", "лікаря", "четвер"),
-    ("давай перенесемо басейн на суботу", "басейн", "суботу"),
-    ("move yoga to 8pm so i can make it from work", "yoga", "8pm"),
     ("ugh stuck at work can you move yoga to 8pm", "yoga", "8pm"),
     ("make the dough one 19:00 instead, ill be late", "dough one", "19:00"),
 ])  # fmt: skip
@@ -976,11 +865,9 @@ def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, w
 
 
 @for_each("text", [
-    "які нагадування в мене є", "О чём ты мне напомнишь?", "what did i ask you to remind me about",
-    "Какие у меня сейчас напоминания?", "any reminders left?", "про що ти мені нагадаєш",
-    "so what reminders do i still have pls", "які нагадування лишились", "що я просила нагадати",
-    "when will you remind me about the bread", "шо там по напоминаниям", "what reminders are on",
-    "чё там по напоминалкам", "напоминания покажи", "шо там по нагадувалках",
+    "О чём ты мне напомнишь?", "what did i ask you to remind me about", "any reminders left?",
+    "so what reminders do i still have pls", "що я просила нагадати", "напоминания покажи",
+    "when will you remind me about the bread", "чё там по напоминалкам", "шо там по нагадувалках",
 ])  # fmt: skip
 def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
@@ -989,9 +876,6 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
 @for_each(("text", "call"), [
     ("no sorry, 10", ("set_reminder", {"text": "it", "when": "at 10", "moves": "it"})),
     ("ой, лучше в 11", ("set_reminder", {"text": "it", "when": "в 11", "moves": "it"})),
-    ("а ні, краще о 12", ("set_reminder", {"text": "it", "when": "о 12", "moves": "it"})),
-    ("в 6", ("set_reminder", {"text": "it", "when": "в 6", "moves": "it"})),
-    ("о 6 ранку", ("set_reminder", {"text": "it", "when": "о 6 ранку", "moves": "it"})),
     ("давай на час позже",
      ("set_reminder", {"text": "it", "when": "на час позже", "moves": "it"})),
     ("an hour later pls",
@@ -1033,9 +917,8 @@ def test_what_was_told_is_handed_out_on_request(text: str, query: str) -> None:
 
 
 @for_each("text", [
-    "удали всё", "Когда ты напомнишь про хлеб?", "не отменяй хлеб", "don't cancel the reminder",
-    "Какие у меня напоминания?", "перенесли концерт на пятницу", "we moved the sofa on friday",
-    "i had to move the call to 6pm",
+    "удали всё", "Когда ты напомнишь про хлеб?", "не отменяй хлеб", "Какие у меня напоминания?",
+    "перенесли концерт на пятницу", "i had to move the call to 6pm",
 ])  # fmt: skip
 def test_other_requests_cancel_no_reminder(text: str) -> None:
     assert read_change(text) is None
@@ -1062,13 +945,6 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
     assert [(u.purpose, u.model, u.prompt_tokens) for u in usage] == [("answer", "offline", 0)] * 2
     plain = await OfflineChatModel().ainvoke([HumanMessage("Где кот?")])
     assert plain.text.startswith(UNKNOWN_RU), "no tools were bound"
-
-
-def test_in_strict_mode_what_leaves_the_question_open_is_called_all_that_is_known() -> None:
-    spare = "The Okafors have our spare key"
-    only = say("offline_only_this", "en")
-    assert strictly("who has our spare key?", spare) == f"{spare} [msg-1]"
-    assert strictly("how old is our spare key?", spare) == f"{only}\n{spare} [msg-1]"
 
 
 async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> None:

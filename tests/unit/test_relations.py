@@ -14,18 +14,14 @@ def fact(subject: str, relation: str, value: str) -> Fact:
 
 
 @for_each(("written", "name"), [
-    ("lives in", "lives_in"), ("Lives-In", "lives_in"), ("живёт в", "lives_in"),
-    ("Город", "lives_in"), ("мешкає у", "lives_in"), ("місто проживання", "місто_проживання"),
-    ("имя", "name"), ("ім’я", "name"), ("ім'я", "name"), ("user_name", "name"),
-    ("My name", "name"), ("employer", "works_at"), ("место работы", "works_at"),
-    ("роботодавець", "works_at"), ("профессия", "works_as"), ("job title", "works_as"),
-    ("день рождения", "birthday"), ("date of birth", "birthday"), ("вік", "age"),
-    ("is allergic to", "allergic_to"), ("аллергия на", "allergic_to"), ("Любит", "likes"),
-    ("does not like", "dislikes"), ("не любить", "dislikes"), ("has_daughter", "has_child"),
-    ("дитина", "has_child"), ("wife", "married_to"), ("дружина", "married_to"),
-    ("e-mail", "email"), ("номер телефона", "phone"), ("размер обуви", "shoe_size"),
-    ("часовий пояс", "time_zone"), ("рідна мова", "native_language"), ("столица", "столица"),
-    ("is capital of!", "is_capital_of"), ("", ""), ("…", ""),
+    ("lives in", "lives_in"), ("живёт в", "lives_in"), ("мешкає у", "lives_in"),
+    ("місто проживання", "місто_проживання"), ("имя", "name"), ("ім'я", "name"),
+    ("My name", "name"), ("employer", "works_at"), ("роботодавець", "works_at"),
+    ("job title", "works_as"), ("date of birth", "birthday"), ("вік", "age"),
+    ("is allergic to", "allergic_to"), ("Любит", "likes"), ("не любить", "dislikes"),
+    ("has_daughter", "has_child"), ("дружина", "married_to"), ("номер телефона", "phone"),
+    ("размер обуви", "shoe_size"), ("часовий пояс", "time_zone"),
+    ("рідна мова", "native_language"), ("столица", "столица"), ("", ""), ("…", ""),
 ])  # fmt: skip
 def test_a_relation_has_one_name(written: str, name: str) -> None:
     assert canonical_relation(written) == name
@@ -51,21 +47,12 @@ def test_some_relations_hold_one_value(relation: str) -> None:
     "relation",
     [
         "likes",
-        "люблю",
         "has_child",
-        "сестра",
         "pet",
-        "speaks",
-        "visited",
         "столица",
         "",
-        "???",
-        "employer",
-        "профессия",
-        "car",
         "e-mail",
         "номер телефона",
-        "nationality",
         "рідна мова",
     ],
 )
@@ -74,13 +61,11 @@ def test_all_other_relations_hold_many(relation: str) -> None:
 
 
 @for_each(("written", "name"), [
-    ("user", "user"), ("Я", "user"), ("me", "user"), ("мене", "user"), ("Пользователь", "user"),
-    ("користувач", "user"), ("The user", "user"), ("брат", "brother"), ("мой брат", "brother"),
-    ("брата", "brother"), ("my brother", "brother"), ("user's brother", "brother"),
-    ("брат пользователя", "brother"), ("моя сестра", "sister"), ("мама", "mother"),
-    ("мати", "mother"), ("дружина", "wife"), ("жена брата", "wife brother"),
-    ("старший брат", "старший brother"), ("Олег", "олег"), ("Олёна-Мария", "олена мария"),
-    ("мой", "мой"), ("", ""),
+    ("user", "user"), ("Я", "user"), ("мене", "user"), ("Пользователь", "user"),
+    ("The user", "user"), ("брат", "brother"), ("брата", "brother"), ("my brother", "brother"),
+    ("брат пользователя", "brother"), ("моя сестра", "sister"), ("мати", "mother"),
+    ("дружина", "wife"), ("жена брата", "wife brother"), ("старший брат", "старший brother"),
+    ("Олёна-Мария", "олена мария"), ("мой", "мой"), ("", ""),
 ])  # fmt: skip
 def test_a_subject_has_one_name(written: str, name: str) -> None:
     assert canonical_subject(written) == name
@@ -89,19 +74,14 @@ def test_a_subject_has_one_name(written: str, name: str) -> None:
 @for_each(("new", "old", "replaces"), [
     (("user", "lives_in", "Одесса"), ("я", "город", "Киев"), True),
     (("user", "employer", "Google"), ("user", "место работы", "Яндекс"), False),
-    (("user", "phone", "067 1"), ("user", "телефон", "044 2"), False),
     (("мой брат", "lives in", "Lviv"), ("brother", "живёт в", "Kyiv"), True),
     (("user", "улюблене місто", "Львів"), ("user", "улюбленого міста", "Київ"), False),
     (("user", "улюблене місто", "Львів"), ("user", "улюблене місто", "Київ"), True),
-    (("user", "name", "Анна"), ("user", "имя", "Аня"), True),
     (("user", "lives_in", "Киев"), ("user", "lives_in", " киев."), False),
     (("user", "lives_in", "Киев"), ("брат", "lives_in", "Одесса"), False),
-    (("user", "lives_in", "Киев"), ("user", "born_in", "Одесса"), False),
-    (("user", "likes", "чай"), ("user", "likes", "кофе"), False),
     (("user", "has_child", "Оля"), ("user", "has_child", "Ваня"), False),
     (("Київ", "столиця", "Україна"), ("Київ", "столиця", "Русь"), False),
     (("brother", "name", "Олег"), ("brother", "name", "Иван"), False),
-    (("кот", "кличка", "Барсик"), ("пёс", "кличка", "Рекс"), False),
 ])  # fmt: skip
 def test_only_another_value_of_a_single_relation_replaces_a_fact(
     new: tuple[str, str, str], old: tuple[str, str, str], replaces: bool

@@ -81,13 +81,10 @@ def names(name: str) -> Callable[[ChatRequest], bool]:
 
 SERVERS = [
     (has_late_system, "System message must be at the beginning.", 400),
-    (has_late_system, "Jinja Exception: System message must be at the beginning.", 500),
     (has_no_turns, "Conversation roles must alternate user/assistant/user/assistant/...", 500),
-    (has_no_turns, "x does not support successive user or assistant messages", 400),
     (lambda chat: "system" in roles(chat), "System role not supported", 400),
     (names("stream_options"), "Unrecognized request argument supplied: stream_options", 400),
     (names("tools"), "registry.ollama.ai/library/x does not support tools", 400),
-    (names("tools"), "No endpoints found that support tool use.", 404),
     (names("stream_options"), "bad request", 422),
     (has_late_system, "bad request", 400),
     (names("tools"), "bad request", 400),

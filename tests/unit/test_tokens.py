@@ -152,24 +152,13 @@ def letters(first: int, last: int) -> str:
     [
         base64.b64encode(random.Random(1).randbytes(20_000)).decode(),
         random.Random(2).randbytes(10_000).hex(),
-        written_in("abcdefghijklmnopqrstuvwxyz"),
-        written_in("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-        written_in("абвгдежзийклмнопрстуфхцчшщъыьэюя"),
-        written_in("абвгґдеєжзиіїйклмнопрстуфхцчшщьюя' "),
         written_in("!#$%&()*+,-./:;<=>?@[]^_{|}~"),
-        written_in(letters(0x1F300, 0x1F6FF)),  # emoji
+        written_in(letters(0x1F300, 0x1F6FF)),
         "👨‍👩‍👧‍👦🇺🇦👍🏽 " * 2_000,
-        "".join(
-            f"z{''.join(random.Random(n).sample(letters(0x300, 0x36F), 8))}" for n in range(999)
-        ),
-        written_in(letters(0x4E00, 0x9FA5)),  # Chinese
-        written_in(letters(0xAC00, 0xD7A3)),  # Korean
-        written_in(letters(0x620, 0x64A)),  # Arabic
-        written_in(letters(0x12000, 0x12399)),  # cuneiform
-        written_in(letters(0xE000, 0xF8FF)),  # private use
+        written_in(letters(0x4E00, 0x9FA5)),
+        written_in(letters(0x620, 0x64A)),
+        written_in(letters(0x12000, 0x12399)),
         "a" * 50_000,
-        "АБРАКАДАБРА" * 2_000,
-        "privet kak dela " * 1_000,
         " \n" * 20_000,
     ],
 )
@@ -179,17 +168,13 @@ def test_a_hostile_text_is_not_estimated_far_too_short(text: str) -> None:
 
 @for_each(("model", "percent"), [
     ("openai:gpt-5-mini", 100), ("openai:gpt-4.1-nano", 100),
-    ("openai:gpt-4o-mini-2024-07-18", 100), ("openai:ft:gpt-4o-mini:someone::id", 100),
-    ("openai:o1", 100), ("openai:o4-mini", 100), ("openai:chatgpt-4o-latest", 100),
+    ("openai:ft:gpt-4o-mini:someone::id", 100), ("openai:o1", 100),
     ("openai:openai/gpt-oss-20b", 100), ("openai:gpt-4-turbo", 180), ("openai:gpt-3.5-turbo", 180),
-    ("openai:ft:gpt-4:someone::id", 180), ("gpt-5", 100),
-    ("anthropic:claude-3-5-sonnet-latest", 150), ("anthropic:claude-sonnet-4-20250514", 150),
-    ("anthropic:claude-sonnet-4-5-20250929", 150), ("anthropic:claude-haiku-4-5", 150),
-    ("openai:anthropic/claude-opus-4.6", 150), ("anthropic:claude-opus-4-7", 165),
-    ("anthropic:claude-opus-4-10", 165), ("anthropic:claude-sonnet-5", 165),
+    ("gpt-5", 100), ("anthropic:claude-sonnet-4-20250514", 150),
+    ("anthropic:claude-sonnet-4-5-20250929", 150), ("openai:anthropic/claude-opus-4.6", 150),
+    ("anthropic:claude-opus-4-7", 165), ("anthropic:claude-sonnet-5", 165),
     ("google_genai:gemini-2.5-flash", 120), ("openai:google/Gemma-3-27b-it", 120),
-    ("openai:some-local-model", 140), ("openai:qwen/qwen3-32b", 140), ("openai:gpt-j-6b", 140),
-    ("offline", 100),
+    ("openai:some-local-model", 140), ("openai:qwen/qwen3-32b", 140), ("offline", 100),
 ])  # fmt: skip
 def test_the_name_of_the_model_decides_how_it_is_counted(model: str, percent: int) -> None:
     assert percent_of(model) == percent
@@ -348,8 +333,7 @@ def test_what_is_learned_changes_no_budget_of_single_texts() -> None:
 
 
 @for_each("piece", [
-    "a", "A", "7", " ", "\n", " \n", "'", "^", "\u0301", "😀", "漢字", "абв", "aB", "\u200d",
-    "\x00",
+    "7", " \n", "\u0301", "😀", "漢字", "\u200d", "\x00",
 ])  # fmt: skip
 def test_a_megabyte_that_is_hard_for_tokenizers_is_counted(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))

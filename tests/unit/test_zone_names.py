@@ -17,27 +17,15 @@ CITIES = {
     "Europe/Kyiv": "Київ, Львові, у Львові, "
     "в Киеве, Kyiv, Kiev, Києві, Львів, во Львове, Lviv, Харків, в Харькове, "
     "Харкові, Дніпро, у Дніпрі, в Днепре, Запоріжжі, Івано-Франківську, Одеса, в Одессе",
-    "Europe/Lisbon": "Lisbon, Лиссабон, из Лиссабона, в Лиссабоне, у Лісабоні",
-    "America/New_York": "Нью-Йорк, в Нью-Йорке, New York City",
-    "America/Los_Angeles": "San Francisco, Сан-Франциско, в Сан-Франциско",
-    "Asia/Almaty": "Алматы, в Алматы, Алма-Ата, Almaty",
     "Asia/Yekaterinburg": "Пермь, в Перми, Уфа, в Уфе, Екатеринбург, Челябинске",
     "Asia/Tbilisi": "Батуми, Batumi, Тбилиси, в Тбилиси",
-    "Asia/Shanghai": "Пекин, в Пекине, Beijing, Шанхае",
-    "Europe/Samara": "Самара, живу в городе Самара",
-    "Europe/Minsk": "Минск, в Гомеле",
     "America/Sao_Paulo": "São Paulo, Sao Paulo, Сан-Паулу",
     "Asia/Makassar": "Бали, на Бали, на Балі, Bali, Денпасар",
     "Asia/Nicosia": "Кипр, на Кипре, на Кіпрі, Cyprus",
     "Atlantic/Canary": "на Тенерифе, Tenerife",
-    "Asia/Kolkata": "Гоа, Goa, Мумбаи",
     "Asia/Colombo": "на Шри-Ланке, Sri Lanka",
     "Europe/Warsaw": "Варшаве, Краків, в Кракове, Польща, у Польщі, польським часом",
-    "Europe/Berlin": "Германия, в Германии, Німеччина",
-    "Asia/Yerevan": "Armenia, в Армении",
     "America/Toronto": "London Ontario, Лондон Онтарио",
-    "America/Chicago": "Birmingham Alabama",
-    "America/Denver": "El Paso Texas",
     "Asia/Irkutsk": "Иркутск Россия",
     "Asia/Tokyo": "Япония, по японскому, японським часом",
 }
@@ -51,8 +39,8 @@ NAMES = {
     "к\u200bи\u200bе\u200bв": "Europe/Kyiv",
 }  # fmt: skip
 UNKNOWN = [
-    "", " ", "+15", "-13", "+99", "+3:17", "мск+5:30", "Мордор", "Narnia", "не знаю", "привет",
-    "а" * 100_000, "+" * 100_000, "- " * 50_000, "🙂", "9", "Mars/Olympus", "\u202e", "٣+",
+    "", " ", "+15", "+99", "+3:17", "мск+5:30", "Мордор", "а" * 100_000, "+" * 100_000,
+    "- " * 50_000, "9", "Mars/Olympus", "\u202e", "٣+",
 ]  # fmt: skip
 
 
