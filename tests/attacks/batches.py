@@ -11,16 +11,12 @@ or a text remained with a provider.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
@@ -29,10 +25,9 @@ from src.llm.batch import CLASSES, LLMProvider
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.extraction import ExtractionService
 from src.pg.client import PgClient
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.privacy.erasure_repo import ErasureRepository
-from tests.conftest import fast_folder
+from tests.attacks.frame import own_postgres, run_attack
+from tests.conftest import open_client
 from tests.fakes.batch_servers import SERVERS, BatchServer, Ending, Fault
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, Rig, fact, open_rig
@@ -299,29 +294,14 @@ async def attack(client: PgClient, windows: int, faults: float, seed: int) -> di
         }  # fmt: skip
 
 
-def main() -> int:
-    """Run the attack on its own PostgreSQL, print the report, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=1000)
-    parser.add_argument("--faults", type=float, default=0.2)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="pomni-batches-", dir=fast_folder()) as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = server.start()
-        try:
-            migrate(dsn)
-            client = PgClient(dsn)
-            client.open()
-            report = asyncio.run(
-                attack(client, arguments.windows, arguments.faults, arguments.seed)
-            )
-            client.close()
-        finally:
-            server.stop()
-    print(json.dumps({"seed": arguments.seed, **report}))
-    return 1 if report["wrong"] else 0
+async def main(windows: int, faults: float, seed: int) -> dict[str, Any]:
+    """Run the attack on its own PostgreSQL."""
+    async with own_postgres() as own:
+        for client in open_client(own.dsn):
+            return {"seed": seed, **await attack(client, windows, faults, seed)}
+    raise AssertionError
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = {"--windows": 1000, "--faults": 0.2, "--seed": 1}
+    run_attack(main, options, wrong=["wrong"])

@@ -8,16 +8,12 @@ the exit status is 1 when a word was found or when words of others were lost.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
-import json
 import random
-import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +24,14 @@ from src.base.owners import Owner
 from src.memory.forgetter import Forgetter
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.purge_repo import PurgeRepository
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.privacy.erasure_repo import ErasureRepository
 from src.talk.turn_control import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.setup import build_dispatcher
 from src.telegram.tasks import UpdateTasks
 from src.telegram.updates import BotIdentity
-from tests.conftest import TEMPLATE, database_url, execute, new_client, query
+from tests.attacks.frame import own_postgres, run_attack
+from tests.conftest import execute, new_client, query
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Rig, open_rig
@@ -405,26 +400,18 @@ def files_that_hold(folder: Path, mark: str) -> list[str]:
 async def run(n: int, seed: int = 1, *, groups_every: int = 4) -> Result:
     """Run ``n`` worlds on their own server; every ``groups_every``-th erases the group."""
     result = Result()
-    with tempfile.TemporaryDirectory(prefix="pomni-canary-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        address = await asyncio.to_thread(server.start)
-        try:
-            execute(address, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()",
-                    f"CREATE DATABASE {TEMPLATE}")  # fmt: skip
-            await asyncio.to_thread(migrate, database_url(address, TEMPLATE))
-            for number in range(n):
-                async with open_world(address, seed + number) as world:
-                    await live(world, result)
-                    of_group = number % groups_every == groups_every - 1
-                    await (erase_group if of_group else erase_person)(world, result)
-                    await world.rig.client.run(ErasureRepository(world.rig.client).vacuum)
-                    execute(world.dsn, "CHECKPOINT")
-                    result.updates += len(world.messages)
-                    if not of_group:
-                        note_files(Path(folder), result)
-                result.worlds += 1
-        finally:
-            await asyncio.to_thread(server.stop)
+    async with own_postgres() as own:
+        for number in range(n):
+            async with open_world(own.address, seed + number) as world:
+                await live(world, result)
+                of_group = number % groups_every == groups_every - 1
+                await (erase_group if of_group else erase_person)(world, result)
+                await world.rig.client.run(ErasureRepository(world.rig.client).vacuum)
+                execute(world.dsn, "CHECKPOINT")
+                result.updates += len(world.messages)
+                if not of_group:
+                    note_files(own.folder, result)
+            result.worlds += 1
     return result
 
 
@@ -438,9 +425,4 @@ def note_files(folder: Path, result: Result) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=100, help="worlds")
-    parser.add_argument("--seed", type=int, default=1)
-    seen = asyncio.run(run(**vars(parser.parse_args())))
-    print(json.dumps(asdict(seen)))
-    sys.exit(bool(seen.left or seen.lost))
+    run_attack(run, {"--n": 100, "--seed": 1}, wrong=["left", "lost"])

@@ -5,21 +5,19 @@ python -m tests.attacks.database_urls --n 5000
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import io
-import json
 import logging
 import os
 import random
 import string
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from bot import main as run_bot
+from tests.attacks.frame import run_attack
 
 PIECE = 4  # characters; shorter pieces are no leak
 LETTERS = string.ascii_letters + string.digits
@@ -106,16 +104,5 @@ def attack(n: int, seed: int) -> dict[str, object]:
     return {"addresses": n, "statuses": statuses, "leaks": leaks[:5], "leaked": len(leaks)}
 
 
-def main() -> int:
-    """Run the attack, print the report, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=8)
-    arguments = parser.parse_args()
-    found = attack(arguments.n, arguments.seed)
-    print(json.dumps(found, ensure_ascii=False))
-    return 1 if found["leaked"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_attack(attack, {"--n": 5000, "--seed": 8}, wrong=["leaked"])

@@ -8,9 +8,7 @@ exit status is 1 when the engine died or a text got no vector.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import random
 import sys
 import time
@@ -26,6 +24,7 @@ from src.base.errors import AppError
 from src.base.metrics import Metrics
 from src.llm.embedding_engine import ENVIRONMENT
 from src.llm.embeddings import LocalEmbedder
+from tests.attacks.frame import run_attack
 
 LONGEST, SHORT = 5000, 64  # characters
 LONG = 0.05  # share of texts of up to LONGEST; 1,500 characters take half a second
@@ -148,16 +147,11 @@ def is_unharmed(figures: dict[str, Any]) -> bool:
     return not figures["deaths"] and not figures["poison"] and answered == figures["texts"]
 
 
-def main() -> int:
-    """Run the attack, print the figures, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=20_000, help="how many texts")
-    parser.add_argument("--seed", type=int, default=SEED, help="of the dice")
-    arguments = parser.parse_args()
-    figures = asyncio.run(attack(arguments.n, seed=arguments.seed))
-    print(json.dumps(figures))
-    return 0 if is_unharmed(figures) else 1
+async def main(n: int, seed: int) -> dict[str, Any]:
+    """Embed ``n`` texts, and tell whether that did harm."""
+    figures = await attack(n, seed=seed)
+    return {**figures, "harmed": not is_unharmed(figures)}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_attack(main, {"--n": 20_000, "--seed": SEED}, wrong=["harmed"])

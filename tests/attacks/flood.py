@@ -13,28 +13,21 @@ worse for the first half second, since they precede all others in Telegram's que
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import itertools
-import json
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
-from tests.conftest import execute, fast_folder
+from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.e2e.conftest import open_world
+from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
 
 MAX_COMMAND_SECONDS = 1.0  # limit of others' p99 wait for a command
 MAX_CALLS = 40  # model calls for a flood of a thousand messages
@@ -303,30 +296,12 @@ def violations(seen: dict[str, Any]) -> Iterator[str]:
 
 
 async def main(n: int, slow: int, kinds: list[str]) -> dict[str, Any]:
-    """Run the floods on their own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-flood-", dir=fast_folder()) as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            async with FakeTelegram(keep_calls=False) as telegram, FakeOpenAI() as model:
-                world = World(dsn, telegram, model)
-                try:
-                    return await measure(world, kinds, count=n, slow=slow)
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+    """Run ``kinds`` of floods of ``n`` messages, some beside ``slow`` slow chats."""
+    async with own_postgres() as own, open_world(own.dsn) as world:
+        world.telegram.keep_calls = False
+        seen = await measure(world, kinds, count=n, slow=slow)
+    return {**seen, "violations": list(violations(seen))}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=1000, help="messages of a flood")
-    parser.add_argument("--slow", type=int, default=40, help="slow chats")
-    parser.add_argument("kinds", nargs="*", default=list(FLOODS), metavar="|".join(FLOODS))
-    arguments = parser.parse_args()
-    result = asyncio.run(main(**vars(arguments)))
-    failures = list(violations(result))
-    print(json.dumps({**result, "violations": failures}, ensure_ascii=False))
-    sys.exit(bool(failures))
+    run_attack(main, {"--n": 1000, "--slow": 40, "kinds": list(FLOODS)}, wrong=["violations"])

@@ -10,14 +10,12 @@ deleted or more than a tenth of the meant facts were not forgotten.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from src.memory.forget_matching import Candidate, choose_best, is_meant, read_request
+from tests.attacks.frame import run_attack
 
 FACTS = 30  # stored facts per request
 MISSES = 0.1  # share of meant facts that need not be forgotten
@@ -177,20 +175,12 @@ def by_rules(request: str, facts: Sequence[Candidate]) -> list[int]:
     return [number for number, fact in enumerate(facts) if fact in chosen]
 
 
-def main() -> int:
-    """Run the attack, print the report, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--untyped", action="store_true", help="no relation is known")
-    arguments = parser.parse_args()
-    typed = not arguments.untyped
-    result = attack(arguments.n, arguments.seed, by_rules, typed=typed)
-    print(json.dumps(result, ensure_ascii=False))
-    missed = result["missed"]
-    assert isinstance(missed, list)
-    return int(bool(result["destroyed"]) or len(missed) > MISSES * arguments.n / 2)
+def main(n: int, seed: int, untyped: bool) -> dict[str, object]:
+    """Make ``n`` requests, by the rules of the bot."""
+    report = attack(n, seed, by_rules, typed=not untyped)
+    return {**report, "too_many": len(list(report["missed"])) > MISSES * n / 2}  # type: ignore[call-overload]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = {"--n": 200, "--seed": 1, "--untyped": False}
+    run_attack(main, options, wrong=["destroyed", "too_many"])

@@ -10,12 +10,9 @@ LIMIT. Milliseconds depend on the machine, the power hardly does; the test check
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -63,6 +60,7 @@ from src.telegram.words import gather_words
 from src.texts import clear_language, detect_language, plain_text
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
+from tests.attacks.frame import run_attack
 from tests.attacks.hostile_texts import Kind, kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -244,11 +242,6 @@ class Growth:
     power: float
     grows: str
 
-    @property
-    def is_linear(self) -> bool:
-        """True if the power is within LIMIT."""
-        return self.power <= LIMIT
-
 
 def cost(reader: Reader, text: str, *, tries: int = 1) -> float:
     """Return the minimum CPU time for reading the text, in milliseconds."""
@@ -296,25 +289,17 @@ def power(reader: Reader, text: str, longer: str) -> float:
     return figure
 
 
-def main(only: str, long: int, suspects: int) -> Iterator[tuple[str, Growth]]:
-    """Measure all readers whose name contains ``only``."""
-    for name, reader in READERS.items():
-        if only in name:
-            yield name, measure(reader, kinds(), long=long, suspects=suspects)
-
-
-def violations(found: Sequence[tuple[str, Growth]]) -> list[str]:
-    """Return the readers that are too slow or grow too fast."""
-    return [name for name, growth in found if not growth.is_linear or growth.milliseconds > BUDGET]
+def main(only: str, long: int, suspects: int) -> dict[str, object]:
+    """Measure all readers whose names contain ``only``."""
+    found = {
+        name: measure(reader, kinds(), long=long, suspects=suspects)
+        for name, reader in READERS.items()
+        if only in name
+    }
+    slow = [name for name, one in found.items() if one.power > LIMIT or one.milliseconds > BUDGET]
+    return {"readers": {name: asdict(one) for name, one in found.items()}, "violations": slow}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="readers whose names have these words")
-    parser.add_argument("--long", type=int, default=LONG, help="characters of the longest text")
-    parser.add_argument("--suspects", type=int, default=12, help="texts whose growth is measured")
-    figures = list(main(**vars(parser.parse_args())))
-    slow = violations(figures)
-    report = {name: asdict(growth) for name, growth in figures}
-    print(json.dumps({"readers": report, "violations": slow}, ensure_ascii=False))
-    sys.exit(bool(slow))
+    options = {"--only": "", "--long": LONG, "--suspects": 12}
+    run_attack(main, options, wrong=["violations"])

@@ -10,26 +10,21 @@ Prints one JSON line: the counts of ``tests.e2e.kill_loop``, and the users' wait
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
 import os
 import random
 import signal
-import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import ClientSession
 
 from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.queue.dead_jobs import DEAD_AFTER
-from tests.conftest import execute
+from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import BotProcess, World
 from tests.e2e.kill_loop import FIRST_PERSON, Result, judge, slow_echo
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
@@ -198,31 +193,17 @@ async def open_hosts(dsn: str):  # type: ignore[no-untyped-def]
             await world.close()
 
 
-async def main(**options: int | float) -> dict[str, object]:
+async def main(**options: Any) -> dict[str, object]:
     """Run the attack on its own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-hosts-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 300")
-            await asyncio.to_thread(server.stop)
-            await asyncio.to_thread(server.start)
-            await asyncio.to_thread(migrate, dsn)
-            async with open_hosts(dsn) as world:
-                result, waits = await run_hosts(world, server, **options)  # type: ignore[arg-type]
-                return {**asdict(result), "waited": asdict(waits)}
-        finally:
-            await asyncio.to_thread(server.stop)
+    async with (
+        own_postgres("ALTER SYSTEM SET max_connections = 300") as own,
+        open_hosts(own.dsn) as world,
+    ):
+        result, waits = await run_hosts(world, own.server, **options)
+        return {**asdict(result), "waited": asdict(waits)}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for option, default in (
-        ("receivers", 2), ("workers", 3), ("people", 12), ("kills", 20), ("pauses", 0),
-        ("seed", 1),
-    ):  # fmt: skip
-        parser.add_argument(f"--{option}", type=int, default=default)
-    parser.add_argument("--every", type=float, default=3.0, help="seconds between two deaths")
-    outcome = asyncio.run(main(**vars(parser.parse_args())))
-    print(json.dumps(outcome))
-    sys.exit(any(outcome[name] for name in ("lost", "out_of_order", "unexcused", "unhandled")))
+    options = {"--receivers": 2, "--workers": 3, "--people": 12, "--kills": 20, "--pauses": 0}
+    options |= {"--seed": 1, "--every": 3.0}
+    run_attack(main, options, wrong=["lost", "out_of_order", "unexcused", "unhandled"])

@@ -10,14 +10,10 @@ contain no stand-in. The exit status is 1 on a violation.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
 import random
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from src.telegram.entities import convert
 from src.telegram.rendering import (
@@ -28,6 +24,7 @@ from src.telegram.rendering import (
     render,
 )
 from src.texts.signs import NONCHARACTERS
+from tests.attacks.frame import run_attack
 from tests.fakes.telegram_checks import check_entities, utf16_length
 
 PIECES = (
@@ -94,10 +91,10 @@ def judge(text: str, parts: list[Part], formatted: str) -> Iterator[str]:
         check_entities(part.text, [entity.model_dump() for entity in part.entities])
 
 
-async def attack(number: int, seed: int) -> Result:
-    """Format ``number`` hostile texts."""
+async def attack(n: int, seed: int) -> Result:
+    """Format ``n`` hostile texts."""
     result = Result()
-    for text in hostile_texts(number, seed):
+    for text in hostile_texts(n, seed):
         start = time.process_time()
         parts = await render(text)
         milliseconds = (time.process_time() - start) * 1000
@@ -119,10 +116,4 @@ async def attack(number: int, seed: int) -> Result:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    result = asyncio.run(attack(arguments.n, arguments.seed))
-    print(json.dumps(asdict(result), ensure_ascii=False))
-    sys.exit(bool(result.violations))
+    run_attack(attack, {"--n": 20_000, "--seed": 1}, wrong=["violations"])

@@ -10,27 +10,20 @@ does not work afterwards.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import io
-import json
 import logging
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from src.base.errors import AppError, ModelReplyError, ModelSetupError, ModelUnavailableError
 from src.base.logs import configure_logging
 from src.base.owners import Mode
-from src.pg.client import PgClient
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.texts import say
+from tests.attacks.frame import own_postgres, run_attack
 from tests.attacks.model_replies import CANARY, Form, Row, rows
-from tests.conftest import execute
+from tests.conftest import open_client
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     Person,
@@ -315,26 +308,14 @@ def some(step: int) -> list[tuple[Row, str, Form]]:
 
 
 async def main(only: str) -> Result:
-    """Run the walk on its own PostgreSQL."""
-    chosen_rows = [entry for entry in everything() if only in f"{entry[1]} / {entry[0].name}"]
-    with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        client = PgClient(dsn)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            client.open()
+    """Walk through the rows and callers whose names contain ``only``."""
+    picked = [entry for entry in everything() if only in f"{entry[1]} / {entry[0].name}"]
+    async with own_postgres() as own:
+        for client in open_client(own.dsn):
             async with open_rig(client, **BACKGROUND) as rig:
-                return await walk(rig, chosen_rows)
-        finally:
-            client.close()
-            await asyncio.to_thread(server.stop)
+                return await walk(rig, picked)
+    raise AssertionError
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="rows and callers with these words")
-    result = asyncio.run(main(**vars(parser.parse_args())))
-    print(json.dumps(asdict(result), ensure_ascii=False))
-    sys.exit(bool(result.violations))
+    run_attack(main, {"--only": ""}, wrong=["violations"])

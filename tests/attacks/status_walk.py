@@ -11,30 +11,24 @@ unknown. ``--share 0.1`` runs a tenth of the cases. The exit status is 1 on a vi
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import contextlib
 import json
 import random
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.telegram.setup import build_bot, configure_telegram, get_identity
-from tests.conftest import execute
+from tests.attacks.frame import own_postgres, run_attack
+from tests.conftest import open_client
 from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.e2e.conftest import open_world
+from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_faults import RawAnswer
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -154,7 +148,6 @@ class Result:
     answered: int = 0
     given_up: int = 0
     waiting: int = 0
-    seconds: float = 0.0
 
 
 def raw(status: int, form: str) -> RawAnswer:
@@ -347,53 +340,29 @@ async def announce_or_tell(bot: Any, settings: Settings) -> None:
 
 
 async def main(share: float, seed: int) -> Result:
-    """Run all walks on their own PostgreSQL."""
-    start = time.monotonic()
-    whole = Result()
-    with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            client = PgClient(dsn)
-            client.open()
-            async with FakeTelegram() as fake:
-                add(whole, await walk_start(fake, share, seed))
-                add(whole, await walk_polling(fake, client, share, seed))
-            client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
-            client.close()
-            async with FakeTelegram() as telegram, FakeOpenAI() as model:
-                world = World(dsn, telegram, model)
-                model.reply = slow_or_not
-                try:
-                    await world.start(STREAMING="drafts")  # groups have edits
-                    add(whole, await walk_buttons(world, share, seed))
-                    cases = list_cases(share, seed)
-                    for start_of_wave in range(0, len(cases), WAVE):
-                        wave = cases[start_of_wave : start_of_wave + WAVE]
-                        add(whole, await walk_chats(world, wave))
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
-    whole.seconds = round(time.monotonic() - start, 1)
-    return whole
-
-
-def add(whole: Result, part: Result) -> None:
-    """Add the figures of a part to the whole."""
-    whole.cases += part.cases
-    whole.violations += part.violations
-    whole.answered += part.answered
-    whole.given_up += part.given_up
-    whole.waiting += part.waiting
+    """Run all walks through a share of the table, from 0 to 1."""
+    parts = []
+    async with own_postgres() as own:
+        async with FakeTelegram() as fake:
+            parts.append(await walk_start(fake, share, seed))
+            for client in open_client(own.dsn):
+                parts.append(await walk_polling(fake, client, share, seed))
+                client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
+        async with open_world(own.dsn) as world:
+            world.model.reply = slow_or_not
+            await world.start(STREAMING="drafts")  # groups have edits
+            parts.append(await walk_buttons(world, share, seed))
+            cases = list_cases(share, seed)
+            waves = [cases[begin : begin + WAVE] for begin in range(0, len(cases), WAVE)]
+            parts += [await walk_chats(world, wave) for wave in waves]
+    return Result(
+        sum(part.cases for part in parts),
+        [what for part in parts for what in part.violations],
+        sum(part.answered for part in parts),
+        sum(part.given_up for part in parts),
+        sum(part.waiting for part in parts),
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--share", type=float, default=1.0, help="of the table, from 0 to 1")
-    parser.add_argument("--seed", type=int, default=1)
-    found = asyncio.run(main(**vars(parser.parse_args())))
-    print(json.dumps(asdict(found), ensure_ascii=False))
-    sys.exit(bool(found.violations))
+    run_attack(main, {"--share": 1.0, "--seed": 1}, wrong=["violations"])

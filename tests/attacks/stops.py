@@ -6,13 +6,12 @@ status is 1 when one took longer than three.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 import sys
 import tempfile
 import time
 
+from tests.attacks.frame import run_attack
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
@@ -56,24 +55,16 @@ async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list
             return seconds, [json.dumps(line, ensure_ascii=False) for line in bot.lines[-60:]]
 
 
-async def main(rounds: int, messages: int, *, cold: bool) -> int:
-    """Print the figures and return the exit status."""
+async def main(rounds: int, messages: int, cold: bool) -> dict[str, object]:
+    """Stop ``rounds`` bots after ``messages`` answers, and time their ends."""
     ends = []
     for _ in range(rounds):
         seconds, lines = await time_an_end(messages, cold=cold)
         ends.append(round(seconds, 2))
-        print(f"{seconds:.2f}", file=sys.stderr)
         if seconds > BOUND:
             print("\n".join(lines), file=sys.stderr)
-    late = sum(seconds > BOUND for seconds in ends)
-    print(json.dumps({"rounds": rounds, "late": late, "seconds": ends}))
-    return int(late > 0)
+    return {"rounds": rounds, "late": sum(end > BOUND for end in ends), "seconds": ends}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--messages", type=int, default=20)
-    parser.add_argument("--cold", action="store_true")
-    chosen = parser.parse_args()
-    sys.exit(asyncio.run(main(chosen.rounds, chosen.messages, cold=chosen.cold)))
+    run_attack(main, {"--rounds": 20, "--messages": 20, "--cold": False}, wrong=["late"])

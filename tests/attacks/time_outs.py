@@ -6,18 +6,12 @@ python -m tests.attacks.time_outs --people 20 --kill 3
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
-from tests.conftest import query
+from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import World, eventually
 from tests.e2e.conftest import open_world
 from tests.fakes.openai_server import Reply
@@ -100,37 +94,15 @@ async def conclude(crowd: Crowd, seconds: float, status: int) -> dict[str, Any]:
     return {"turns": turns, **crowd.check(), "seconds_after": round(seconds, 1), "status": status}
 
 
-async def run(arguments: argparse.Namespace) -> Any:
-    """Run the attack on its own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-attack-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        await asyncio.to_thread(migrate, dsn)
-        query(dsn, "SELECT 1")
-        try:
-            async with open_world(dsn) as world:
-                if arguments.kill:
-                    return await kill_server(
-                        world, Path(folder), people=arguments.people, kills=arguments.kill
-                    )
-                with SwallowingProxy(dsn) as proxy:
-                    return await fail_over(
-                        world, proxy, people=arguments.people, silence=arguments.silence
-                    )
-        finally:
-            await asyncio.to_thread(server.stop)
-
-
-def main() -> int:
-    """Run the attack, print the report, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--people", type=int, default=20)
-    parser.add_argument("--silence", type=float, default=10)
-    parser.add_argument("--kill", type=int, default=0, help="how often, instead of the silence")
-    report = asyncio.run(run(parser.parse_args()))
-    print(json.dumps(report))
-    return 1 if report["lost"] or report["unordered"] or report["status"] else 0
+async def main(people: int, silence: float, kill: int) -> Any:
+    """Kill the server ``kill`` times, or let it be silent for ``silence`` seconds."""
+    async with own_postgres() as own, open_world(own.dsn) as world:
+        if kill:
+            return await kill_server(world, own.folder, people=people, kills=kill)
+        with SwallowingProxy(own.dsn) as proxy:
+            return await fail_over(world, proxy, people=people, silence=silence)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = {"--people": 20, "--silence": 10.0, "--kill": 0}
+    run_attack(main, options, wrong=["lost", "unordered", "status"])

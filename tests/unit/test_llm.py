@@ -22,11 +22,9 @@ from src.base.errors import (
 )
 from src.core import build_caller, build_chat_model
 from src.llm.chat import WAITING, ModelCaller
-from src.llm.forms import read_form
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
-from src.memory.prompts import ExtractedFacts
 from src.offline.model import OfflineChatModel
 from src.talk.tools import CURRENT_TIME, current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -34,6 +32,7 @@ from tests.fakes.openai_server import FakeOpenAI, Reply
 KEY = "sk-very-secret-key"
 NAME = "openai:fake-model"
 PRIVATE = "СЕКРЕТНЫЙ ТЕКСТ"
+QUOTA = {"message": "внутри", "type": "insufficient_quota", "code": "insufficient_quota"}
 
 
 @pytest.fixture
@@ -82,18 +81,6 @@ async def failure(fake: FakeOpenAI, reply: Reply | None = None, **changes: Any) 
     return failed.value
 
 
-async def test_text_streams_piece_by_piece_and_comes_back_whole(fake: FakeOpenAI) -> None:
-    fake.queue(Reply(text="длинный ответ", chunk_size=4))
-    asked = Asked()
-    message = await asked.of(fake)
-    assert asked.shown == ["длин", "ный ", "отве", "т"]
-    assert type(message) is AIMessage and message.text == "длинный ответ"
-    [request] = fake.requests
-    assert request.stream and request.model == "fake-model"
-    assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]
-    assert "runtime" not in request.tools[0]["function"]["parameters"]["properties"]
-
-
 async def test_the_next_call_goes_over_the_same_connection(fake: FakeOpenAI) -> None:
     fake.keeps_connections = True
     model: Any = build_chat_model(settings(fake))
@@ -102,33 +89,6 @@ async def test_the_next_call_goes_over_the_same_connection(fake: FakeOpenAI) -> 
         await caller.text([HumanMessage(PRIVATE)], purpose="answer", on_usage=lambda _spent: None)
     await model.root_async_client.close()
     assert fake.request_count == 3 and len(fake.peers) == 1
-
-
-async def test_tool_calls_are_put_together_from_their_pieces(fake: FakeOpenAI) -> None:
-    calls = [("current_time", {"time_zone": "Asia/Tokyo"}), ("current_time", {})]
-    fake.queue(Reply(text="сейчас", tool_calls=calls, chunk_size=3))
-    asked = Asked()
-    message = await asked.of(fake)
-    assert [(call["name"], call["args"]) for call in message.tool_calls] == calls
-    assert "".join(asked.shown) == "сейчас" and message.invalid_tool_calls == []
-
-
-async def test_tokens_are_counted_with_the_cached_ones(fake: FakeOpenAI) -> None:
-    fake.queue(Reply(text="да", prompt_tokens=70, completion_tokens=5, cached_tokens=64))
-    asked = Asked()
-    await asked.of(fake)
-    [usage] = asked.usage
-    assert (usage.purpose, usage.model) == ("answer", NAME)
-    assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == (70, 64, 5)
-    assert 0 <= usage.duration_ms < 10_000
-
-
-async def test_an_empty_answer_is_an_empty_message(fake: FakeOpenAI) -> None:
-    fake.queue(Reply(text="", prompt_tokens=3))
-    asked = Asked()
-    message = await asked.of(fake)
-    assert (message.text, message.tool_calls, asked.shown) == ("", [], [])
-    assert asked.usage[0].prompt_tokens == 3
 
 
 @pytest.mark.parametrize(
@@ -142,48 +102,31 @@ async def test_too_many_requests_is_worth_another_try(
     assert isinstance(error, ModelUnavailableError) and error.retry_after == seconds
 
 
-async def test_a_used_up_quota_is_not_worth_another_try(fake: FakeOpenAI) -> None:
-    quota = {"message": "внутри", "type": "insufficient_quota", "code": "insufficient_quota"}
-    error = await failure(fake, Reply(status=429, error=quota))
-    assert isinstance(error, ModelError) and "429" in str(error)
-
-
-@pytest.mark.parametrize(("status", "kind"), [
-    (500, ModelUnavailableError), (408, ModelUnavailableError), (400, ModelRefusedError),
-    (403, ModelSetupError), (404, ModelSetupError), (413, ModelRefusedError),
+@pytest.mark.parametrize(("status", "body", "kind"), [
+    (500, "внутри", ModelUnavailableError), (408, "внутри", ModelUnavailableError),
+    (429, QUOTA, ModelError), (400, f"внутри {PRIVATE}", ModelRefusedError),
+    (403, "внутри", ModelSetupError), (404, "внутри", ModelSetupError),
+    (413, "внутри", ModelRefusedError),
 ])  # fmt: skip
 async def test_a_status_decides_whether_to_try_again(
-    fake: FakeOpenAI, status: int, kind: type[AppError]
+    fake: FakeOpenAI, status: int, body: Any, kind: type[AppError]
 ) -> None:
-    error = await failure(fake, Reply(status=status, error=f"внутри {PRIVATE}"))
-    assert type(error) is kind and str(status) in str(error)
-    assert error.retry_after is None
+    error = await failure(fake, Reply(status=status, error=body))
+    assert isinstance(error, kind) and str(status) in str(error) and error.retry_after is None
+    assert kind is ModelError or type(error) is kind
 
 
-async def test_a_wrong_key_is_refused_and_not_repeated_in_the_error(fake: FakeOpenAI) -> None:
+async def test_a_key_is_asked_for_by_its_server_alone(fake: FakeOpenAI) -> None:
     error = await failure(fake, openai_api_key="wrong-key")
     assert type(error) is ModelSetupError and "401" in str(error)
+    fake.api_key = None
+    assert (await Asked().of(fake, "привет", openai_api_key=None)).text == "эхо: привет"
 
 
 async def test_a_refused_connection_is_worth_another_try(fake: FakeOpenAI) -> None:
     await fake.stop()
     error = await failure(fake)
     assert type(error) is ModelUnavailableError and "could not be reached" in str(error)
-
-
-async def test_silence_ends_with_the_time_out(fake: FakeOpenAI) -> None:
-    error = await failure(fake, Reply(hang=True), llm_timeout=0.3, llm_first_token_timeout=0.3)
-    assert type(error) is ModelUnavailableError
-    await fake.wait_for(lambda: fake.active == 0 and fake.abandoned == 1)
-
-
-async def test_silence_in_mid_answer_ends_with_the_time_out(fake: FakeOpenAI) -> None:
-    gate = asyncio.Event()
-    fake.queue(Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1))
-    asked = Asked()
-    with pytest.raises(ModelUnavailableError):
-        await asked.of(fake, llm_timeout=2.0)
-    assert asked.shown == ["первая "]
 
 
 async def test_a_long_answer_that_keeps_coming_may_take_its_time(fake: FakeOpenAI) -> None:
@@ -226,11 +169,6 @@ async def test_a_defect_of_ours_is_not_taken_for_the_network(fake: FakeOpenAI) -
         )
 
 
-async def test_a_server_without_keys_needs_none(fake: FakeOpenAI) -> None:
-    fake.api_key = None
-    assert (await Asked().of(fake, "привет", openai_api_key=None)).text == "эхо: привет"
-
-
 def test_without_a_model_and_a_key_the_offline_model_is_built() -> None:
     assert isinstance(build_chat_model(Settings()), OfflineChatModel)
     assert isinstance(build_chat_model(Settings(openai_api_key=KEY), "offline"), OfflineChatModel)
@@ -252,14 +190,6 @@ async def test_a_server_may_read_for_long_and_the_turn_knows_it(fake: FakeOpenAI
         await called(fake, timeout=0.2)
     assert await called(fake, timeout=5) == [], "without a limit of its own it is no reading"
     assert await called(fake, timeout=5, first_timeout=5) == [True, False]
-
-
-async def test_no_bound_but_ours_ends_the_wait_for_a_slow_server(
-    fake: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LANGCHAIN_OPENAI_STREAM_CHUNK_TIMEOUT_S", "0.05")  # 120 s, had they passed
-    fake.queue(Reply(text="да", chunk_delay=0.3))
-    assert await called(fake, timeout=0.2, first_timeout=5) == [True, False]
 
 
 async def test_after_the_first_token_the_time_out_is_one_of_silence(fake: FakeOpenAI) -> None:
@@ -289,22 +219,6 @@ async def test_reading_ahead_takes_the_tools_and_one_token(fake: FakeOpenAI) -> 
     assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]
 
 
-@pytest.mark.parametrize("reply", [
-    '{"facts": [{"text": "в Праге", "message": "msg-1"}]}',
-    'ExtractedFacts\n```json\n[{"text": "в Праге", "message": "msg-1"}]\n```',
-    '{{"name": "ExtractedFacts", "arguments": {"facts": [{"text": "в Праге"}]}}}',
-    'Вот [1]: {"parameters": {"facts": [{"text": "в Праге"}]}} — всё.',
-])  # fmt: skip
-def test_a_form_is_read_however_a_small_model_writes_it(reply: str) -> None:
-    assert [fact.text for fact in read_form(reply, ExtractedFacts).facts] == ["в Праге"]
-
-
-@pytest.mark.parametrize("reply", ["ничего", "", "{", "[[" * 5000, '{"facts": 1}', "[1]"])
-def test_what_is_no_form_is_refused(reply: str) -> None:
-    with pytest.raises(ModelError):
-        read_form(reply, ExtractedFacts)
-
-
 class Words(BaseModel):
     """A form."""
 
@@ -328,3 +242,29 @@ async def test_a_form_is_asked_with_its_schema_and_the_tools_of_the_prompt(
     assert first.raw["tool_choice"] == "none" and first.tools
     assert '"words"' in second.last_user_text, "the schema comes as text"
     assert not (second.form or third.form)
+
+
+async def test_text_and_calls_come_in_pieces_and_back_whole(fake: FakeOpenAI) -> None:
+    calls = [("current_time", {"time_zone": "Asia/Tokyo"}), ("current_time", {})]
+    counts = {"prompt_tokens": 70, "completion_tokens": 5, "cached_tokens": 64}
+    fake.queue(Reply(text="длинный ответ", tool_calls=calls, chunk_size=4, **counts))
+    asked = Asked()
+    message = await asked.of(fake)
+    assert asked.shown == ["длин", "ный ", "отве", "т"]
+    assert type(message) is AIMessage and message.text == "длинный ответ"
+    assert [(call["name"], call["args"]) for call in message.tool_calls] == calls
+    assert message.invalid_tool_calls == []
+    [request] = fake.requests
+    assert request.stream and request.model == "fake-model"
+    assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]
+    assert "runtime" not in request.tools[0]["function"]["parameters"]["properties"]
+    [usage] = asked.usage
+    assert (usage.purpose, usage.model) == ("answer", NAME)
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == (70, 64, 5)
+    assert 0 <= usage.duration_ms < 10_000
+    fake.queue(Reply(text=""))
+    nothing = await (asked := Asked()).of(fake)
+    assert (nothing.text, nothing.tool_calls, asked.shown) == ("", [], [])
+
+
+QUOTA = {"message": "внутри", "type": "insufficient_quota", "code": "insufficient_quota"}

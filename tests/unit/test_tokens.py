@@ -205,63 +205,37 @@ def test_a_prompt_is_its_texts_and_a_frame_for_each_message(messages: list[BaseM
     assert CLAUDE.count_messages(messages) == texts + frames
 
 
-def test_text_blocks_count_as_their_text() -> None:
-    blocks = HumanMessage(content=["hello world", {"type": "text", "text": "Сколько стоит?"}])
-    assert OPENAI.count_messages([blocks]) == FRAME + OPENAI.count("hello world") + OPENAI.count(
-        "Сколько стоит?"
-    )
+CALL = {"id": "call_1", "name": "search_messages", "args": {"query": "отпуск в августе"}}
 
 
-@for_each("block", [
-    {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}},
-    {"type": "image", "base64": "QUJD" * 50_000, "mime_type": "image/png"},
-    {"type": "file", "file": {"file_id": "file-1"}},
+REPEATED = {"type": "tool_use", "id": "call_1", "name": "search_messages", "input": {}}
+
+
+REASONING = {"type": "reasoning", "reasoning": "Он спросил про отпуск."}
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}}
+
+
+@for_each(("message", "texts", "attachments"), [
+    (HumanMessage(["hello", {"type": "text", "text": "Сколько?"}]), ["hello", "Сколько?"], 0),
+    (HumanMessage([PICTURE, {"type": "text", "text": "hello"}]), ["hello"], 1),
+    (HumanMessage([{"type": "file", "file": {"file_id": "file-1"}}]), [], 1),
+    (AIMessage([REASONING]), [json.dumps(REASONING, ensure_ascii=False)], 0),
+    (AIMessage("", tool_calls=[CALL]), [json.dumps(CALL, ensure_ascii=False)], 0),
+    (AIMessage([REPEATED], tool_calls=[CALL]), [json.dumps(CALL, ensure_ascii=False)], 0),
+    (ToolMessage("ничего", tool_call_id="call_1"), ["ничего", "call_1"], 0),
 ])  # fmt: skip
-def test_an_attachment_counts_the_same_however_many_bytes_it_has(block: dict[str, object]) -> None:
-    message = HumanMessage(content=[block, {"type": "text", "text": "hello world"}])
-    assert (
-        OPENAI.count_messages([message])
-        == FRAME + OPENAI.count("hello world") + TOKENS_PER_ATTACHMENT
-    )
+def test_all_that_a_message_holds_counts_once(
+    message: BaseMessage, texts: list[str], attachments: int
+) -> None:
+    expected = FRAME + sum(map(OPENAI.count, texts)) + attachments * TOKENS_PER_ATTACHMENT
+    assert OPENAI.count_messages([message]) == expected
 
 
-def test_other_blocks_count_as_their_json() -> None:
-    block = {"type": "reasoning", "reasoning": "Он спросил про отпуск."}
-    expected = OPENAI.count(json.dumps(block, ensure_ascii=False))
-    assert OPENAI.count_messages([AIMessage(content=[block])]) == FRAME + expected
-
-
-def test_tool_calls_and_their_answers_count() -> None:
-    call = {"id": "call_1", "name": "search_messages", "args": {"query": "отпуск в августе"}}
-    tokens = OPENAI.count(json.dumps(call, ensure_ascii=False))
-    assert OPENAI.count_messages([AIMessage("", tool_calls=[call])]) == FRAME + tokens
-    answer = ToolMessage("ничего", tool_call_id="call_1")
-    assert OPENAI.count_messages([answer]) == (
-        FRAME + OPENAI.count("ничего") + OPENAI.count("call_1")
-    )
-
-
-def test_a_call_that_the_content_repeats_counts_once() -> None:
-    call = {"id": "toolu_1", "name": "current_time", "args": {}}
-    repeated = {"type": "tool_use", "id": "toolu_1", "name": "current_time", "input": {}}
-    once = AIMessage("", tool_calls=[call])
-    assert CLAUDE.count_messages([AIMessage([repeated], tool_calls=[call])]) == (
-        CLAUDE.count_messages([once])
-    )
-
-
-def test_a_malformed_tool_call_counts_too() -> None:
-    broken = AIMessage(
-        "", invalid_tool_calls=[{"id": None, "name": "x", "args": "{", "error": "no JSON"}]
-    )
-    assert OPENAI.count_messages([broken]) > FRAME
-
-
-def test_counts_are_remembered() -> None:
-    counter = TokenCounter("offline")
-    messages = [HumanMessage("раз"), HumanMessage("два"), HumanMessage("раз")]
-    assert counter.count_messages(messages) == counter.count_messages(messages)
-    assert len(counter._counts) == 2
+def test_a_malformed_call_counts_too() -> None:
+    call = {"id": None, "name": "x", "args": "{", "error": "no JSON"}
+    assert OPENAI.count_messages([AIMessage("", invalid_tool_calls=[call])]) > FRAME
 
 
 def test_no_more_counts_are_remembered_than_there_is_room_for() -> None:
@@ -312,24 +286,11 @@ def test_counts_of_prompts_come_near_to_what_the_provider_reports(
     assert learned(truth, times=40, tools=tools) == pytest.approx(truth, rel=0.02)
 
 
-def test_one_report_moves_the_counts_little() -> None:
-    assert learned(1.5, times=1) == pytest.approx(1.05, abs=0.01)
-
-
 @for_each("report", [-1.0, 0.0, 0.1, 2.5, 1e6])
 def test_a_report_that_cannot_be_of_the_prompt_teaches_nothing(report: float) -> None:
     assert learned(report, times=10) == 1
-
-
-def test_a_prompt_that_is_mostly_schemas_of_tools_teaches_nothing() -> None:
-    assert learned(1.5, times=10, tools=(TOOL,) * 50) == 1
-
-
-def test_what_is_learned_changes_no_budget_of_single_texts() -> None:
-    counter = TokenCounter(NAME)
-    before = counter.count("отпуск в августе")
-    counter.learn(SOME, (), 2 * counter.count_messages(SOME))
-    assert counter.count("отпуск в августе") == before
+    assert learned(1.5, times=10, tools=(TOOL,) * 50) == 1, "it is mostly schemas"
+    assert learned(1.5, times=1) == pytest.approx(1.05, abs=0.01), "one moves it little"
 
 
 @for_each("piece", [

@@ -57,22 +57,6 @@ def kind(**fields: Any) -> str | None:
     return found.kind if found else None
 
 
-def test_every_valid_update_has_its_kind() -> None:
-    kinds = [kept(raw).kind for raw in VALID]
-    assert kinds == [
-        *("message", "new", "command", "message", "message", "stop", "message", "message"),
-        *("member", "edit", "callback", "member", "other", "teach", "media", "other"),
-    ]
-
-
-def test_what_is_kept_is_what_telegram_sent() -> None:
-    for raw in VALID:
-        found = kept(raw)
-        if "migrate_to_chat_id" not in raw.get("message", {}):
-            assert found.payload == raw
-        assert found.update_id == raw["update_id"]
-
-
 def test_every_kind_that_telegram_is_asked_for_is_read() -> None:
     assert {field for raw in VALID for field in raw if field != "update_id"} == {*ALLOWED_UPDATES}
 
@@ -108,27 +92,6 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
 
 
-@for_each("field", ["message", "edited_message"])
-def test_messages_of_bots_are_ignored(field: str) -> None:
-    for sender in (person(BOT_ID, is_bot=True), person(9, is_bot=True)):
-        assert read(update(**{field: message("эхо", **{"from": sender})})) is None
-
-
-def test_service_messages_are_ignored() -> None:
-    assert kind(new_chat_title="Гостиная", chat=group()) is None
-    assert kind(new_chat_members=[person()], chat=group()) is None
-    assert kind(pinned_message=OURS) is None
-    assert kind() is None
-
-
-def test_channels_and_messages_without_a_sender_are_ignored() -> None:
-    channel = {"id": -100, "type": "channel", "title": "Новости"}
-    assert kind(text="пост", chat=channel) is None
-    assert read(update(channel_post=message("пост", chat=channel))) is None
-    nobody = {name: value for name, value in message("привет").items() if name != "from"}
-    assert read(update(message=nobody)) is None
-
-
 def test_a_group_that_moves_is_kept_as_a_change_of_the_chat() -> None:
     found = kept(update(message=message(chat=group(-17, "group"), migrate_to_chat_id=GROUP)))
     assert (found.kind, found.chat_id, found.interrupts) == ("member", -17, False)
@@ -160,11 +123,6 @@ def test_what_is_no_move_of_a_group_moves_nothing() -> None:
         place = {"id": chat, "type": "group"}
         found = read(update(message=message(chat=place, migrate_to_chat_id=other)))
         assert found is None, (chat, other)
-
-
-def test_an_album_is_known_by_its_id() -> None:
-    found = kept(update(message=message(photo=PHOTO, media_group_id="1377")))
-    assert (found.kind, found.media_group_id) == ("message", "1377")
 
 
 def test_a_reply_to_a_question_of_the_bot_is_its_answer() -> None:
@@ -219,11 +177,6 @@ def test_ids_up_to_52_bits_are_taken_and_longer_ones_are_not() -> None:
     assert read(update(message=too_large)) is None
 
 
-@for_each("raw", [None, 5, "x", [], {}, {"update_id": True}, {"update_id": "5"}])
-def test_what_is_no_update_is_nothing(raw: Any) -> None:
-    assert read(raw) is None
-
-
 def test_nul_and_lone_surrogates_are_replaced_everywhere() -> None:
     raw = update(message=message("до\x00\ud800после", caption_entities=[], **{"x\x00": "\udfff"}))
     found = kept(raw)
@@ -240,10 +193,6 @@ def test_a_message_that_aiogram_cannot_read_keeps_its_essentials() -> None:
     readable = Update.model_validate(found.payload)
     assert readable.message and readable.message.text == "важное"
     assert readable.message.from_user and readable.message.from_user.language_code == "ru"
-
-
-def test_a_message_whose_essentials_are_broken_is_passed_over() -> None:
-    assert read(update(message=message("важное", date="вчера"))) is None
 
 
 SECRET = "СЕКРЕТ"
@@ -281,23 +230,6 @@ def test_nothing_that_a_stranger_wrote_is_kept() -> None:
     told = [Update.model_validate(refusal.payload) for refusal in found]
     assert all(one.message or one.callback_query for one in told)
     assert not any(refusal.interrupts for refusal in found)
-
-
-def test_a_stranger_is_remembered_by_place_and_language_only() -> None:
-    found = kept(update(message=message("привет")), OWNER)
-    sender = {"first_name": "-", "is_bot": False, "id": USER, "language_code": "ru"}
-    expected = {"message_id": 5, "date": 0, "chat": {"id": USER, "type": "private"}}
-    assert found.payload == {"update_id": 1000, "message": expected | {"from": sender}}
-
-
-def test_a_stranger_s_edits_and_blocks_leave_no_trace_and_of_a_tap_who_it_was() -> None:
-    for raw in VALID:
-        if "callback_query" in raw:
-            assert set(kept(raw, OWNER).payload["callback_query"]) == {
-                "id", "from", "chat_instance",
-            }  # fmt: skip
-        elif "message" not in raw:
-            assert read(raw, OWNER) is None
 
 
 def test_an_allowed_person_and_everybody_in_an_allowed_group_are_served() -> None:
@@ -346,6 +278,7 @@ def test_a_forwarded_command_is_a_text() -> None:
 
 def test_a_part_of_an_album_in_a_group_is_kept_until_another_names_the_bot() -> None:
     part = message(photo=PHOTO, chat=group(), media_group_id="7")
+    assert kept(update(message=part)).media_group_id == "7"
     assert kept(update(message=part)).kind == "media"
     assert kept(update(message=part | {"caption": f"@{BOT_NAME} что это?"})).kind == "message"
     assert read(update(message=part), OWNER) is None, "a stranger is told nothing for it"
@@ -356,3 +289,47 @@ def test_a_button_under_a_message_too_old_to_read_is_still_taken() -> None:
     query = {"id": "1", "from": person(), "chat_instance": "1", "data": "x", "message": old}
     found = kept(update(callback_query=query))
     assert (found.kind, found.message_id, found.user_id) == ("callback", 5, person()["id"])
+
+
+def test_every_valid_update_has_its_kind_and_is_kept_as_telegram_sent_it() -> None:
+    found = [kept(raw) for raw in VALID]
+    assert [one.kind for one in found] == [
+        *("message", "new", "command", "message", "message", "stop", "message", "message"),
+        *("member", "edit", "callback", "member", "other", "teach", "media", "other"),
+    ]
+    for one, raw in zip(found, VALID, strict=True):
+        assert one.update_id == raw["update_id"]
+        assert one.payload == raw or "migrate_to_chat_id" in raw["message"]
+
+
+NOBODY = {name: value for name, value in message("привет").items() if name != "from"}
+
+
+CHANNEL = {"id": -100, "type": "channel", "title": "Новости"}
+
+
+@for_each("raw", [
+    update(message=message("эхо", **{"from": person(BOT_ID, is_bot=True)})),
+    update(edited_message=message("эхо", **{"from": person(9, is_bot=True)})),
+    update(message=message(new_chat_title="Гостиная", chat=group())),
+    update(message=message(pinned_message=OURS)), update(message=message()),
+    update(channel_post=message("пост", chat=CHANNEL)),
+    update(message=message("пост", chat=CHANNEL)), update(message=NOBODY),
+    update(message=message("важное", date="вчера")),
+    None, 5, "x", [], {}, {"update_id": True}, {"update_id": "5"},
+])  # fmt: skip
+def test_what_is_for_nobody_or_no_update_is_nothing(raw: Any) -> None:
+    assert read(raw) is None
+
+
+def test_a_stranger_s_edits_and_blocks_leave_no_trace_and_of_others_who_it_was() -> None:
+    for raw in VALID:
+        if "callback_query" in raw:
+            tap = kept(raw, OWNER).payload["callback_query"]
+            assert set(tap) == {"id", "from", "chat_instance"}
+        elif "message" not in raw:
+            assert read(raw, OWNER) is None
+    found = kept(update(message=message("привет")), OWNER)
+    sender = {"first_name": "-", "is_bot": False, "id": USER, "language_code": "ru"}
+    expected = {"message_id": 5, "date": 0, "chat": {"id": USER, "type": "private"}}
+    assert found.payload == {"update_id": 1000, "message": expected | {"from": sender}}
