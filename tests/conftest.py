@@ -66,6 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--proof-minutes", type=float, default=float("inf"))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten the name of a case with a long text."""
+    return ascii(val[:60]) if isinstance(val, str | bytes) and len(val) > 60 else None
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a proof when the time for all of them is over."""
     minutes = item.config.getoption("--proof-minutes")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from src.history.conversation_repo import HistoryMessage
 from src.talk.orders import question_before, reads_as_choice
 from src.texts import LANGUAGES, say
-from tests.cases import for_each
 
 SAID = {
     "replace": (
@@ -31,7 +32,7 @@ OTHER = (
 )  # fmt: skip
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("choice", "words"), [(choice, words) for choice, all_ in SAID.items() for words in all_]
 )
 def test_a_decision_is_understood(choice: str, words: str) -> None:
@@ -39,7 +40,7 @@ def test_a_decision_is_understood(choice: str, words: str) -> None:
     assert reads_as_choice(f" «{words}». ") == choice
 
 
-@for_each("words", OTHER)
+@pytest.mark.parametrize("words", OTHER)
 def test_anything_else_is_no_decision(words: str) -> None:
     assert reads_as_choice(words) is None
 

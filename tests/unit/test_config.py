@@ -98,14 +98,6 @@ def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -
     assert settings.timezone == "Europe/Moscow" and settings.secrets() == []
 
 
-def test_the_environment_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / ".env"
-    file.write_text("TIMEZONE=Asia/Tokyo\nHTTP_PORT=9000\nSOMETHING_ELSE=1\n")
-    load(monkeypatch, HTTP_PORT="9001")
-    settings = load_settings(str(file))
-    assert (settings.timezone, settings.http_port) == ("Asia/Tokyo", 9001)
-
-
 def test_the_zone_is_named_as_in_the_settings_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
     named = {
         "Kiev": "Europe/Kyiv", "kyiv": "Europe/Kyiv", "Киев": "Europe/Kyiv", "київ": "Europe/Kyiv",
@@ -145,13 +137,6 @@ def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.Monk
         assert line.startswith(f"{provider}_API_KEY: ")
         assert line.endswith(f"pip install -r {listed}")
         assert "langchain-" + provider.lower() in (ROOT / listed).read_text()
-
-
-def test_every_provider_s_variables_are_settings() -> None:
-    for name, provider in PROVIDERS.items():
-        assert name == provider.name
-        variables = {provider.key_variable.lower(), provider.base_url_variable.lower()}
-        assert variables <= set(Settings.model_fields), name
 
 
 SECRETS = {

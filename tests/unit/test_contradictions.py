@@ -6,7 +6,6 @@ import pytest
 
 from src.reading.contradictions import may_replace, replaces, tense_of
 from src.reading.facts import Fact
-from tests.cases import for_each
 
 
 def fact(line: str, relation: str = "lives_in", subject: str = "user") -> Fact:
@@ -15,7 +14,7 @@ def fact(line: str, relation: str = "lives_in", subject: str = "user") -> Fact:
     return Fact(text=text, relation=relation, subject=subject, object=value)
 
 
-@for_each(("old", "new"), [
+@pytest.mark.parametrize(("old", "new"), [
     ("Живу в Москве / Москве", "Переехал в Тулу / Тулу"),
     ("I live in Leeds / Leeds", "I moved to Oslo / Oslo"),
     ("Мешкаю в Києві / Києві", "Переїхала до Львова / Львова"),
@@ -26,7 +25,7 @@ def test_another_value_of_now_replaces_the_one_before(old: str, new: str) -> Non
     assert replaces(fact(new), fact(old))
 
 
-@for_each(("old", "new"), [
+@pytest.mark.parametrize(("old", "new"), [
     ("I live in Leeds / Leeds", "Next year I am moving to Oslo / Oslo"),
     ("I live in Leeds / Leeds", "I used to live in Rome / Rome"),
     ("I live in Leeds / Leeds", "I would like to live in Rome / Rome"),
@@ -48,7 +47,7 @@ def test_what_was_will_or_may_be_stands_beside_what_is(old: str, new: str) -> No
     assert not replaces(fact(new), fact(old))
 
 
-@for_each(("relation", "old", "new"), [
+@pytest.mark.parametrize(("relation", "old", "new"), [
     ("married_to", "Жену зовут Аня / Аня", "Мою первую жену звали Катя / Катя"),
     ("married_to", "Мою дружину звати Оля / Оля", "Мою першу дружину звали Катя / Катя"),
     ("lives_in", "По будням живу в Киеве / Киеве", "По выходным живу в Ирпене / Ирпене"),
@@ -66,7 +65,7 @@ def test_another_qualifier_or_a_relation_of_many_replaces_nothing(
     assert not replaces(fact(new, relation), fact(old, relation))
 
 
-@for_each(("subject", "relation", "old", "new"), [
+@pytest.mark.parametrize(("subject", "relation", "old", "new"), [
     ("Саша", "lives_in", "Мой друг Саша живёт в Киеве / Киеве",
      "Саша, коллега, живёт в Одессе / Одессе"),
     ("Sasha", "works_as", "My friend Sasha is a cook / cook",
@@ -96,7 +95,7 @@ def test_the_same_person_is_one() -> None:
         assert replaces(fact(new, subject=subject), fact(old, subject=subject))
 
 
-@for_each(("old", "new"), [
+@pytest.mark.parametrize(("old", "new"), [
     (("I smoke / smoke", "habit"), ("I used to smoke / smoke", "habit")),
     (("Работаю в порту / порту", "works_at"), ("Уволился из порта / порта", "works_as")),
     (("Люблю каву / каву", "likes"), ("Не люблю каву / каву", "dislikes")),
@@ -110,7 +109,7 @@ def test_a_claim_counts_where_subject_and_relation_agree(
     assert may_replace(fact(*new), fact(*old))
 
 
-@for_each(("old", "new"), [
+@pytest.mark.parametrize(("old", "new"), [
     (("Аллергия на арахис / арахис", "allergic_to"), ("Люблю чай / чай", "likes")),
     (("Київ - столиця України / Україна", "столиця", "Київ"),
     ("Улюблене місто Львів / Львів", "favourite_city")),

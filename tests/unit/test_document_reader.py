@@ -17,7 +17,6 @@ from src.base.errors import AppError, DocumentError, TransientError
 from src.media.document_child import MAX_CPU_SECONDS, MAX_MEMORY
 from src.media.document_reader import MAX_BYTES, ROOT, DocumentReader
 from src.media.document_text import MAX_CHARACTERS, DocumentText
-from tests.cases import for_each
 from tests.fakes.documents import (
     WORD,
     archive,
@@ -63,7 +62,7 @@ LINES = (RUSSIAN, UKRAINIAN.replace("’", "'").replace("Ґ", "Г"), ENGLISH)
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.proof)])
-@for_each(("number", "encoding"), [*enumerate([
+@pytest.mark.parametrize(("number", "encoding"), [*enumerate([
     "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32",
     "cp1251", "koi8-u", "cp866", "iso8859-5",
 ])])  # fmt: skip
@@ -139,7 +138,7 @@ async def test_slides_are_read_in_their_order_with_what_the_speaker_says() -> No
     ]  # fmt: skip
 
 
-@for_each("encoding", ["utf-8", "windows-1251", "koi8-u"])
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1251", "koi8-u"])
 async def test_a_page_is_read_as_a_browser_shows_it(encoding: str) -> None:
     page = f"""<!DOCTYPE html><html><head><meta charset="{encoding}"><title>Оренда</title>
         <style>p {{}}</style><script>var нет = "<p>скрипт</p>";</script></head><body>
@@ -154,7 +153,7 @@ async def test_a_page_is_read_as_a_browser_shows_it(encoding: str) -> None:
     )  # fmt: skip
 
 
-@for_each("make", [
+@pytest.mark.parametrize("make", [
     lambda line, count: "\n\n".join([line] * count).encode(),
     lambda line, count: pdf_file([[line] * 40] * (count // 40)),
     lambda line, count: raw_word_file(word_xml(word_paragraph(line) * count)),
@@ -169,13 +168,6 @@ async def test_a_long_text_is_cut_at_the_end_of_a_line(
     assert read.is_cut
     assert MAX_CHARACTERS * 0.9 < len(read.text) <= MAX_CHARACTERS
     assert read.text.endswith(RUSSIAN)
-
-
-async def test_what_postgresql_refuses_is_left_out() -> None:
-    page = b"<html>a&#0;b&#xD800;c&#x1F600;\x01d</html>\xed\xa0\x80"
-    text = await text_of(page)
-    assert "\0" not in text and "😀" in text
-    assert text.encode().decode() == text  # no half of a pair
 
 
 UNREADABLE = {
@@ -196,7 +188,7 @@ UNREADABLE = {
 }  # fmt: skip
 
 
-@for_each("name", UNREADABLE)
+@pytest.mark.parametrize("name", UNREADABLE)
 async def test_what_cannot_be_read_says_why(reader: DocumentReader, name: str) -> None:
     data, error = UNREADABLE[name]
     with pytest.raises(DocumentError) as caught:
@@ -221,7 +213,7 @@ def is_running(mark: str) -> bool:
     )
 
 
-@for_each(("code", "error"), [
+@pytest.mark.parametrize(("code", "error"), [
     ("os.kill(os.getpid(), 24)", "too_slow"), ("os.abort()", "too_full"),
     ("os.kill(os.getpid(), 11)", "broken"), ("pass", "broken"), ("print('[' * 100_000)", "broken"),
 ])  # fmt: skip
@@ -286,7 +278,7 @@ async def test_the_bot_s_environment_stays_with_it(monkeypatch: pytest.MonkeyPat
     assert "secret" not in read.text and "TOKEN" not in read.text
 
 
-@for_each("harm", [
+@pytest.mark.parametrize("harm", [
     "open('/etc/hostname')",
     "open('harm', 'w')",
     "socket.socket()",
@@ -310,15 +302,6 @@ def test_a_child_can_do_no_harm(harm: str) -> None:
         "except (OSError, ValueError, MemoryError): print('refused')\n"
     )
     assert said == f"{MAX_CPU_SECONDS} (0, 0) True True\nrefused\n"
-
-
-def test_the_bot_imports_no_library_for_it() -> None:
-    code = (
-        "import sys, src.media.document_reader\n"
-        "heavy = {'pypdfium2', 'python_calamine', 'charset_normalizer', 'zipfile'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-    )
-    assert run_python(code) == "[]\n"
 
 
 async def test_the_bot_does_not_grow(reader: DocumentReader) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.llm.embeddings import MAX_CACHED, MAX_QUERY, Embedder, Vectors
+from src.llm.embeddings import (
+    MAX_CACHED,
+    MAX_MARKS,
+    MAX_QUERY,
+    Embedder,
+    Vectors,
+    clean_end,
+    clean_start,
+)
 
 
 class Recorder(Embedder):
@@ -53,39 +63,27 @@ async def test_a_query_is_embedded_once_and_serves_as_a_document(embedder: Recor
     vectors = await embedder.embed_documents(["собака", "кот", "собака", "ёж"])
     assert vectors.tolist() == [[6, 2], [3, 1], [6, 2], [2, 2]]
     assert (embedder.queries, embedder.documents) == (["кот"], ["собака", "ёж"])
-
-
-async def test_no_documents_are_no_request(embedder: Recorder) -> None:
     assert (await embedder.embed_documents([])).shape == (0, 0)
-    assert embedder.documents == []
+    long = "а" * (MAX_QUERY + 1)  # only a part of which is a query
+    await embedder.embed_query(long)
+    assert (await embedder.embed_documents([long])).tolist() == [[len(long), 2]]
 
 
-async def test_two_who_ask_at_once_share_the_vector_and_one_may_give_up(
-    embedder: Recorder,
+@pytest.mark.parametrize("leaving", [1, 3])
+async def test_those_who_ask_at_once_share_the_vector_and_may_give_up(
+    embedder: Recorder, leaving: int
 ) -> None:
     embedder.gate.clear()
     waiting = [asyncio.create_task(embedder.embed_query("кот")) for _ in range(3)]
     await asyncio.sleep(0)
-    waiting[0].cancel()
+    for task in waiting[:leaving]:
+        task.cancel()
     await asyncio.sleep(0)
     embedder.gate.set()
     vectors = await asyncio.gather(*waiting, return_exceptions=True)
-    assert isinstance(vectors[0], asyncio.CancelledError)
-    assert [v.tolist() for v in vectors[1:]] == [[3, 1], [3, 1]]  # type: ignore[union-attr]
-    assert embedder.queries == ["кот"]
-
-
-async def test_when_all_give_up_the_vector_is_there_for_the_next_one(
-    embedder: Recorder,
-) -> None:
-    embedder.gate.clear()
-    waiting = [asyncio.create_task(embedder.embed_query("кот")) for _ in range(2)]
-    await asyncio.sleep(0)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    embedder.gate.set()
-    assert (await embedder.embed_query("кот")).tolist() == [3, 1]
+    assert all(isinstance(one, asyncio.CancelledError) for one in vectors[:leaving])
+    vectors = [*vectors[leaving:], await embedder.embed_query("кот")]
+    assert [v.tolist() for v in vectors] == [[3, 1]] * (4 - leaving)  # type: ignore[union-attr]
     assert embedder.queries == ["кот"]
 
 
@@ -101,14 +99,49 @@ async def test_a_failure_is_not_kept(embedder: Recorder) -> None:
     assert embedder.queries == ["кот"] * 3
 
 
-async def test_long_texts_are_not_shared_since_only_a_part_is_a_query(embedder: Recorder) -> None:
-    long = "а" * (MAX_QUERY + 1)
-    await embedder.embed_query(long)
-    assert (await embedder.embed_documents([long])).tolist() == [[len(long), 2]]
-
-
 async def test_the_oldest_are_let_go(embedder: Recorder) -> None:
     for number in range(MAX_CACHED + 1):
         await embedder.embed_query(f"{number}")
     await embedder.embed_documents(["0", "1"])
     assert embedder.documents == ["0"]
+
+
+SALUTATION = "\ufdfa"  # becomes 18 characters, more than any other
+
+
+@pytest.mark.parametrize("text", [
+    "Где я живу?", "Їжачок з'їв ґудзик", "It's 5 o'clock; 20 % off!", "😀👍🏽 Ok", "日本語です",
+    "a  b",
+])  # fmt: skip
+def test_an_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert clean_start(text, 100) == clean_end(text, 100) == text
+
+
+def test_a_text_is_bounded_by_its_expanded_length() -> None:
+    expanded = unicodedata.normalize("NFKC", SALUTATION)
+    assert len(expanded) == 18
+    assert clean_start(SALUTATION * 100, 50) == (expanded * 3)[:50]
+    assert clean_end(SALUTATION * 100, 50) == (expanded * 3)[-50:]
+
+
+def test_of_a_long_text_the_query_keeps_its_end_and_the_document_its_start() -> None:
+    text = "начало " + "x" * 5000 + " конец"
+    assert clean_start(text, 20) == "начало " + "x" * 13
+    assert clean_end(text, 20) == "x" * 14 + " конец"
+
+
+@pytest.mark.parametrize(("text", "cleaned"), [
+    ("a\x00b\x07c", "abc"), ("a\nb\tc\r\nd", "a b c  d"), ("a\ud800b\udfffc", "a b c"),
+    ("a\ue000b\U000f0000c", "a b c"), ("a\u0378b\U000e0fffc", "a b c"), ("и\u0306", "й"),
+    ("x" + "\u0301" * 2000 + "y", "x\u0301".join(("", "\u0301" * (MAX_MARKS - 1) + "y"))),
+])  # fmt: skip
+def test_what_means_nothing_is_no_part_of_it(text: str, cleaned: str) -> None:
+    assert clean_start(text, 1500) == clean_end(text, 1500) == cleaned
+
+
+def test_nothing_is_left_that_the_engine_would_expand() -> None:
+    """It decomposes each character by itself, into at most four times its bytes."""
+    characters = map(chr, range(sys.maxunicode + 1))
+    cleaned = {part for character in characters for part in clean_start(character, 100)}
+    growing = [c for c in cleaned if len(unicodedata.normalize("NFKC", c)) > len(c.encode())]
+    assert growing == []

@@ -97,14 +97,6 @@ async def test_a_bad_reply_is_one_kind_of_error_and_not_kept(
     assert np.linalg.norm(documents, axis=1) == pytest.approx(1, abs=1e-6)
 
 
-async def test_vectors_come_in_the_order_of_the_texts(
-    fake: FakeOpenAI, embedder: OpenAIEmbedder
-) -> None:
-    expected = await embedder.embed_documents(TEXTS)
-    fake.spoil_embeddings = rows(lambda data: data[::-1])
-    assert np.array_equal(await embedder.embed_documents(TEXTS), expected)
-
-
 def packed(vector: list[float]) -> str:
     return base64.b64encode(np.array(vector, dtype="<f4").tobytes()).decode()
 
@@ -120,6 +112,9 @@ GOOD: dict[str, Callable[[Json, list[str]], Any]] = {
     "in base64": numbers(packed),
     "half of them": rows(lambda data: data[: (len(data) + 1) // 2]),
     "only the last": rows(lambda data: data[-1:]),
+    "in another order": rows(lambda data: data[::-1]),
+    "tiny": numbers(lambda vector: [1e-9 * number for number in vector]),
+    "huge": numbers(lambda vector: [1e9 * number for number in vector]),
 }
 
 
@@ -145,26 +140,6 @@ async def test_the_number_of_texts_that_an_endpoint_takes_is_found_and_kept(
     assert all(len(inputs) <= most for inputs in fake.embedding_requests[asked:])
 
 
-async def test_a_refused_text_keeps_the_size_of_requests(
-    fake: FakeOpenAI, embedder: OpenAIEmbedder
-) -> None:
-    fake.embeddings_error = Reply(status=400, error="no")
-    with pytest.raises(ModelRefusedError):
-        await embedder.embed_documents(TEXTS)
-    fake.embeddings_error = None
-    await embedder.embed_documents(TEXTS)
-    assert fake.embedding_requests[-1] == TEXTS
-
-
-async def test_vectors_of_any_scale_are_one_long(
-    fake: FakeOpenAI, embedder: OpenAIEmbedder
-) -> None:
-    expected = await embedder.embed_documents(TEXTS)
-    for scale in (1e-9, 7, 1e9):
-        fake.spoil_embeddings = numbers(lambda v, scale=scale: [scale * n for n in v])  # type: ignore[misc]
-        assert np.allclose(await embedder.embed_documents(TEXTS), expected, atol=1e-6)
-
-
 async def test_a_text_that_json_cannot_carry_is_embedded_all_the_same(
     fake: FakeOpenAI, embedder: OpenAIEmbedder
 ) -> None:
@@ -172,13 +147,16 @@ async def test_a_text_that_json_cannot_carry_is_embedded_all_the_same(
     assert (await embedder.embed_documents([" \n", "a\udfff"])).shape == (2, 256)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(401, ModelSetupError), (503, ModelUnavailableError)]
-)
+@pytest.mark.parametrize(("status", "kind"), [
+    (401, ModelSetupError), (503, ModelUnavailableError), (400, ModelRefusedError),
+])  # fmt: skip
 async def test_a_refusal_is_told_from_a_bad_reply(
     fake: FakeOpenAI, embedder: OpenAIEmbedder, status: int, kind: type[Exception]
 ) -> None:
     fake.embeddings_error = Reply(status=status)
     with pytest.raises(kind) as caught:
-        await embedder.embed_query("кот")
+        await embedder.embed_documents(TEXTS)
     assert not isinstance(caught.value, BadVectorsError)
+    fake.embeddings_error = None
+    await embedder.embed_documents(TEXTS)
+    assert fake.embedding_requests[-1] == TEXTS, "the size of requests stays"

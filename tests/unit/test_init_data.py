@@ -19,7 +19,6 @@ from src.web.app_gate import (
     Visitor,
     read_init_data,
 )
-from tests.cases import for_each
 from tests.fakes.init_data import sign, signed
 
 TOKEN = "123456:ABC-def_token"
@@ -44,20 +43,32 @@ def resigned(raw: str) -> str:
 def test_who_opened_the_page_is_read() -> None:
     assert read(opened()) == Visitor(ANNA, False, "ru")
     assert check_webapp_signature(TOKEN, opened()), "it is signed as aiogram, too, expects it"
-    assert read(opened(start_param="день & ночь=1+1 %41\n")) == Visitor(ANNA, False, "ru")
+    assert read(opened(start_param="day & ночь=1+1 %41\n")) == Visitor(ANNA, False, "ru")
     assert read(opened(chat_type="", signature="x_-" * 30)).user_id == ANNA
+    for user in ('{"id": 7, "language_code": 5}', '{"id": 7}', '{"id": 7, "language_code": null}'):
+        assert read(opened(user=user)) == Visitor(7)
+    for told in ("true", "1", '"yes"', "null", "{}"):
+        assert read(opened(user=f'{{"id": 7, "is_bot": {told}}}')).is_bot
 
 
-@for_each("user", [
-    '{"id": 7, "language_code": 5}', '{"id": 7}', '{"id": 7, "language_code": null}',
+MOMENT = f"auth_date={int(NOW.timestamp())}"
+
+
+@pytest.mark.parametrize("text", [
+    # Signed, but without a person or a moment.
+    *map(resigned, ("user=%7B%22id%22%3A7%7D", MOMENT, f"{MOMENT}&user=",
+                    f"{MOMENT}&user={quote('[' * 2000)}")),
+    *(opened(user=user) for user in (
+        '{"id": "7"}', '{"id": true}', "{}", '{"id": 0}', '{"id": -100123}', f'{{"id": {2**52}}}',
+        f'{{"id": {"9" * 4000}}}', '{"id": NaN}', '{"id": 7', '{"id": 1e400}')),
+    *(opened(auth_date=moment) for moment in (
+        "", "now", "1e9", "１７００００００００", "9" * 13, "9" * 5000, "1.5")),
+    # Of another bot.
+    *(signed(token, ANNA, NOW) for token in ("123456:ABC-def_toke", "654321:ABC-def_token", "")),
 ])  # fmt: skip
-def test_a_language_that_is_none_is_left_out(user: str) -> None:
-    assert read(opened(user=user)) == Visitor(7)
-
-
-@for_each("told", ["true", "1", '"yes"', "null", "{}"])
-def test_a_bot_is_known_as_one(told: str) -> None:
-    assert read(opened(user=f'{{"id": 7, "is_bot": {told}}}')).is_bot
+def test_what_names_no_person_at_a_moment_to_this_bot_is_refused(text: str) -> None:
+    with pytest.raises(UnverifiedError):
+        read(text)
 
 
 def test_every_change_of_a_character_is_noticed() -> None:
@@ -71,15 +82,7 @@ def test_every_change_of_a_character_is_noticed() -> None:
             read(text[:end])
 
 
-def test_another_bot_s_is_refused() -> None:
-    for token in ("123456:ABC-def_toke", "654321:ABC-def_token", ""):
-        with pytest.raises(UnverifiedError):
-            read(opened(), token)
-        with pytest.raises(UnverifiedError):
-            read(signed(token, ANNA, NOW))
-
-
-@for_each("spoil", [
+@pytest.mark.parametrize("spoil", [
     lambda text: text + "&more=1", lambda text: text + "&user=%7B%22id%22%3A7%7D",
     lambda text: text + "&hash=" + "0" * 64, lambda text: text[: text.index("&hash=")],
     lambda text: text[:-64] + text[-64:].upper().replace("0", "A"), lambda text: text + "&%FF=%FF",
@@ -90,33 +93,6 @@ def test_another_bot_s_is_refused() -> None:
 def test_what_telegram_did_not_sign_is_refused(spoil: object) -> None:
     with pytest.raises(UnverifiedError):
         read(spoil(opened()))  # type: ignore[operator]
-
-
-@for_each("raw", [
-    "user=%7B%22id%22%3A7%7D", f"auth_date={int(NOW.timestamp())}",
-    f"auth_date={int(NOW.timestamp())}&user=",
-    f"auth_date={int(NOW.timestamp())}&user={quote('[' * 2000)}",
-])  # fmt: skip
-def test_what_is_signed_but_says_not_enough_is_refused(raw: str) -> None:
-    with pytest.raises(UnverifiedError):
-        read(resigned(raw))
-
-
-@for_each("user", [
-    '{"id": "7"}', '{"id": true}', "{}", '{"id": 0}', '{"id": -100123}', f'{{"id": {2**52}}}',
-    f'{{"id": {"9" * 4000}}}', '{"id": NaN}', '{"id": 7', '{"id": 1e400}',
-])  # fmt: skip
-def test_nobody_is_refused(user: str) -> None:
-    with pytest.raises(UnverifiedError):
-        read(opened(user=user))
-
-
-@for_each("moment", [
-    "", "now", "1e9", "１７００００００００", "9" * 5000, "1.5",
-])  # fmt: skip
-def test_a_moment_that_is_none_is_refused(moment: str) -> None:
-    with pytest.raises(UnverifiedError):
-        read(opened(auth_date=moment))
 
 
 def test_a_page_is_good_for_a_day_and_for_a_clock_that_is_a_minute_late() -> None:

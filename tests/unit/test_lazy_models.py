@@ -11,13 +11,9 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.cases import for_each
-
-ROOT = Path(__file__).resolve().parents[2]
 # In one process: pydantic is its own again after the import, models work at their first use, and
 # every one of them builds, or each so many of them. Prints the megabytes that aiogram took.
 SCRIPT = """
@@ -85,50 +81,3 @@ def test_models_take_little_memory_work_at_their_first_use_and_all_build(each: i
     assert told["taken"] < 90  # megabytes; 135 when all of them are built
     assert told["built"] > 400 / each
     assert told["failed"] == []
-
-
-def test_it_is_one_short_file() -> None:
-    assert len((ROOT / "src/telegram/lazy_models.py").read_text().splitlines()) <= 60
-
-
-TYPES = """
-from pydantic import BaseModel, ConfigDict
-class TelegramObject(BaseModel):
-    model_config = ConfigDict(defer_build=True)
-class Chat(TelegramObject):
-    id: "Number"
-class Message(TelegramObject):
-    chat: Chat
-"""
-METHODS = """
-from pydantic import BaseModel
-class TelegramMethod(BaseModel): pass
-class Response(BaseModel): pass
-"""
-REBUILD = "for model in (Chat, Message): model.model_rebuild(_types_namespace={'Number': int})\n"
-WORKS = """
-import src.telegram.lazy_models, aiogram
-from pydantic import BaseModel
-assert BaseModel.model_rebuild.__module__ == "pydantic.main" and not BaseModel.model_config
-assert aiogram.types.Message.model_validate({"chat": {"id": "5"}}).chat.id == 5
-print(aiogram.types.Chat.__pydantic_complete__)
-"""
-
-
-@for_each(("types", "methods", "is_deferred"), [
-    (TYPES + REBUILD, METHODS, True),
-    (TYPES + REBUILD, METHODS.replace("Response", "Answer"), False),
-    (TYPES.replace("TelegramObject", "Base") + REBUILD, METHODS, False),
-    (TYPES.replace('"Number"', "int") + "Chat.model_rebuild()", METHODS, False),
-    (TYPES + REBUILD.replace("(Chat, Message)", "(Message, Chat)"), METHODS, True),
-])  # fmt: skip
-def test_models_of_another_shape_are_built_as_they_ask(
-    tmp_path: Path, types: str, methods: str, is_deferred: bool
-) -> None:
-    package = tmp_path / "aiogram"
-    package.mkdir(exist_ok=True)
-    (package / "__init__.py").write_text("from . import methods, types")
-    (package / "types.py").write_text(types)
-    (package / "methods.py").write_text(methods)
-    told = run(WORKS, first=str(tmp_path))
-    assert told == f"{not is_deferred}\n"

@@ -18,7 +18,6 @@ import pytest
 
 import src
 from src.reading import lexicon
-from tests.languages import WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(lexicon.FOLDER.glob("*.toml"))
@@ -63,21 +62,6 @@ def test_every_entry_is_in_the_notation(path: Path) -> None:
             re.compile(re.sub(r"<\w+>", "", source))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_group_says_what_it_is_for(path: Path) -> None:
-    before, in_table = "", False
-    for line in path.read_text(encoding="utf-8").splitlines():
-        is_table = line.startswith("[")
-        in_table = "." in line.partition("]")[0] if is_table else in_table
-        if (is_table and in_table) or (re.match(r"\w+ = ", line) and not in_table):
-            assert before.startswith("# ") or line.startswith("[relations."), line
-        before = line
-
-
-def test_every_language_of_our_users_has_its_words() -> None:
-    assert {path.stem for path in FILES} >= set(WRITTEN)
-
-
 def test_every_expression_finds_its_groups_and_compiles() -> None:
     found = 0
     for module in pkgutil.walk_packages(src.__path__, "src."):
@@ -101,15 +85,6 @@ def test_no_group_is_left_over() -> None:
     left = {".".join(name.split(".")[:2]) for name in names if not name.startswith(FAMILIES)}
     for group in left:
         assert f"<{group}" in both or f'"{group}"' in code or f"={group}" in texts, group
-
-
-def test_importing_reads_no_words() -> None:
-    script = (
-        "import src.reading.reminder_phrases, src.memory.forget_matching, src.reading.gate\n"
-        "from src.reading import lexicon\n"
-        "assert lexicon._load_files.cache_info().currsize == 0"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
 def test_a_fourth_language_is_one_more_file(tmp_path: Path) -> None:

@@ -10,12 +10,11 @@ from benchmarks.line_kinds import UNSEEN, digest, learnt_lines, read_lines
 from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
 from src.memory.line_kinds import kind_of, shipped_weights
-from tests.cases import for_each
 
 SOME = 5  # every so many of the unseen lines are embedded: 25 ms each
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def embedder() -> AsyncIterator[LocalEmbedder]:
     made = LocalEmbedder(Metrics())
     yield made
@@ -42,7 +41,7 @@ async def test_lines_that_were_never_met_are_known(embedder: LocalEmbedder) -> N
     assert right >= 0.85 * len(lines), list(zip(lines, found, strict=True))
 
 
-@for_each(("text", "kind"), [
+@pytest.mark.parametrize(("text", "kind"), [
     ("где мои ключи", "question"), ("ключи?", "question"), ("привет", "greeting"),
     ("дякую!", "thanks"), ("write me a poem", "request"),
     ("вчера мы с братом весь день чинили старый велосипед", "note"), ("", "agreement"),
@@ -54,7 +53,7 @@ def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str)
     assert kind_of(text, None) == kind
 
 
-@for_each(("text", "kind"), [
+@pytest.mark.parametrize(("text", "kind"), [
     ("verni nazad", "undo"), ("hey can you bring that one back please", "undo"),
     ("не надо больше про таблетки", "cancel"),
     ("give me a shout at 3 about the washing", "remind"),
@@ -69,7 +68,7 @@ async def test_an_order_is_known_in_other_words_and_what_sounds_like_one_is_kept
     assert kind_of(text, await embedder.embed_query(text)) == kind
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "my casserole dish wheres it at", "шукаю буряк, де він", "ещё раз: кардиолог когда",
     "impeller spare, where did i stash it", "на рынке какое место у вали",
 ])  # fmt: skip

@@ -17,7 +17,7 @@ from src.telegram.messages import without_address
 from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import Kind, kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
-from tests.cases import for_each
+from tests.attacks.repeated_choices import expressions, slow_text
 from tests.unit.test_time_expressions import calls_in
 
 BOT = BotIdentity(42, "pomni_bot", "Помни")
@@ -44,7 +44,7 @@ def some_kinds(name: str, names: Collection[str], *, every: bool) -> dict[str, K
 
 
 @pytest.mark.parametrize("every", [False, PROOF])
-@for_each("name", sorted(READERS.keys() - BOUNDED))
+@pytest.mark.parametrize("name", sorted(READERS.keys() - BOUNDED))
 def test_a_reader_takes_a_time_in_proportion_to_the_length(name: str, every: bool) -> None:
     """By what power of the length it grows: two would be quadratic.
 
@@ -60,7 +60,7 @@ def test_a_quadratic_reader_is_found_out() -> None:
 
 
 @pytest.mark.parametrize("every", [False, PROOF])
-@for_each("name", CALLS)
+@pytest.mark.parametrize("name", CALLS)
 def test_a_message_of_the_longest_kind_takes_few_steps(name: str, every: bool) -> None:
     reader, limit = CALLS[name]
     reader("разогрев")
@@ -70,8 +70,8 @@ def test_a_message_of_the_longest_kind_takes_few_steps(name: str, every: bool) -
 
 
 @pytest.mark.parametrize("length", [10_000, pytest.param(LONG, marks=pytest.mark.proof)])
-@for_each("name", CALLS)
-@for_each("token", [" ", ".", "\u00a0", "@pomni_bot ", "забудь ", "я люблю чай. "])
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("token", [" ", ".", "\u00a0", "@pomni_bot ", "забудь ", "я люблю чай. "])
 def test_a_long_paste_takes_few_steps(name: str, token: str, length: int) -> None:
     """LONG is as long as one may be; what is quadratic takes half a minute and more."""
     reader, limit = CALLS[name]
@@ -79,7 +79,7 @@ def test_a_long_paste_takes_few_steps(name: str, token: str, length: int) -> Non
     assert calls_in(lambda: reader(text)) < limit * length
 
 
-@for_each(("text", "plain"), [
+@pytest.mark.parametrize(("text", "plain"), [
     ("привет @pomni_bot", "привет"), ("@Pomni_Bot, привет", "привет"),
     ("раз  @pomni_bot  @pomni_bot: два", "раз два"),
     ("это @pomni_bots и a@pomni_bot.ru", "это @pomni_bots и a.ru"), ("@pomni_bot", "@pomni_bot"),
@@ -87,3 +87,14 @@ def test_a_long_paste_takes_few_steps(name: str, token: str, length: int) -> Non
 ])  # fmt: skip
 def test_the_bot_s_name_is_an_address_and_no_content(text: str, plain: str) -> None:
     assert without_address(text, BOT) == plain
+
+
+def test_no_expression_can_be_read_in_two_ways_at_each_of_many_places() -> None:
+    found = expressions()
+    assert len(found) > 200, "all that the bot holds"
+    assert {slow: source for source, one in found.items() if (slow := slow_text(one))} == {}
+
+
+def test_an_expression_of_two_ways_is_found_out() -> None:
+    assert slow_text(re.compile(r"a: (?:(?:so|so then|then) ?)+x")) is not None
+    assert slow_text(re.compile(r"a: (?>(?:so|so then|then) ?)+x")) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +15,8 @@ from src.reading.requests import (
     forget_request,
     overview_of,
 )
-from src.reading.sentences import asks_only, is_question, sentences
-from tests.cases import for_each
+from src.reading.sentences import _pieces, asks_only, best_passage, is_question
+from src.texts.morphology import terms
 
 # What is told beyond doubt: the message, the relation, its value.
 PLAIN = [
@@ -57,14 +58,14 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-@for_each(("text", "relation", "value"), PLAIN)
+@pytest.mark.parametrize(("text", "relation", "value"), PLAIN)
 def test_what_is_told_beyond_doubt_is_a_fact(text: str, relation: str, value: str) -> None:
     [fact] = plain_facts(text)
     assert (fact.subject, fact.relation, fact.object) == ("user", relation, value)
     assert fact.text in text
 
 
-@for_each("text", DOUBTFUL)
+@pytest.mark.parametrize("text", DOUBTFUL)
 def test_what_may_mean_something_else_is_no_fact(text: str) -> None:
     assert plain_facts(text) == []
 
@@ -80,19 +81,19 @@ def test_a_sentence_of_several_facts_tells_each_and_more_words_tell_none() -> No
     assert len(plain_facts("Меня зовут Анна. " * 50)) == MAX_FACTS
 
 
-@for_each(("message", "text"), FRAMED)
+@pytest.mark.parametrize(("message", "text"), FRAMED)
 def test_what_is_to_be_remembered_stands_behind_the_request(
     message: str, text: str | None
 ) -> None:
     assert to_remember(message) == text
 
 
-@for_each("text", QUESTIONS)
+@pytest.mark.parametrize("text", QUESTIONS)
 def test_a_question_is_known_by_its_mark_or_its_first_words(text: str) -> None:
     assert is_question(text)
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text",
     [
         "Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
@@ -104,11 +105,7 @@ def test_what_only_begins_like_a_question_is_none(text: str) -> None:
     assert not is_question(text)
 
 
-def test_a_long_text_has_not_endlessly_many_sentences() -> None:
-    assert len(list(sentences("Да. " * 5000))) < 500
-
-
-@for_each(("text", "about", "everything"), [
+@pytest.mark.parametrize(("text", "about", "everything"), [
     ("забудь, что я живу в Москве", "я живу в Москве", False),
     ("forget the ladder thing", "the ladder", False),
     ("короче забудь про лестницу уже отдал", "лестницу", False),
@@ -128,7 +125,7 @@ def test_a_request_to_forget_names_what_to_forget(text: str, about: str, everyth
     assert forget_request(text) == ForgetRequest(about, everything, is_last)
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text",
     [
         "", "я всё забыла", "I forgot my umbrella", "не забудь молоко", "Не забудь, що я веган",
@@ -140,7 +137,7 @@ def test_nothing_is_forgotten_by_accident(text: str) -> None:
     assert forget_request(text) is None
 
 
-@for_each(("text", "kind"), [
+@pytest.mark.parametrize(("text", "kind"), [
     ("Что ты обо мне знаешь?", "profile"), ("Що ти про мене знаєш?", "profile"),
     ("What do you know about me?", "profile"), ("Кто я?", "profile"),
     ("Расскажи про мою семью", "family"), ("Who is in my family?", "family"),
@@ -151,7 +148,7 @@ def test_an_overview_is_asked_for_by_its_kind(text: str, kind: str | None) -> No
     assert overview_of(text) == kind
 
 
-@for_each(("text", "asks"), [
+@pytest.mark.parametrize(("text", "asks"), [
     ("О чём мы говорили?", True), ("Про що ми говорили?", True), ("What did we talk about?", True),
     ("Что я говорил о собаке?", False), ("What did I say about Mars?", False),
     ("Где я живу?", False),
@@ -182,7 +179,7 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
     assert asks_to_keep_private(text) in (True, False)
 
 
-@for_each(("text", "about"), [
+@pytest.mark.parametrize(("text", "about"), [
     ("Можешь забыть про мою собаку?", "мою собаку"),
     ("Could you forget my address?", "my address"), ("Привет! Забудь про кота", "кота"),
     ("forget about my dog please", "my dog"), ("удали мой адрес из памяти", "мой адрес"),
@@ -192,16 +189,6 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
 def test_a_request_to_forget_may_be_polite_never_a_question(text: str, about: str | None) -> None:
     wanted = forget_request(text)
     assert (wanted.about if wanted else None) == about
-
-
-@for_each(
-    "text",
-    ["не запоминай это я беременна", "I'm broke don't remember this",
-     "я беременна не запоминай это", "Позичила кумі гроші, але цього не запам'ятовуй",
-     "Не запоминай, что я курю"],
-)  # fmt: skip
-def test_a_request_for_silence_needs_no_signs(text: str) -> None:
-    assert asks_to_keep_private(text)
 
 
 MERE_QUESTIONS = ["когда готова виза?", "Hi! How do I cook rice?", "Олег звонил?", "а где ключи"]
@@ -221,3 +208,54 @@ def test_a_mere_question_tells_nothing() -> None:
 def test_what_one_asked_is_asked_for() -> None:
     assert all(map(asks_for_questions, WHAT_ONE_ASKED))
     assert not asks_for_questions("спроси маму про визу")
+
+
+FILLER = {
+    "ru": "Стороны обязуются уважать друг друга и решать споры миром. ",
+    "uk": "Сторони зобов'язуються поважати одна одну й вирішувати спори миром. ",
+    "en": "Both sides promise to respect each other and to settle quarrels in peace. ",
+}
+TOLD = {
+    "ru": ("Плата за квартиру — 30 000 рублей в месяц.", "Какая плата за квартиру?"),
+    "uk": ("Плата за квартиру — 12 000 гривень на місяць.", "Яка плата за квартиру?"),
+    "en": ("The rent is 900 euros a month.", "How much is the rent?"),
+}
+
+
+@pytest.mark.parametrize("language", FILLER)
+@pytest.mark.parametrize(("before", "after"), [(0, 80), (40, 40), (80, 0), (299, 1)])
+def test_the_passage_holds_the_sentence_that_answers(
+    language: str, before: int, after: int
+) -> None:
+    sentence, question = TOLD[language]
+    text = FILLER[language] * before + sentence + " " + FILLER[language] * after
+    passage = best_passage(text, terms(question), 400)
+    assert sentence in passage and len(passage) <= 400
+    assert passage.startswith("… ") == (before > 0)
+    assert passage.endswith(" …") == (after > 1), passage
+
+
+def test_a_rare_word_counts_more_than_one_that_stands_everywhere() -> None:
+    text = "Кошка спит. Кошка ест. " * 100 + "Кошку зовут Матильда. " + "Кошка играет. " * 100
+    assert "Матильда" in best_passage(text, terms("Матильда кошка"), 200)
+
+
+def test_without_any_of_the_words_it_is_the_beginning() -> None:
+    text = "Первое предложение. " + FILLER["ru"] * 50
+    assert best_passage(text, terms("велосипед"), 200).startswith("Первое предложение.")
+
+
+def test_a_short_text_stays_as_it_is() -> None:
+    assert best_passage(" Коротко.\n", ["коро"], 200) == " Коротко.\n"
+
+
+@given(st.text(max_size=600))
+def test_pieces_lose_nothing(text: str) -> None:
+    assert "".join(_pieces(text, 100)) == text
+
+
+@given(st.text(alphabet="аб .!?…\nx", min_size=101, max_size=2000), st.text(max_size=20))
+def test_any_passage_is_a_part_of_the_text_and_no_longer_than_asked(text: str, word: str) -> None:
+    passage = best_passage(text, terms(word), 100)
+    assert len(passage) <= 100
+    assert passage.removeprefix("… ").removesuffix(" …") in text

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import logging
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,19 +46,12 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
 logger = logging.getLogger("src.test")
 
 
-async def test_lines_of_a_run_have_its_ids_also_in_what_it_starts(lines: Lines) -> None:
-    with log_extra(conversation_id="c-1", message_id=7):
-        await asyncio.gather(asyncio.to_thread(logger.info, "searched"))
-    logger.info("idle")
-    searched, idle = lines()
-    assert (searched["conversation_id"], searched["message_id"]) == ("c-1", 7)
-    assert "conversation_id" not in idle
-
-
-def test_a_line_is_one_json_object_with_its_ids(lines: Lines) -> None:
+async def test_a_line_is_one_json_object_with_its_ids(lines: Lines) -> None:
     structlog.contextvars.bind_contextvars(update_id=7)
-    logger.info("answered", extra={"conversation_id": "c-1", "parts": 2})
-    [line] = lines()
+    with log_extra(conversation_id="c-1"):
+        await asyncio.gather(asyncio.to_thread(logger.info, "answered", extra={"parts": 2}))
+    logger.warning('first\n{"event": "forged"}', extra={"path": Path("/x"), "broken": "\udcff"})
+    line, odd = lines()
     assert line.pop("timestamp").endswith("Z")
     assert line == {
         "event": "answered",
@@ -69,18 +61,7 @@ def test_a_line_is_one_json_object_with_its_ids(lines: Lines) -> None:
         "parts": 2,
         "update_id": 7,
     }
-
-
-def test_what_the_mcp_sdk_says_of_messages_is_not_logged(lines: Lines) -> None:
-    logging.warning(f"Failed to validate notification: {PRIVATE}")  # noqa: G004, LOG015  (as it does)
-    logging.getLogger("mcp.client.stdio").error(PRIVATE)
-    logging.getLogger("client").error(PRIVATE)
-    assert lines() == []
-
-
-def test_a_newline_in_an_event_does_not_make_a_second_line(lines: Lines) -> None:
-    logger.warning('first\n{"event": "forged"}')
-    assert [line["level"] for line in lines()] == ["warning"]
+    assert odd["level"] == "warning" and "/x" in odd["path"] and "conversation_id" not in odd
 
 
 @pytest.mark.parametrize("secret", [TOKEN, KEY])
@@ -132,67 +113,26 @@ def test_a_database_error_is_logged_without_the_row_that_it_quotes(
 
 
 def test_the_text_of_our_own_and_of_system_errors_is_kept(lines: Lines) -> None:
-    try:
-        try:
-            raise ValueError(PRIVATE)
-        except ValueError as error:
-            raise ModelError("the model refused the request (HTTP 400)") from error
-    except ModelError as error:
-        logger.warning("no answer", exc_info=error)
-    logger.warning("no file", exc_info=FileNotFoundError(2, "No such file", "/tmp/x"))
-    first, second = lines()
-    expected = "ModelError: the model refused the request (HTTP 400) <- ValueError"
-    assert first["error"] == expected
-    assert second["error"] == "FileNotFoundError: [Errno 2] No such file: '/tmp/x'"
-
-
-def test_a_cause_that_was_cut_off_stays_out_and_circles_end(lines: Lines) -> None:
-    try:
-        try:
-            raise KeyError(PRIVATE)
-        except KeyError:
-            raise AppError("known") from None
-    except AppError as error:
-        logger.warning("cut", exc_info=error)
-    one, two = RuntimeError("1"), RuntimeError("2")
-    one.__cause__, two.__cause__ = two, one
-    logger.warning("circle", exc_info=one)
-    cut, circle = lines()
-    assert cut["error"] == "AppError: known"
-    assert circle["error"] == "RuntimeError <- RuntimeError"
-
-
-def test_values_that_json_does_not_know_do_not_break_a_line(lines: Lines) -> None:
-    logger.info("odd", extra={"path": Path("/x"), "broken": "\udcff"})
-    [line] = lines()
-    assert "/x" in line["path"]
+    ours, cut, circle = ModelError("the model refused (HTTP 400)"), AppError("known"), KeyError()
+    ours.__cause__, circle.__cause__, cut.__context__ = ValueError(PRIVATE), circle, KeyError()
+    cut.__suppress_context__ = True
+    for error in (ours, FileNotFoundError(2, "No such file", "/tmp/x"), cut, circle):
+        logger.warning("failed", exc_info=error)
+    assert [line["error"] for line in lines()] == [
+        "ModelError: the model refused (HTTP 400) <- ValueError",
+        "FileNotFoundError: [Errno 2] No such file: '/tmp/x'",
+        "AppError: known",
+        "KeyError",
+    ]
 
 
 def test_chatty_libraries_are_quiet_and_the_level_holds(lines: Lines) -> None:
     for name, level in QUIET.items():
         logging.getLogger(name).log(level - 1, PRIVATE)
     logging.getLogger("src.test").debug(PRIVATE)
+    logging.warning(f"Failed to validate notification: {PRIVATE}")  # noqa: G004, LOG015  (as mcp does)
+    logging.getLogger("mcp.client.stdio").error(PRIVATE)
+    logging.getLogger("client").error(PRIVATE)
     assert lines() == []
     logging.getLogger("httpx").warning("heard")
     assert [line["event"] for line in lines()] == ["heard"]
-
-
-BROKEN_PIPE_OF_BYTES = """
-import logging
-from src.base.logs import configure_logging
-configure_logging("INFO")
-logging.getLogger("x").info("слово \\udcff")
-"""
-
-
-def test_the_log_of_a_real_process_goes_to_stderr_alone() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN_PIPE_OF_BYTES],
-        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        check=False,
-        timeout=30,
-    )
-    assert (done.returncode, done.stdout) == (0, b"")
-    [line] = done.stderr.decode("ascii").splitlines()
-    assert "x" in line and "Traceback" not in line

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import anyio
+import httpx
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp import McpError, types
 
+from src.base.errors import ToolServerError
 from src.base.mcp_file import MAX_SCHEMA
+from src.outside.sessions import describe
 from src.outside.tools import (
     BadSchemaError,
     clean_schema,
@@ -18,7 +23,6 @@ from src.outside.tools import (
     restore_names,
     tool_name,
 )
-from tests.cases import for_each
 
 STRING = {"type": "string"}
 
@@ -27,7 +31,7 @@ def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-@for_each(("schema", "clean"), [
+@pytest.mark.parametrize(("schema", "clean"), [
     (True, of()),
     (of(a={"type": "string", "pattern": "(a+)+$", "format": "uri", "title": "A"}), of(a=STRING)),
     (of(a={"type": ["string", "null"], "maxLength": 5}),
@@ -51,7 +55,7 @@ DOUBLING = {
 }
 
 
-@for_each("schema", [
+@pytest.mark.parametrize("schema", [
     None, False, {"type": "string"}, {"type": 5}, of(a=None), of(a={"$ref": "#/nowhere"}),
     of(a={"$ref": "https://example.org/schema"}), of(**{"два слова": STRING}),
     of(**{"a" * 65: STRING}), of(config=STRING, config_=STRING), of(a={"enum": [{}]}),
@@ -105,3 +109,27 @@ def test_names_are_fit_for_every_provider_and_differ_as_the_tools_do(a: str, b: 
 def test_a_usual_name_stays_as_it_is() -> None:
     assert tool_name("time", "get_current-time") == "time__get_current-time"
     assert one_line("a\x00\n b\u202e" + "c" * 50, 10) == "a b" + "c" * 6 + "…"
+
+
+REQUEST = httpx.Request("POST", "http://h/secret")
+
+
+def refusal(code: int) -> McpError:
+    return McpError(types.ErrorData(code=code, message="secret"))
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (TimeoutError("secret"), "it does not answer"),
+    (FileNotFoundError("secret"), "its process cannot be started (FileNotFoundError)"),
+    (httpx.ConnectError("secret"), "nobody listens at its address"),
+    (httpx.HTTPStatusError("secret", request=REQUEST, response=httpx.Response(503)),
+     "it answers with HTTP 503"),
+    (refusal(-32603), "it refuses the session"), (refusal(types.CONNECTION_CLOSED), "it ended"),
+    (anyio.BrokenResourceError(), "it ended"), (ToolServerError("ours"), "ours"),
+    (ExceptionGroup("secret", [ExceptionGroup("secret", [anyio.EndOfStream()])]), "it ended"),
+    (ValueError("secret"), "it cannot be used (ValueError)"),
+])  # fmt: skip
+def test_the_end_of_a_session_is_told_without_a_word_of_the_server(
+    error: Exception, said: str
+) -> None:
+    assert describe(error) == said

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiogram import types
+import pytest
 from aiogram.types import ExternalReplyInfo, Message, Update
 from pydantic import BaseModel
 
 from src.telegram.content import CONTENT, DESCRIBERS, UNSEEN, read_content
 from src.telegram.updates import AllowList, BotIdentity, classify
-from src.telegram.words import FILES, WORDS, gather_words, part_of, rich_words
+from src.telegram.words import gather_words, part_of, rich_words
 from src.texts import LANGUAGES, say
-from tests.cases import for_each
 from tests.hostile_updates import BOT_ID, BOT_NAME, PHOTO, Json, group, message, person, update
 from tests.valid_updates import BLOCKS, TEXTS, Drawer
 
@@ -36,7 +35,7 @@ def received(**fields: Any) -> Message:
 # Addresses
 
 
-@for_each(("text", "entities", "expected"), [
+@pytest.mark.parametrize(("text", "entities", "expected"), [
     ("здесь и там", [link(0, 5), link(8, 3, "tg://resolve?domain=x")],
      f"здесь ({URL}) и там (tg://resolve?domain=x)"),
     ("👋🏽 сюда", [link(5, 4)], f"👋🏽 сюда ({URL})"),
@@ -82,33 +81,13 @@ def test_url_buttons_of_a_forwarded_post_are_read() -> None:
 
 FILE = {"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1, "duration": 1}
 WORDLESS = {"RichBlockDivider", "RichBlockAnchor", "RichTextAnchor", "RichBlockMap"}
-# Fields of rich blocks and texts that say how they look, or repeat what the words say.
-SIGNS = {
-    "type", "name", "size", "language", "is_open", "align", "valign", "is_header", "colspan",
-    "rowspan", "is_bordered", "is_striped", "is_compact", "has_spoiler", "has_checkbox",
-    "is_checked", "value", "zoom", "width", "height", "username", "user", "hashtag", "cashtag",
-    "bot_command", "email_address", "phone_number", "bank_card_number", "unix_time",
-    "date_time_format", "custom_emoji_id", "anchor_name", "reference_name", "style",
-    "callback_data", "web_app", "login_url", "switch_inline_query", "copy_text", "disabled",
-    "switch_inline_query_current_chat", "switch_inline_query_chosen_chat", "is_rtl",
-}  # fmt: skip
-INNER = (
-    types.RichMessage, types.RichBlockCaption, types.RichBlockListItem, types.RichBlockTableCell,
-    types.RichMessageButton,
-)  # fmt: skip
 
 
-@for_each("kind", [*TEXTS, *BLOCKS])
+@pytest.mark.parametrize("kind", [*TEXTS, *BLOCKS])
 def test_every_kind_of_rich_text_and_block_is_read(kind: type[BaseModel]) -> None:
     raw = Drawer(1, rate=1.0, text="слова").model(kind)
     kind.model_validate(raw)
     assert kind.__name__ in WORDLESS or "слова" in rich_words(raw)
-
-
-def test_every_field_of_rich_texts_is_known() -> None:
-    """An upgrade of aiogram brings new ones: those with words belong into ``WORDS``."""
-    fields = {field for kind in (*TEXTS, *BLOCKS, *INNER) for field in kind.model_fields}
-    assert fields == {*WORDS, *FILES, *SIGNS, "url"}
 
 
 def test_a_rich_message_reads_like_a_page() -> None:
@@ -232,7 +211,7 @@ SAID = {
 }  # fmt: skip
 
 
-@for_each("field", sorted({*DESCRIBERS, *UNSEEN}))
+@pytest.mark.parametrize("field", sorted({*DESCRIBERS, *UNSEEN}))
 def test_content_without_words_is_described_or_told_of(field: str) -> None:
     for language in LANGUAGES:
         content = read_content(received(**{field: SAMPLES[field]}), BOT_ID, language)

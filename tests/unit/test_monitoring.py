@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from src.base.metrics import Metrics
-from tests.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "monitoring/grafana_dashboard.json").read_text())
@@ -50,7 +50,7 @@ def words_of_source() -> set[str]:
     }
 
 
-@for_each("expression", EXPRESSIONS)
+@pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_what_is_asked_for_is_exported(expression: str) -> None:
     series = exported()
     named = re.findall(r"\b(pomni_\w+|up)\b(?:\{([^}]*)\})?", expression)
@@ -88,17 +88,3 @@ def test_every_metric_is_on_the_dashboard() -> None:
     shown = " ".join(EXPRESSIONS)
     hidden = [name for name in exported() if name not in shown and not name.endswith("_count")]
     assert hidden == []
-
-
-def test_panels_do_not_overlap() -> None:
-    taken: set[tuple[int, int]] = set()
-    for panel in DASHBOARD["panels"]:
-        place = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
-        assert not cells & taken and place["x"] + place["w"] <= 24
-        taken |= cells
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -36,7 +37,6 @@ from src.reminders.rules import CancelOrder, ReminderOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import CURRENT_TIME, current_time
 from src.texts import Language, detect_language, say
-from tests.cases import for_each
 
 TOOLS = (
     "save_user_fact", "search_memory", "forget_fact", "forget_everything", "keep_private",
@@ -108,7 +108,7 @@ def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
     return str(message.text)
 
 
-@for_each(("text", "statement", "name"), [
+@pytest.mark.parametrize(("text", "statement", "name"), [
     ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
     ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
     ("Hi, my name is Ann!", "my name is Ann", "Ann"),
@@ -123,7 +123,7 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     assert calls(prompt(text)) == [("save_user_fact", fact)]
 
 
-@for_each(("text", "kept"), [
+@pytest.mark.parametrize(("text", "kept"), [
     ("Запомни: ключи под ковриком.", "ключи под ковриком"),
     ("Запам’ятай, що брат живе у Львові", "брат живе у Львові"),
     ("Remember that Tom is vegan", "Tom is vegan"),
@@ -133,7 +133,7 @@ def test_what_is_to_be_remembered_is_saved_as_it_stands(text: str, kept: str) ->
     assert (name, fact["text"], fact["relation"]) == ("save_user_fact", kept, "other")
 
 
-@for_each(("text", "language"), [
+@pytest.mark.parametrize(("text", "language"), [
     ("love thai food, always have", "en"), ("перебрались на прошлой неделе в ужгород", "ru"),
     ("у сусіда собака гавкає всю ніч", "uk"),
 ])  # fmt: skip
@@ -141,7 +141,7 @@ def test_all_else_that_is_told_is_a_note_and_no_fact(text: str, language: Langua
     assert reply(prompt(text)) == say("offline_noted", language)
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "забудь, что я сказал", "скасуй, то я жартувала", "не я пошутил", "lol jk i made that up",
     "хах прикололся", "ой ні, забудь, не те написав", "oh wrong chat",
 ])  # fmt: skip
@@ -154,7 +154,7 @@ def test_with_nothing_before_it_is_asked_what_is_taken_back() -> None:
     assert reply([human("msg-5", "я пошутил")]) == say("forget_what", "ru")
 
 
-@for_each(("told", "text"), [
+@pytest.mark.parametrize(("told", "text"), [
     ("продал телек соседу", "шучу не продавал я телек"),
     ("i sold the van", "jk i didnt sell the van"), ("продав дачу", "жартую, не продав я дачу"),
 ])  # fmt: skip
@@ -166,7 +166,7 @@ def test_a_joke_that_is_denied_goes(told: str, text: str) -> None:
     assert text.endswith(saved[1]["text"]) and saved[1]["text"] != text
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "не записывай следующее", "dont save the next thing", "the next message dont save",
     "наступне повідомлення не зберігай будь ласка",
 ])  # fmt: skip
@@ -182,7 +182,7 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
     assert calls(after) == []
 
 
-@for_each(("text", "goes"), [
+@pytest.mark.parametrize(("text", "goes"), [
     ("scratch that, we stay in york", True), ("та я пожартувала, лишаємось", True),
     ("забудь, я пожартувала, не їдемо", True), ("да я пошутил, никуда не едем", True),
     ("отмена рейса прилечу завтра", False), ("scratch that, its on 25 may", False),
@@ -196,7 +196,7 @@ def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool)
     assert calls([*after, saved]) == [], "what was said long ago is not meant"
 
 
-@for_each(("text", "about"), [
+@pytest.mark.parametrize(("text", "about"), [
     ("i was joking about the raffle", "the raffle"), ("пошутил про лотерею", "лотерею"),
     ("жартувала про лотерею", "лотерею"),
 ])  # fmt: skip
@@ -251,7 +251,7 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
     ], "each outcome is said once"
 
 
-@for_each(("text", "of_self"), [
+@pytest.mark.parametrize(("text", "of_self"), [
     ("Как меня зовут?", True), ("де я живу", True), ("where do i live", True),
     ("Как зовут кота?", False), ("де живе мій брат", False), ("where do i keep the keys", False),
 ])  # fmt: skip
@@ -262,7 +262,7 @@ def test_a_question_is_searched_for_and_one_of_oneself_in_the_newest_notes(
     assert calls(prompt(text)) == [search, NEWEST][: 1 + of_self]
 
 
-@for_each(("question", "old", "new"), [
+@pytest.mark.parametrize(("question", "old", "new"), [
     ("де я живу", "живу на пулавській 88", "переїхала на мокотовську 12"),
     ("где я живу", "живу на барнова 70", "переехал в гори"),
     ("where do i live", "i live in leeds", "moved to york last week"),
@@ -276,7 +276,7 @@ def test_what_is_newest_answers_beside_what_shares_a_word(
     assert new in told and old in told and "кота" not in told
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "place"),
     [
         ("Который час?", ""), ("Сколько времени в Токио?", "Токио"),
@@ -295,7 +295,7 @@ def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
     assert reply(prompt("Который час в Ыбэ?", failed)) == say("offline_no_city", "ru")
 
 
-@for_each(("question", "language", "quoted"), [
+@pytest.mark.parametrize(("question", "language", "quoted"), [
     ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
     ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
     ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
@@ -325,7 +325,7 @@ def test_of_what_is_near_three_quotes_are_enough_the_newest_first() -> None:
     assert QUOTED == 3
 
 
-@for_each(("said", "told", "question"), [
+@pytest.mark.parametrize(("said", "told", "question"), [
     ("а вы знали что пельмени варят в чайнике? я так чайник спалил, должен арсению 900р",
      "900р", "сколько я должен арсению за чайник"),
     ("do u know my hamster waffles escaped again? she was behind the piano",
@@ -342,7 +342,9 @@ def test_what_is_told_in_passing_beside_a_question_is_quoted_without_it(
     assert reply(prompt(said, found())).startswith(noted)
 
 
-@for_each("said", ["где ключи? не могу найти", "do you know my name?", "кто звонил? и зачем?"])
+@pytest.mark.parametrize(
+    "said", ["где ключи? не могу найти", "do you know my name?", "кто звонил? и зачем?"]
+)
 def test_a_question_that_tells_nothing_is_not_quoted(said: str) -> None:
     question = said.partition("?")[0].removeprefix("do you know ")
     assert numbers_quoted(f"{question}?", {"text": said, "similarity": 0.9}) == []
@@ -367,7 +369,7 @@ def test_what_is_not_near_is_not_quoted() -> None:
         assert reply(prompt("Где зонт?", found(nothing))) == UNKNOWN_RU
 
 
-@for_each(("question", "text"), [
+@pytest.mark.parametrize(("question", "text"), [
     ("what's my bay number", "we park at the far end, bay 14"),
     ("телефон слесаря?", "Слесарь Глеб, тел. 067 111 22 33"),
     ("в який день басейн", "басейн у малого по п'ятницях"),
@@ -418,7 +420,7 @@ def test_the_nearest_notes_are_shown_as_unsure_and_at_most_three() -> None:
     assert reply(prompt("Во что обуться?", found(asked))) == UNKNOWN_RU
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("first", "later", "question"),
     [
         ("i work at the bakery", "quit, starting at the library on monday", "where do i work"),
@@ -437,7 +439,9 @@ def test_a_later_note_that_tells_of_a_change_stands_below(
     assert later not in reply(prompt(question, found(old, before), found()))
 
 
-@for_each(("nearness", "title"), [(0.9, "offline_quote_one"), (0.7, "offline_nearest")])
+@pytest.mark.parametrize(
+    ("nearness", "title"), [(0.9, "offline_quote_one"), (0.7, "offline_nearest")]
+)
 def test_of_later_changes_those_of_the_quoted_thing_come_first(
     nearness: float, title: str
 ) -> None:
@@ -511,7 +515,7 @@ def test_an_overview_shows_what_a_note_tells_beside_its_fact() -> None:
         assert len(lines) == 1 and shown in lines[0]
 
 
-@for_each(("kind", "text", "call"), [
+@pytest.mark.parametrize(("kind", "text", "call"), [
     ("cancel", "the vet is done, no more", ("cancel_reminder", {"id": "vet is done no more"})),
     ("move", "yoga rather at 8pm", ("set_reminder", {
         "text": "yoga rather", "when": "at 8pm", "moves": "yoga rather"})),
@@ -530,7 +534,7 @@ def test_an_order_in_other_words_is_carried_out_by_its_kind(
     assert (made["name"], made["args"]) == call
 
 
-@for_each("nothing", [
+@pytest.mark.parametrize("nothing", [
     found(), result("not json", "search_memory"),
     result({"memories": None}, "search_memory"),
     result("The tool failed.", "search_memory", failed=True),
@@ -539,7 +543,7 @@ def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessa
     assert reply(prompt("Где кот?", nothing)) == UNKNOWN_RU
 
 
-@for_each(("text", "arguments"), [
+@pytest.mark.parametrize(("text", "arguments"), [
     ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
     ("Видали все про кота", {"about": "кота", "everything": True}),
 ])  # fmt: skip
@@ -550,7 +554,9 @@ def test_a_request_to_forget_calls_the_tool_with_the_user_s_words(
     assert reply(prompt("Забудь")) == say("forget_what", "ru"), "it names nothing"
 
 
-@for_each("text", ["Забудь всё", "Забудь усе, що ти знаєш про мене", "Forget everything"])
+@pytest.mark.parametrize(
+    "text", ["Забудь всё", "Забудь усе, що ти знаєш про мене", "Forget everything"]
+)
 def test_before_everything_is_forgotten_the_user_is_asked(text: str) -> None:
     assert calls(prompt(text)) == [("forget_everything", {})]
     language: Language = detect_language(text)
@@ -558,7 +564,9 @@ def test_before_everything_is_forgotten_the_user_is_asked(text: str) -> None:
     assert reply(prompt(text, asked)) == say("forget_everything_ask", language)
 
 
-@for_each("text", ["Не запоминай это: я курю", "Це між нами: я палю", "Off the record: I smoke"])
+@pytest.mark.parametrize(
+    "text", ["Не запоминай это: я курю", "Це між нами: я палю", "Off the record: I smoke"]
+)
 def test_what_is_to_be_kept_quiet_is_saved_nowhere(text: str) -> None:
     assert calls(prompt(text)) == [("keep_private", {})]
     kept = result({"private": True}, "keep_private")
@@ -599,7 +607,7 @@ def new(text: str) -> list[dict[str, str]]:
     return [{"uid": "msg-7", "role": "user", "text": text}]
 
 
-@for_each(("text", "expected"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("Меня зовут Анна", Understanding(intent="teach", facts=[
         fact("Меня зовут Анна", importance=10, relation="name", object="Анна")])),
     ("Париж это столица всей Франции", Understanding(intent="teach", facts=[
@@ -624,7 +632,7 @@ def test_a_strict_answer_is_a_quote_or_unknown() -> None:
     assert strictly("how old is our spare key?", spare) == f"{only}\n{spare} [msg-1]"
 
 
-@for_each(("text", "about", "everything"), [
+@pytest.mark.parametrize(("text", "about", "everything"), [
     ("Все", "Костю", True), ("all of them", "Костю", True), ("второе", "У Кости кот", False),
     ("The first one", "Костя — повар", False), ("останнє", "С Костей мы друзья", False),
     ("про кота", "про кота", False), ("9", "9", False),
@@ -675,11 +683,6 @@ def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> Non
     assert extracted_from(cut) == ["Меня зовут Анна", "день рождения 5 мая"]
 
 
-def test_a_form_that_nobody_knows_stays_empty() -> None:
-    [call] = answer(prompt("Меня зовут Анна"), TOOLS, form="Nonsense").tool_calls
-    assert (call["name"], call["args"]) == ("Nonsense", {})
-
-
 def strictly(task: str, *quotes: str) -> str:
     """The answer from these quotes."""
     context = [
@@ -708,13 +711,7 @@ def test_a_summary_quotes_the_beginnings_of_what_the_user_told() -> None:
     assert reply(summary_messages(only_questions), ()) == "«Как меня зовут?»"
 
 
-def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
-    silent = [{"role": "assistant", "text": "Привет"}]
-    assert reply(summary_messages(silent), ()) == "—"
-    assert reply(merge_messages(["«Первое»", "«Второе»"]), ()) == "«Первое»; «Второе»"
-
-
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "Кто видит моего брата по выходным?", "Как удалить пятно?", "Who reads Tolstoy in my family?",
     "так кто чинил забор", "лена коллега чего не ест", "катя рыжая что обычно берет",
     "адреса пошти на розі", "dentist's phone number", "код от калитки подскажи, курьер приехал",
@@ -723,7 +720,7 @@ def test_other_questions_are_searched_for(text: str) -> None:
     assert [name for name, _ in calls(prompt(text))] == ["search_memory"]
 
 
-@for_each(("text", "language"), [
+@pytest.mark.parametrize(("text", "language"), [
     ("Напомни", "ru"), ("напомни мне!", "ru"), ("Нагадай", "uk"), ("remind me", "en"),
 ])  # fmt: skip
 def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
@@ -739,7 +736,7 @@ def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) ->
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
 
 
-@for_each(("text", "is_answer"), [
+@pytest.mark.parametrize(("text", "is_answer"), [
     ("завтра в 9", True), ("9", True), ("ну давай в пятницу в 18, пожалуйста", True),
     ("зватра утром", True), ("люблю суши, но ненавижу роллы с огурцом", False),
     ("в пятницу я ел суши", False), ("кота зовут Барсик", False),
@@ -761,7 +758,7 @@ def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
 CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact", "forget_fact")
 
 
-@for_each(("text", "about"), [
+@pytest.mark.parametrize(("text", "about"), [
     ("скасуй нагадування про хліб", "хліб"), ("отмени напоминание", "it"),
     ("Отмени, пожалуйста, напоминание о хлебе", "хлебе"),
     ("больше не напоминай мне про таблетки", "таблетки"),
@@ -785,7 +782,7 @@ def test_what_became_of_a_request_to_cancel_is_said() -> None:
     assert told == say("reminder_cancelled", "ru", text="пить таблетки")
 
 
-@for_each(("text", "reply_to_list", "call"), [
+@pytest.mark.parametrize(("text", "reply_to_list", "call"), [
     ("cancel it", "the mum one", ("cancel_reminder", {"id": "the mum one"})),
     ("скасуй", "друге", ("cancel_reminder", {"id": "pay rent to mum"})),
     ("отмени напоминание", "все", ("cancel_reminder", {"id": "all"})),
@@ -803,7 +800,7 @@ def test_the_reminder_is_named_that_was_asked_for(
         assert "reminder" not in str(calls([*asked, *prompt(other)[-1:]], tools))
 
 
-@for_each(("text", "order", "note", "reason"), [
+@pytest.mark.parametrize(("text", "order", "note", "reason"), [
     ("отмени", "позвонить маме", "я купил новую куртку", "мама сама позвонила"),
     ("скасуй", "полити квіти", "купила нову куртку", "сестра полила квіти"),
     ("cancel it", "call mum", "i bought a new jacket", "mum called just now"),
@@ -827,7 +824,7 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
     assert calls(told, (*TOOLS, "set_reminder")) == [("forget_fact", {"ids": ["msg-3"]})]
 
 
-@for_each(("text", "about"), [
+@pytest.mark.parametrize(("text", "about"), [
     ("cancel the bread one, tom has some", "bread"), ("про хлеб отмени", "хлеб"),
     ("cancel that one", "it"), ("gran has it, so cancel the bread one", "bread"),
     ("отмени про хлеб, уже купили", "хлеб"), ("хлеб больше не надо напоминать", "хлеб"),
@@ -839,7 +836,7 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     assert read_change(text) == CancelOrder(id=about)
 
 
-@for_each(("text", "about", "when"), [
+@pytest.mark.parametrize(("text", "about", "when"), [
     ("ugh ok then move it to 11am", "it", "11am"),
     ("перенеси на 12:30, утром не успею", "it", "12:30"),
     ("move the rent one to 10, payday moved", "rent", "at 10"),
@@ -864,7 +861,7 @@ def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, w
     assert (order.moves, told) == (about, when)
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "О чём ты мне напомнишь?", "what did i ask you to remind me about", "any reminders left?",
     "so what reminders do i still have pls", "що я просила нагадати", "напоминания покажи",
     "when will you remind me about the bread", "чё там по напоминалкам", "шо там по нагадувалках",
@@ -873,7 +870,7 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
 
 
-@for_each(("text", "call"), [
+@pytest.mark.parametrize(("text", "call"), [
     ("no sorry, 10", ("set_reminder", {"text": "it", "when": "at 10", "moves": "it"})),
     ("ой, лучше в 11", ("set_reminder", {"text": "it", "when": "в 11", "moves": "it"})),
     ("давай на час позже",
@@ -895,28 +892,7 @@ def test_a_bare_time_changes_the_reminder_just_spoken_of(
     assert call not in calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools)
 
 
-@for_each(("text", "about"), [
-    ("отмени", "it"), ("ой отмени его", "it"), ("cancel it", "it"), ("скасуй", "it"),
-    ("actually cancel that reminder", "it"), ("cancel the vet", "vet"),
-    ("отмени стоматолога", "стоматолога"),
-])  # fmt: skip
-def test_a_bare_verb_cancels_after_other_talk_as_well(text: str, about: str) -> None:
-    tools = (*CANCELS, "set_reminder")
-    assert calls([*prompt("hi"), AIMessage("hello"), *prompt(text)[-1:]], tools) == [
-        ("cancel_reminder", {"id": about})
-    ]
-    assert reply(prompt("cancel it"), ("set_reminder",)) == say("reminders_empty", "en")
-
-
-@for_each(("text", "query"), [
-    ("дай телефон няни", "телефон няни"), ("скинь номер няні", "номер няні"),
-    ("ok cool thanks. what band is our council tax", "what band is our council tax"),
-])  # fmt: skip
-def test_what_was_told_is_handed_out_on_request(text: str, query: str) -> None:
-    assert calls(prompt(text)) == [("search_memory", {"query": query, "limit": SEARCHED})]
-
-
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "удали всё", "Когда ты напомнишь про хлеб?", "не отменяй хлеб", "Какие у меня напоминания?",
     "перенесли концерт на пятницу", "i had to move the call to 6pm",
 ])  # fmt: skip

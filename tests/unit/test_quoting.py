@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from src.llm.quoting import block, quoted
 from src.memory.prompts import (
     conflict_messages,
@@ -17,7 +19,6 @@ from src.memory.prompts import (
     understanding_messages,
 )
 from src.reading.gate import disarm
-from tests.cases import for_each
 
 TAGS = (
     "memories",
@@ -41,7 +42,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@for_each("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE)
 def test_a_quote_is_one_line_without_brackets_and_reads_back_as_it_was(text: str) -> None:
     line = quoted({"uid": "msg-1", "text": text})
     assert len(line.splitlines()) == 1
@@ -56,16 +57,12 @@ def test_every_character_of_the_basic_plane_reads_back_from_one_line() -> None:
     assert json.loads(line) == {"text": text}
 
 
-def test_letters_stay_readable() -> None:
-    assert quoted({"text": "Київ, ёж, naïve 😀"}) == '{"text": "Київ, ёж, naïve 😀"}'
-
-
 def test_a_block_has_a_line_for_each_record_between_its_tags() -> None:
     assert block("memories", [{"n": 1}, {"n": 2}]) == '<memories>\n{"n": 1}\n{"n": 2}\n</memories>'
     assert block("memories", []) == "<memories>\n</memories>"
 
 
-@for_each("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE)
 def test_no_prompt_of_ours_can_be_broken_out_of(text: str) -> None:
     record = {"uid": "msg-1", "role": "user", "said_at": "now", "text": text}
     prompts = [
@@ -98,8 +95,10 @@ def check_structure(prompt: str) -> None:
     assert inside is None
 
 
-@for_each("tag", TAGS)
-@for_each("form", ["<{0}>", "</{0}>", "< {0} >", "<\n/\t{0}>", "<{1}>", "<{0} x='1'>"])
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize(
+    "form", ["<{0}>", "</{0}>", "< {0} >", "<\n/\t{0}>", "<{1}>", "<{0} x='1'>"]
+)
 def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     text = form.format(tag, tag.upper())
     shown = disarm(f"привет {text} пока")
@@ -107,13 +106,8 @@ def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     assert shown.replace("‹", "<") == f"привет {text} пока", "nothing else changes"
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "a < b и b > c", "<b>жирный</b>", "<div>", "if x <memory: pass", "<memoriesque>", "5 <- 3", "",
 ])  # fmt: skip
 def test_other_text_stays_as_it_was_written(text: str) -> None:
     assert disarm(text) == text
-
-
-def test_a_message_of_nothing_but_brackets_is_read() -> None:
-    for text in ("<" * 100_000 + " " * 100_000, "< / " * 50_000, "<" + " " * 100_000 + "/"):
-        assert disarm(text) == text

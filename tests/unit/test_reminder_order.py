@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from src.reading.reminder_phrases import read_reminder
 from src.reminders.rules import MAX_TEXT, ReminderOrder, reminder_calls
-from tests.cases import for_each
 
 ZONE = "Europe/Kyiv"
 NOW = datetime(2026, 11, 23, 12, 5, 40, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
@@ -25,7 +24,7 @@ def read(**arguments: Any) -> tuple[str, str | None]:
     return f"{asked.when.astimezone(UTC):%Y-%m-%d %H:%M:%S}", repeats
 
 
-@for_each(("arguments", "when", "recurrence"), [
+@pytest.mark.parametrize(("arguments", "when", "recurrence"), [
     ({"when": "2026-11-24T09:00"}, "2026-11-24 07:00:00", None),
     ({"when": "2026-11-24 09:00"}, "2026-11-24 07:00:00", None),
     ({"when": "2026-11-24T09:00:30+00:00"}, "2026-11-24 09:00:30", None),
@@ -69,7 +68,7 @@ def test_what_an_order_means(arguments: dict[str, Any], when: str, recurrence: s
     assert read(**arguments) == (when, recurrence)
 
 
-@for_each("arguments", [
+@pytest.mark.parametrize("arguments", [
     {"when": "soon"}, {"when": "9999-99-99T99:99"}, {"when": "0001-01-01T00:00"},
     {"when": "когда-нибудь"}, {"when": "25:99"},
     {"when": "2026-11-24T09:00", "repeats": "hourly", "every": 5},
@@ -82,7 +81,7 @@ def test_what_makes_no_sense_is_told_to_the_model(arguments: dict[str, Any]) -> 
         read(**arguments)
 
 
-@for_each("arguments", [
+@pytest.mark.parametrize("arguments", [
     {"text": ""}, {"text": "x" * (MAX_TEXT + 1)}, {"in_minutes": -1}, {"every": 0},
     {"repeats": "sometimes"}, {"weekdays": ["Monday!"]}, {"when": "2" * 1001}, {"day": 32},
     {"in_minutes": 10**9},
@@ -97,7 +96,7 @@ def test_without_a_time_there_is_none() -> None:
     assert (asked.when, asked.problem) == (None, "no_time")
 
 
-@for_each("phrase", [
+@pytest.mark.parametrize("phrase", [
     "напомни завтра в 9 позвонить маме", "напомни через 20 секунд выключить чай",
     "нагадуй щопонеділка о 8 полити квіти", "remind me every 2 weeks on Monday at 8 to report",
     "напомни каждый день в 9 и 21 таблетки", "напомни каждые 3 часа пить воду",

@@ -119,15 +119,6 @@ async def test_a_call_that_its_server_cannot_read_costs_no_shape(
     assert caller.takes_tools and fake.request_count == 2
 
 
-async def test_a_refusal_inside_a_successful_response_is_one(
-    fake: FakeOpenAI, caller: ModelCaller
-) -> None:
-    record = {"error": {"code": 400, "message": "tools are not supported by this provider"}}
-    refused = Reply(raw=Raw(f"data: {json.dumps(record)}\n\ndata: [DONE]\n\n".encode()))
-    fake.reply = lambda chat: refused if chat.tools else Reply("ответ")
-    assert (await ask(caller)).text == "ответ" and not caller.takes_tools
-
-
 @pytest.mark.parametrize("error", [
     "tool_choice: forced choice is not supported", "Tool choice 'named' is not supported",
     "bad request",

@@ -17,7 +17,6 @@ from src.base.errors import (
     StorageUnavailableError,
 )
 from src.queue.workers import MAX_PAUSE, UNKNOWN_PAUSE, BackOff, retry_delay
-from tests.cases import for_each
 
 
 def job(attempts: int = 0) -> Job:
@@ -47,17 +46,11 @@ def test_pauses_differ_so_that_chats_do_not_come_back_all_at_once() -> None:
     assert len({retry_delay(error, 3) for _ in range(20)}) > 10
 
 
-def test_the_other_side_s_own_wish_is_obeyed() -> None:
-    error = ModelUnavailableError("busy")
-    error.retry_after = 42.0
-    assert retry_delay(error, 0) == retry_delay(error, 9) == 42.0
-
-
 def test_what_may_have_arrived_is_not_sent_again_at_once() -> None:
     assert retry_delay(DeliveryUnknownError("?"), 0) >= 0.75 * UNKNOWN_PAUSE
 
 
-@for_each("error", [asyncio.CancelledError(), JobAborted()])
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), JobAborted()])
 def test_what_a_shutdown_interrupted_is_tried_again_at_once(error: BaseException) -> None:
     assert seconds(error, 9) == pytest.approx(0, abs=0.5)
 

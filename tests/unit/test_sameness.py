@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from src.reading.facts import content_hash, is_same, normalise
-from tests.cases import for_each
 
 DIFFERENT = """Встреча в 15:00 | Встреча в 16:30
 Живу в квартире 12 | Живу в квартире 21
@@ -90,13 +90,13 @@ def pairs(lines: list[str]) -> list[tuple[str, str]]:
     return [(left, right) for left, _, right in (line.partition(" | ") for line in lines)]
 
 
-@for_each(("left", "right"), pairs(DIFFERENT))
+@pytest.mark.parametrize(("left", "right"), pairs(DIFFERENT))
 def test_a_small_edit_makes_another_fact_however_similar(left: str, right: str) -> None:
     assert not is_same(left, right, similarity=0.999)
     assert not is_same(right, left, similarity=0.999)
 
 
-@for_each(("left", "right"), pairs(SAME))
+@pytest.mark.parametrize(("left", "right"), pairs(SAME))
 def test_the_same_words_in_another_dress_are_the_same_fact(left: str, right: str) -> None:
     assert is_same(left, right, similarity=0.97)
     assert is_same(right, left, similarity=0.97)
@@ -121,7 +121,7 @@ def test_facts_about_different_people_differ() -> None:
     assert not is_same(left, right, similarity=0.99, subjects=("user", "Олег"))
 
 
-@for_each(("text", "normal"), [
+@pytest.mark.parametrize(("text", "normal"), [
     ("  Ещё   ЁЖ! ", "еще еж"), ("м’ята, м'ята, мʼята", "м'ята м'ята м'ята"),
     ("«Анна» — врач…", "анна врач"), ("15:00, 12.05.2020 и 1,5", "15.00 12.05.2020 и 1.5"),
     ("от -5 до +5, 5-6", "от -5 до + 5 5 6"), ("C++ и C#, #тег", "c++ и c# тег"),

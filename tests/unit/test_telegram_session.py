@@ -24,7 +24,6 @@ from src.telegram.delivery import UNKNOWN_ID
 from src.telegram.requests import delivery_error
 from src.telegram.setup import FLOOD_PAUSE, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
-from tests.cases import for_each
 
 METHOD = SendMessage(chat_id=1, text="слова пользователя")
 
@@ -43,7 +42,7 @@ def error_of(status: int, body: Any) -> AiogramError:
     return caught.value
 
 
-@for_each("status", STATUSES)
+@pytest.mark.parametrize("status", STATUSES)
 def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: int) -> None:
     for form, body in {**FORMS, **ENDLESS}.items():
         if status < 300 and form.startswith("ok"):
@@ -55,7 +54,7 @@ def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: in
         assert "слова" not in f"{error} {ours}"
 
 
-@for_each(("seconds", "obeyed"), [
+@pytest.mark.parametrize(("seconds", "obeyed"), [
     (7, 7), (10**12, MAX_REQUESTED_PAUSE), (1.5, FLOOD_PAUSE), (float("inf"), FLOOD_PAUSE),
     ([], FLOOD_PAUSE),
 ])  # fmt: skip
@@ -78,14 +77,16 @@ def test_a_refusal_that_comes_as_a_success_is_one() -> None:
         assert isinstance(error_of(status, {"ok": False, "description": "x"}), TelegramAPIError)
 
 
-@for_each("result", [True, "x", {"text": "слова пользователя"}, [{"message_id": "x"}]])
+@pytest.mark.parametrize(
+    "result", [True, "x", {"text": "слова пользователя"}, [{"message_id": "x"}]]
+)
 def test_what_telegram_says_it_has_taken_is_sent_whatever_else_it_says(result: Any) -> None:
     content = json.dumps({"ok": True, "result": result})
     sent = bot().session.check_response(bot(), METHOD, 200, content).result
     assert sent is not None and sent.message_id == UNKNOWN_ID
 
 
-@for_each(("method", "body"), [
+@pytest.mark.parametrize(("method", "body"), [
     (GetFile(file_id="x"), {"ok": True, "result": True}), (GetMe(), {"ok": True, "result": []}),
     (METHOD, {"result": True}), (METHOD, "<html>слова пользователя"),
 ])  # fmt: skip

@@ -9,13 +9,15 @@ import pytest
 from langchain_core.messages import AIMessageChunk
 
 from src.llm.reply import ModelReply
-from src.llm.text_calls import MAX_HELD, UNREADABLE, read_text_calls
+from src.llm.text_calls import MAX_HELD, UNREADABLE
 from tests.fakes.openai_server import call_text
 
 OFFERED = dict.fromkeys(("save_user_fact", "current_time", "set_reminder"), ())
 TIME = '{"name": "current_time", "arguments": {}}'
 SAVE: tuple[str, dict[str, Any]] = ("save_user_fact", {"quote": "Я живу в Одессе"})
 X = ("save_user_fact", {"quote": "x"})
+REMIND = ("set_reminder", {"text": "call mum", "when": "at 9"})
+GIVEN = json.dumps(REMIND[1])
 SAVED = json.dumps({"name": SAVE[0], "arguments": SAVE[1]}, ensure_ascii=False)
 
 
@@ -78,6 +80,16 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
      [("save_user_fact", {"quote": "x (y)"})]),
     ("<save_user_fact><quote>x</quote></save_user_fact>", [X]),
     (f"<think>{TIME}? no</think>{SAVED}", [SAVE]),
+    ("<|python_start|>set_reminder(text='call mum', when='at 9')<|python_end|>", [REMIND]),
+    ('<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "set_reminder", '
+     f'"parameters": {GIVEN}}}]', [REMIND]),
+    (f'functools[{{"name": "set_reminder", "arguments": {GIVEN}}}]', [REMIND]),
+    ("<start_function_call>call:set_reminder"
+     "{text:<escape>call mum<escape>,when:<escape>at 9<escape>}", [REMIND]),
+    (f"set_reminder\n{GIVEN}", [REMIND]),
+    (f"<|recipient|>set_reminder\n<|content|>{GIVEN}<|stop|>", [REMIND]),
+    (f"✿FUNCTION✿: set_reminder\n✿ARGS✿: {GIVEN}", [REMIND]),
+    (f">>>set_reminder\n{GIVEN}", [REMIND]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
@@ -108,51 +120,6 @@ def test_a_call_that_cannot_be_read_is_not_shown_but_corrected(text: str, size: 
     shown, reply = reply_of(text, size)
     assert "".join(shown) == "" == reply.message().text
     assert [list(call["args"]) for call in reply.message().tool_calls] == [[UNREADABLE]]
-
-
-REMIND = {"text": "call mum", "when": "at 9"}
-GIVEN = json.dumps(REMIND)
-
-
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<|python_start|>set_reminder(text='call mum', when='at 9')<|python_end|>",
-        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "set_reminder", '
-        f'"parameters": {GIVEN}}}]',
-        f'functools[{{"name": "set_reminder", "arguments": {GIVEN}}}]',
-        "<start_function_call>call:set_reminder"
-        "{text:<escape>call mum<escape>,when:<escape>at 9<escape>}",
-        f"set_reminder\n{GIVEN}",
-        f"Thought: now\nAction: set_reminder\nAction Input: {GIVEN}",
-        f"<|recipient|>set_reminder\n<|content|>{GIVEN}<|stop|>",
-        f"✿FUNCTION✿: set_reminder\n✿ARGS✿: {GIVEN}",
-        f">>>set_reminder\n{GIVEN}",
-    ],
-)
-def test_nothing_of_a_dialect_is_shown(text: str, size: int) -> None:
-    shown, reply = reply_of(text, size)
-    assert [(call["name"], call["args"]) for call in reply.message().tool_calls] == [
-        ("set_reminder", REMIND)
-    ]
-    assert "".join(shown) == ""
-
-
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A version:\n\n```python\ndef set_reminder(text, when):\n    pass\n\n"
-        "set_reminder(text='x')\n```\nRun it.",
-        "Qwen writes `<tool_call>` and `</tool_call>`, Mistral `[TOOL_CALLS]`.",
-        "Use `set_reminder(text='x')` or ``` alone",
-        "```js\ncurrent_time({})\n```\nand `x`",
-    ],
-)
-def test_code_about_calls_is_shown(text: str, size: int) -> None:
-    shown, reply = reply_of(text, size)
-    assert "".join(shown) == text and not reply.message().tool_calls
 
 
 PARAMETERS = {"save": ("text", "quote", "object"), "remind": ("text", "when")}
@@ -190,6 +157,10 @@ def test_markup_without_a_call_is_not_shown(size: int) -> None:
     "```json\n```", '{"name": ["current_time"]}', '{"name": "Анна", "age": 7}', "{}",
     "```python\nprint(1)\n```", "", '{"arguments": ' + "[" * 5000, "[1] так вы сказали",
     "<b>так</b> 3 < 5", "a [link](http://x) b", "git commit -m <reason>", "[think about it] x",
+    "A version:\n\n```python\ndef set_reminder(text, when):\n    pass\n\n"
+    "set_reminder(text='x')\n```\nRun it.", "```js\ncurrent_time({})\n```\nand `x`",
+    "Qwen writes `<tool_call>` and `</tool_call>`, Mistral `[TOOL_CALLS]`.",
+    "Use `set_reminder(text='x')` or ``` alone",
 ])  # fmt: skip
 def test_anything_else_stays_the_text_that_it_is(text: str, size: int) -> None:
     shown, reply = reply_of(text, size)
@@ -242,9 +213,3 @@ def test_calls_that_also_come_as_such_are_made_once() -> None:
     }
     reply.feed(AIMessageChunk(content="", tool_call_chunks=[{**chunk, "type": "tool_call_chunk"}]))
     assert reply.flush() == "" and len(reply.message().tool_calls) == 1
-
-
-def test_without_tools_json_is_an_answer() -> None:
-    reply = ModelReply()
-    assert reply.feed(AIMessageChunk(content=TIME)) == TIME and reply.flush() == ""
-    assert read_text_calls(TIME, {"x": ()}) is None

@@ -38,7 +38,6 @@ from src.texts import (
     sentences,
 )
 from src.web.app_api import page_names
-from tests.cases import for_each
 from tests.help_pages import EVERYTHING, OFFLINE, help_of
 from tests.languages import WRITTEN
 
@@ -164,7 +163,7 @@ def keys(language: str) -> set[str]:
     return {key for key, texts in sentences().items() if language in texts}
 
 
-@for_each("language", WRITTEN)
+@pytest.mark.parametrize("language", WRITTEN)
 def test_every_sentence_is_written_in_the_languages_of_our_users(language: Language) -> None:
     missing = sorted(set(used_keys()) - keys(language))
     assert missing == [], f"write them in {language} in the sentences.toml of their rooms"
@@ -227,7 +226,7 @@ def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
         assert all(1 <= len(say(f"command_{name}", language)) <= 256 for language in LANGUAGES)
 
 
-@for_each("language", LANGUAGES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_start_and_help_name_the_commands(language: Language) -> None:
     for command in ("/new", "/memory", "/privacy", "/delete_me"):
         assert command in say("start", language)
@@ -243,7 +242,7 @@ PLACES: dict[Place, set[str]] = {
 }  # fmt: skip
 
 
-@for_each("language", LANGUAGES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_is_offered_that_is_switched_off(language: Language) -> None:
     full, bare = (help_of(language, "private", one) for one in (EVERYTHING, OFFLINE))
     for word in (say("reads_voices", language), say("reads_photos", language), "/app", "/usage"):
@@ -276,7 +275,7 @@ def test_what_a_user_wrote_is_no_template() -> None:
     assert quote == "• today: “{user_id} {0} {”"
 
 
-@for_each(("candidates", "expected"), [
+@pytest.mark.parametrize(("candidates", "expected"), [
     (("ru",), "ru"), (("uk-UA",), "uk"), (("en_GB",), "en"), (("UK",), "uk"), (("be",), "ru"),
     (("de", "uk"), "uk"), ((None, "", "ru-RU"), "ru"), (("de",), "en"), (("rus",), "en"),
     ((), "en"),
@@ -287,7 +286,7 @@ def test_the_first_language_that_we_speak_is_chosen(
     assert choose_language(*candidates) == expected
 
 
-@for_each(("text", "default", "expected"), [
+@pytest.mark.parametrize(("text", "default", "expected"), [
     ("Как меня зовут?", "en", "ru"), ("Это я", "uk", "ru"), ("ЁЛКА", "uk", "ru"),
     ("Як мене звати?", "en", "uk"), ("Їжак", "ru", "uk"), ("де мама", "ru", "uk"),
     ("Дякую!", "ru", "uk"), ("мама", "ru", "ru"), ("мама", "uk", "uk"), ("мама", "en", "ru"),
@@ -300,7 +299,7 @@ def test_a_text_s_language_shows_in_its_letters_and_words(
     assert detect_language(text, default) == expected
 
 
-@for_each(("former", "texts"), [
+@pytest.mark.parametrize(("former", "texts"), [
     # A sentence that shows its language.
     ("ru", {
         "Де лежить мій паспорт?": "uk", "Запам'ятай: ключі в сусідки": "uk",

@@ -37,11 +37,6 @@ def test_thoughts_are_not_shown(thoughts: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_thoughts_without_an_end_are_no_answer(size: int) -> None:
-    assert shown_of(f"<think>{THOUGHT}", size) == ("", "")
-
-
-@pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("end", ["</think>", "</thinking>", "\n</thought>", "[/THINK]"])
 def test_a_closing_tag_alone_ends_thoughts_that_began_with_the_reply(end: str, size: int) -> None:
     text = f"{THOUGHT}{end}\n\nПривет!"
@@ -59,26 +54,12 @@ def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> N
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("text", [
-    "Тег `<think>` открывает, `</think>` закрывает.", "```xml\n<think>\nx\n</think>\n```\nвот так",
-    "<answer>да</answer>", "2 < 3, a<b", "git commit -m <reason>", "[thinking about it](http://x)",
-])  # fmt: skip
-def test_a_literal_tag_in_code_and_other_tags_stay(text: str, size: int) -> None:
-    assert shown_of(text, size) == (text, text)
-
-
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-@pytest.mark.parametrize("text", [
     "analysisThe user greets.assistantfinalHi.", "<|START_RESPONSE|>Hi.<|END_RESPONSE|>",
     "Here is my thought process:\nA greeting.\n\nHere is my response:\nHi.",
     "<|begin_of_box|>Hi.<|end_of_box|>",
 ])  # fmt: skip
 def test_thoughts_of_models_without_tags_are_not_shown(text: str, size: int) -> None:
     assert shown_of(text, size)[1].strip() == "Hi."
-
-
-@pytest.mark.parametrize("text", ["analysis of the data", "Here is my plan: a, b", "> quoted"])
-def test_words_that_begin_like_them_are_shown(text: str) -> None:
-    assert shown_of(text, 1) == (text, text)
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -96,11 +77,6 @@ def test_blocks_and_records_of_the_prompt_are_not_shown(size: int) -> None:
         assert shown_of(text, size) == (text, text)
 
 
-def test_tokens_of_templates_and_wrappers_of_answers_are_dropped() -> None:
-    assert without_thoughts("<think>x</think>\n<answer>\nДа.</answer>") == "Да."
-    assert without_thoughts("Да.<|im_end|>") == "Да."
-
-
 def test_a_reply_that_failed_on_the_way_is_no_answer() -> None:
     for reason in ("error", "ERROR", "network_error", "insufficient_system_resource"):
         reply = ModelReply()
@@ -108,3 +84,15 @@ def test_a_reply_that_failed_on_the_way_is_no_answer() -> None:
         failed = AIMessageChunk(content="", response_metadata={"finish_reason": reason})
         with pytest.raises(ModelReplyError):
             reply.feed(failed)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("text", [
+    "Тег `<think>` открывает, `</think>` закрывает.", "```xml\n<think>\nx\n</think>\n```\nвот так",
+    "<answer>да</answer>", "2 < 3, a<b", "git commit -m <reason>", "[thinking about it](http://x)",
+    "analysis of the data", "Here is my plan: a, b", "> quoted",
+])  # fmt: skip
+def test_a_literal_tag_in_code_and_other_words_stay(text: str, size: int) -> None:
+    assert shown_of(text, size) == (text, text)
+    assert shown_of(f"<think>{THOUGHT}", size) == ("", ""), "without an end it is no answer"
+    assert without_thoughts("<think>x</think>\n<answer>\nДа.</answer><|im_end|>") == "Да."

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 
-from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
-from tests.cases import for_each
+import pytest
+
+from src.history.new_messages import (
+    LabelFilter,
+    add_time_label,
+    read_time_label,
+    strip_time_label,
+    window_start,
+)
 
 MOMENT = datetime(2026, 1, 31, 21, 30, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-02-01 00:30]"
@@ -17,28 +25,21 @@ def filtered(pieces: list[str]) -> list[str]:
     return [*(label_filter.feed(piece) for piece in pieces), label_filter.flush()]
 
 
-@for_each(("zone", "expected"), [
+@pytest.mark.parametrize(("zone", "expected"), [
     ("Europe/Moscow", "2026-02-01 00:30"), ("UTC", "2026-01-31 21:30"),
-    ("America/New_York", "2026-01-31 16:30"), ("Asia/Kathmandu", "2026-02-01 03:15"),
+    ("Asia/Kathmandu", "2026-02-01 03:15"),
 ])  # fmt: skip
 def test_the_label_is_the_local_time_of_the_message(zone: str, expected: str) -> None:
     assert add_time_label("привет", MOMENT, zone) == f"[Текущее время: {expected}] привет"
-
-
-def test_summer_time_counts() -> None:
     summer = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
     assert "15:00" in add_time_label("", summer, "Europe/Kyiv")
-    assert "23:30" in add_time_label("", MOMENT, "Europe/Kyiv")
+    for text in ("привет", "[ссылка] и текст", "two\nlines", "", "] ["):
+        for moment in (MOMENT, summer):
+            labelled = add_time_label(text, moment, zone)
+            assert (strip_time_label(labelled), read_time_label(labelled, zone)) == (text, moment)
 
 
-@for_each("zone", ["Europe/Moscow", "UTC", "America/New_York", "Asia/Kathmandu"])
-def test_a_label_is_read_back_as_the_moment_that_it_names(zone: str) -> None:
-    summer = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
-    for moment in (MOMENT, summer):
-        assert read_time_label(add_time_label("привет", moment, zone), zone) == moment
-
-
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "", "привет", f"привет {LABEL}", "[Текущее время: вчера] привет",
     "[Текущее время: 2026-02-30 00:30] привет", "[Текущее время: 2026-02-01 24:30] привет",
     "[Current time: 2026-02-01 00:30] hi",
@@ -47,12 +48,7 @@ def test_where_no_label_stands_no_moment_is_read(text: str) -> None:
     assert read_time_label(text, "Europe/Moscow") is None
 
 
-def test_a_label_of_any_text_comes_off_again() -> None:
-    for text in ("привет", "[ссылка] и текст", "two\nlines", "", "] ["):
-        assert strip_time_label(add_time_label(text, MOMENT, "UTC")) == text
-
-
-@for_each(("text", "expected"), [
+@pytest.mark.parametrize(("text", "expected"), [
     (f"{LABEL} Привет", "Привет"), (f"  \n{LABEL}\n\nПривет", "Привет"),
     (f"{LABEL} {LABEL}Привет", "Привет"), ("[2026-02-01 00:30] Привет", "Привет"),
     ("[2026-02-01] Привет", "[2026-02-01] Привет"), (f"Привет {LABEL}", f"Привет {LABEL}"),
@@ -63,8 +59,10 @@ def test_only_labels_at_the_beginning_are_stripped(text: str, expected: str) -> 
     assert strip_time_label(text) == expected
 
 
-@for_each("size", [1, 2, 3, 7, 16, 33, 34, 35, 100])
-@for_each("labels", [LABEL, "[2026-02-01 00:30] ", f"{LABEL} {LABEL}\n", f"\n {LABEL} "])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 33, 34, 35, 100])
+@pytest.mark.parametrize(
+    "labels", [LABEL, "[2026-02-01 00:30] ", f"{LABEL} {LABEL}\n", f"\n {LABEL} "]
+)
 def test_a_streamed_label_never_shows_however_it_is_cut(size: int, labels: str) -> None:
     text = f"{labels} Привет, [Текущее] мир"
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
@@ -72,20 +70,56 @@ def test_a_streamed_label_never_shows_however_it_is_cut(size: int, labels: str) 
 
 
 def test_other_text_is_shown_as_soon_as_it_can_be_no_label() -> None:
+    long = f"[Текущее время: {'о' * 60}"
     assert filtered(["[", "1", "] да"]) == ["", "[1", "] да", ""]
     assert filtered(["При", "вет"]) == ["При", "вет", ""]
     assert filtered(["[Текущее ", "положение"]) == ["", "[Текущее положение", ""]
-
-
-def test_a_label_later_in_the_text_stays() -> None:
-    assert "".join(filtered(["Привет ", LABEL, " мир"])) == f"Привет {LABEL} мир"
-
-
-def test_an_unfinished_label_is_shown_at_the_end_or_when_it_grows_too_long() -> None:
+    assert filtered(["Привет ", LABEL, " мир"]) == ["Привет ", LABEL, " мир", ""]
     assert filtered(["[Текущее время: "]) == ["", "[Текущее время: "]
-    long = f"[Текущее время: {'о' * 60}"
     assert filtered([long, "!"]) == [long, "!", ""]
+    assert filtered([LABEL]) == ["", ""] and filtered([]) == [""]
 
 
-def test_an_answer_that_is_nothing_but_a_label_shows_nothing() -> None:
-    assert "".join(filtered([LABEL])) == "" and filtered([]) == [""]
+LONG = 1000  # messages of a conversation
+WINDOW = 30  # ``global_settings.history_messages``
+STEPS = (1, 2, 3, 7, 10, 15, 29)  # of ``global_settings.history_step``, which allows 1 to 29
+
+
+def starts(step: int, *, window: int = WINDOW) -> list[int]:
+    """Where the window starts when the newest message is the first, the second, ..."""
+    return [window_start(last, window=window, step=step) for last in range(1, LONG + 1)]
+
+
+def test_a_conversation_that_fits_is_rendered_from_its_beginning() -> None:
+    assert starts(10)[:WINDOW] == [1] * WINDOW
+    assert window_start(0) == 1, "nothing was said yet"
+
+
+def test_by_default_the_start_moves_by_ten_and_21_to_30_messages_are_rendered() -> None:
+    assert starts(10)[29:52] == [1] + [11] * 10 + [21] * 10 + [31] * 2
+    rendered = {last: last - start + 1 for last, start in enumerate(starts(10), start=1)}
+    assert {count for last, count in rendered.items() if last > WINDOW} == set(range(21, 31))
+    assert all(count == last for last, count in rendered.items() if last <= WINDOW)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_start_only_moves_forward_and_only_by_whole_steps(step: int) -> None:
+    moves = {after - before for before, after in pairwise(starts(step))}
+    assert moves == {0, step} if step > 1 else moves == {0, 1}
+
+
+@pytest.mark.parametrize("window", [30, 31, 100])
+@pytest.mark.parametrize("step", STEPS)
+def test_never_more_than_the_window_and_never_a_whole_step_less(step: int, window: int) -> None:
+    for last, start in enumerate(starts(step, window=window), start=1):
+        rendered = last - start + 1
+        assert rendered <= window
+        assert rendered > min(last, window) - step
+        assert start % step == 1 % step, "a start is the first message of a step"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_between_two_steps_the_window_stays_as_long_as_it_can(step: int) -> None:
+    for last, (before, after) in enumerate(pairwise(starts(step)), start=2):
+        if after > before:
+            assert last - before + 1 > WINDOW, "it moved although the newest message fitted"

@@ -18,7 +18,6 @@ from src.telegram.updates import (
     replied_message,
     with_question,
 )
-from tests.cases import for_each
 from tests.hostile_updates import (
     BOT_ID,
     BOT_NAME,
@@ -61,7 +60,7 @@ def test_every_kind_that_telegram_is_asked_for_is_read() -> None:
     assert {field for raw in VALID for field in raw if field != "update_id"} == {*ALLOWED_UPDATES}
 
 
-@for_each(("text", "expected"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("/new", "new"), ("/NEW", "new"), ("/stop сейчас", "stop"),
     (f"/new@{BOT_NAME.upper()}", "new"), ("/new@another_bot", None), ("/start", "command"),
     ("/nonsense", "command"), ("/newest", "command"), (" /new", "message"),
@@ -71,7 +70,7 @@ def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
     assert kind(text=text) == expected
 
 
-@for_each(("text", "expected"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("болтовня", None), (f"@{BOT_NAME} что скажешь?", "message"), ("Помни, ты здесь?", "message"),
     (f"что скажешь, @{BOT_NAME.upper()}?", "message"), (f"@{BOT_NAME}2 что скажешь?", None),
     ("@another_bot что скажешь?", None), ("/new", "command"), ("/help", "command"),
@@ -101,8 +100,8 @@ ANONYMOUS_ADMIN = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
 CHANNEL_BOT = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
 
 
-@for_each("cause", [person(), person(3), ANONYMOUS_ADMIN, CHANNEL_BOT, None])
-@for_each(
+@pytest.mark.parametrize("cause", [person(), person(3), ANONYMOUS_ADMIN, CHANNEL_BOT, None])
+@pytest.mark.parametrize(
     ("chat", "field", "other"),
     [(-17, "migrate_to_chat_id", GROUP), (GROUP, "migrate_from_chat_id", -17)],
 )
@@ -243,7 +242,7 @@ def test_an_allowed_person_and_everybody_in_an_allowed_group_are_served() -> Non
     assert kept(update(message=elsewhere), OWNER_AND_GROUP).kind == "refused"
 
 
-@for_each(("sender", "place"), [
+@pytest.mark.parametrize(("sender", "place"), [
     (ANONYMOUS_ADMIN, group()), (CHANNEL_BOT, {"id": -100777, "type": "channel", "title": "Кот"}),
 ])  # fmt: skip
 def test_who_writes_as_a_chat_is_a_person_with_the_id_of_that_chat(
@@ -308,7 +307,7 @@ NOBODY = {name: value for name, value in message("привет").items() if name
 CHANNEL = {"id": -100, "type": "channel", "title": "Новости"}
 
 
-@for_each("raw", [
+@pytest.mark.parametrize("raw", [
     update(message=message("эхо", **{"from": person(BOT_ID, is_bot=True)})),
     update(edited_message=message("эхо", **{"from": person(9, is_bot=True)})),
     update(message=message(new_chat_title="Гостиная", chat=group())),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from aiogram.types import Message
 
 from src.reading.voices import MAX_QUOTED, Voice, clean_name
 from src.telegram.incoming import read_voice
 from src.texts import say
-from tests.cases import for_each
 
 ANNA = {"id": 7, "is_bot": False, "first_name": "Анна", "last_name": "К"}
 ELON = {"id": 8, "is_bot": False, "first_name": "Elon"}
@@ -28,54 +28,33 @@ def replied(**fields: Any) -> dict[str, Any]:
     return {"message_id": 2, "date": 0, "chat": GROUP, "from": ELON, **fields}
 
 
-@for_each(
-    ("fields", "voice"),
-    [
-        ({}, Voice()),
-        ({"chat": GROUP}, Voice(speaker="Анна К")),
-        ({"chat": GROUP, "sender_chat": GROUP}, Voice(speaker="Club")),
-        ({"forward_origin": USER}, Voice("forwarded", origin="Elon")),
-        (
-            {"forward_origin": {"type": "hidden_user", "date": 0, "sender_user_name": "[X]: y"}},
-            Voice("forwarded", origin="X y"),
-        ),
-        (
-            {
-                "forward_origin": {
-                    "type": "channel", "date": 0, "chat": CHANNEL, "message_id": 3,
-                }
-            },
-            Voice("forwarded", origin="News"),
-        ),
-        (
-            {"forward_origin": {"type": "chat", "date": 0, "sender_chat": GROUP}},
-            Voice("forwarded", origin="Club"),
-        ),
-        (
-            {"via_bot": {"id": 9, "is_bot": True, "first_name": "gif"}},
-            Voice("bot", origin="gif"),
-        ),
-        (
-            {"reply_to_message": replied(text="Где ты?")},
-            Voice(quoted="Где ты?", quoted_author_id=8),
-        ),
-        (
-            {
-                "reply_to_message": replied(text="Где ты живёшь?"),
-                "quote": {"text": "Где ты", "position": 0},
-            },
-            Voice(quoted="Где ты", quoted_author_id=8),
-        ),
-        (
-            {
-                "external_reply": {"origin": USER},
-                "quote": {"text": "чужое", "position": 0},
-            },
-            Voice(quoted="чужое", quoted_author_id=8),
-        ),
-        ({"reply_to_message": replied(photo=[])}, Voice()),
-    ],
-)  # fmt: skip
+HIDDEN = {"type": "hidden_user", "date": 0, "sender_user_name": "[X]: y"}
+
+
+OF_CHANNEL = {"type": "channel", "date": 0, "chat": CHANNEL, "message_id": 3}
+
+
+OF_CHAT = {"type": "chat", "date": 0, "sender_chat": GROUP}
+
+
+WHERE = replied(text="Где ты живёшь?")
+
+
+@pytest.mark.parametrize(("fields", "voice"), [
+    ({}, Voice()), ({"chat": GROUP}, Voice(speaker="Анна К")),
+    ({"chat": GROUP, "sender_chat": GROUP}, Voice(speaker="Club")),
+    ({"forward_origin": USER}, Voice("forwarded", origin="Elon")),
+    ({"forward_origin": HIDDEN}, Voice("forwarded", origin="X y")),
+    ({"forward_origin": OF_CHANNEL}, Voice("forwarded", origin="News")),
+    ({"forward_origin": OF_CHAT}, Voice("forwarded", origin="Club")),
+    ({"via_bot": {"id": 9, "is_bot": True, "first_name": "gif"}}, Voice("bot", origin="gif")),
+    ({"reply_to_message": WHERE}, Voice(quoted="Где ты живёшь?", quoted_author_id=8)),
+    ({"reply_to_message": WHERE, "quote": {"text": "Где ты", "position": 0}},
+     Voice(quoted="Где ты", quoted_author_id=8)),
+    ({"external_reply": {"origin": USER}, "quote": {"text": "чужое", "position": 0}},
+     Voice(quoted="чужое", quoted_author_id=8)),
+    ({"reply_to_message": replied(photo=[])}, Voice()),
+])  # fmt: skip
 def test_a_message_knows_whose_words_it_holds(fields: dict[str, Any], voice: Voice) -> None:
     assert read_voice(message(**fields), "ru") == voice
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from src.telegram.entities import convert
-from src.telegram.rendering import render, render_start
-from tests.cases import for_each
+from src.telegram.rendering import keep_words, render, render_start
+from src.texts.plain_text import is_visible
 from tests.fakes.telegram_checks import check_entities
 
 # An answer and how it is shown, if not as it was written.
@@ -26,41 +26,11 @@ ANSWERS = [
         .split("\n■\n")
     )
 ]
+MARKS = "$ 5$ $x ~ ~5 <b> </b> < > <!-- * ** _ __ | || ` ``` \\ \\( $$ & [ ] ![ ( ) ~~ #"
 INSERTS = (
-    *(
-        "$",
-        "5$",
-        "$x",
-        "~",
-        "~5",
-        "<b>",
-        "</b>",
-        "<",
-        ">",
-        "<!--",
-        "*",
-        "**",
-        "_",
-        "__",
-        "|",
-        "||",
-    ),
-    *(
-        "`",
-        "```",
-        "\n",
-        "\n\n",
-        "\n> ",
-        "\n- ",
-        "\n7. ",
-        "\n# ",
-        "\n---\n",
-        "\\",
-        "\\(",
-        "$$",
-        "&",
-    ),
-    *("[", "]", "![", "(", ")", "😀", "слово", "[1]", "[1]: x", "\t", "    ", "~~", "#", "1) "),
+    *MARKS.split(),
+    *("😀", "слово", "[1]", "[1]: x", "1) ", "\t", "    ", "\n", "\n\n", "\n> ", "\n- ", "\n7. "),
+    *("\n# ", "\n---\n"),
 )
 # What is not shown as it stands: addresses of links, languages of code, characters by name, what
 # formulas and lines of tables are marked with.
@@ -101,7 +71,7 @@ def mutations(number: int) -> Iterator[str]:
         yield written[:place] + numbers.choice(INSERTS) + written[place:]
 
 
-@for_each("written, shown", ANSWERS)
+@pytest.mark.parametrize("written, shown", ANSWERS)
 async def test_an_answer_is_shown_as_a_reader_expects(written: str, shown: str) -> None:
     assert "\n".join(part.text for part in await render(written)) == shown
 
@@ -125,7 +95,7 @@ async def test_every_beginning_of_an_answer_is_a_message() -> None:
             check_entities(text, part and [entity.model_dump() for entity in part.entities])
 
 
-@for_each("written, shown, found", [
+@pytest.mark.parametrize("written, shown, found", [
     ("# **Да**\nнет", "Да\nнет", {("bold", "Да")}),
     ("Да\n---\nнет", "Да\n———\nнет", set()),
     ("> а\n> > б\n\nв", "а\n> б\n\nв", {("blockquote", "а\n> б")}),
@@ -144,7 +114,7 @@ def test_markup_becomes_entities(written: str, shown: str, found: set[tuple[str,
     assert {entity.type for entity in entities} == {kind for kind, _ in found}
 
 
-@for_each(
+@pytest.mark.parametrize(
     "written",
     [
         *("> - " * 2000, "+ + + " * 1024, "1. " * 2000, "- 1. > " * 900, "- \n" * 4000),
@@ -164,3 +134,54 @@ def test_a_table_of_nothing_is_no_table() -> None:
 
 def test_stand_ins_that_somebody_sends_vanish() -> None:
     assert convert("a\ufdd00\ufdd1b <c>")[0] == "a0b <c>"
+
+
+OWN = [
+    "Меня зовут __init__", "цена *5* и **7**, ~~нет~~ ||да|| 2*3*4",
+    "у меня $5 и $6, \\(x\\), \\[y\\]", "- молоко\n- хлеб\n# заголовок\n> цитата\n1. раз\n+ два",
+    "<b>x</b> &amp; [a](http://b.example) ![i](u)", "C:\\new\\_x", "a`b`c",
+    "x^2 = {3} === --- 1. два", "https://b.example/c_d_e?x=1&y=2#z_z_", "@user_name_x #tag_a_",
+    "| a | b |\n|---|---|\n| 1 | 2 |",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", OWN)
+@pytest.mark.parametrize("answer", ["Запомнил: {}", "• 22.11.2026 05:08: «{}» [1]"])
+async def test_a_quote_is_shown_as_it_was_written(said: str, answer: str) -> None:
+    markdown = answer.replace("{}", said)
+    [part] = await render(keep_words(markdown, [said]))
+    assert part.text == markdown
+    assert {entity.type for entity in part.entities} <= {"url", "mention", "hashtag"}
+
+
+async def test_a_part_of_what_he_wrote_keeps_its_underscores() -> None:
+    said = "Мои файлы — __init__, __main__.py и *всё*."
+    answer = "**Нашёл**: «__init__», __main__.py, *всё*."
+    [part] = await render(keep_words(answer, [said]))
+    assert part.text == "Нашёл: «__init__», __main__.py, *всё*."
+    assert [entity.type for entity in part.entities] == ["bold"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["**Да** и _нет_", "`__init__` и ```\n__init__ = 1\n```", "Скобки (x) и [1]", ""]
+)
+def test_formatting_of_the_model_s_own_and_code_stay(answer: str) -> None:
+    assert keep_words(answer, ["Что такое __init__ (x)?", "Обычный текст"]) == answer
+
+
+@pytest.mark.parametrize("text", [
+    "", " \t\r\n\u00a0\u2003\u3000", "\u200b\u200c\u200d\u2060\ufeff",
+    "\u200e\u200f\u202a\u202e\u2066\u2069\u061c", "\u115f\u1160\u3164\uffa0", "\u2800\u2800",
+    "\u17b4\u17b5\u2064\U0001d159\U0001d173\U000e0001\U000e0041", "\x00\x1f\x7f\x85\u2028\u2029",
+    "\ud800", "\ufdd0\uffff\U0010fffe",
+])  # fmt: skip
+def test_nothing_of_it_is_seen(text: str) -> None:
+    assert not is_visible(text)
+    assert is_visible(f"{text}.{text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "ж", "0", ".", "|", "—", "😀", "❤️", "👨‍👩‍👧", "\U0001fae8", "한", "ﷺ", "\ufffd"]
+)
+def test_it_is_seen(text: str) -> None:
+    assert is_visible(text)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.base.zone_names import TABLE, find_time_zones
-from tests.cases import for_each
+from src.reading.requests import asked_place, describe_time
+from src.texts import Language
 
 CITIES = {
     "Europe/Moscow": "Сочи, Москва, в Москве, в Нижнем Новгороде, Ростове-на-Дону, "
@@ -44,19 +45,19 @@ UNKNOWN = [
 ]  # fmt: skip
 
 
-@for_each("zone", CITIES)
+@pytest.mark.parametrize("zone", CITIES)
 def test_a_city_is_known_in_three_languages_and_in_any_case(zone: str) -> None:
     names = CITIES[zone].split(", ")
     found = {name: find_time_zones(name)[:1] for name in names}
     assert found == {name: [zone] for name in names}
 
 
-@for_each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_offset_and_a_name_of_the_database_are_known(name: str) -> None:
     assert find_time_zones(name) == [NAMES[name]]
 
 
-@for_each("name", UNKNOWN)
+@pytest.mark.parametrize("name", UNKNOWN)
 def test_what_names_no_zone_is_not_guessed(name: str) -> None:
     assert find_time_zones(name) == []
 
@@ -87,3 +88,55 @@ def test_no_text_breaks_it(tries: int) -> None:
         assert len(found) <= 5 and set(found) <= pytz.all_timezones_set
 
     check()
+
+
+ASKED = {
+    "Сколько времени в Токио?": "Токио",
+    "Который час в Нью-Йорке?": "Нью-Йорке",
+    "Который сейчас час в Париже, пожалуйста?": "Париже",
+    "Скажи, сколько времени сейчас в Праге": "Праге",
+    "Сколько времени в Гадюкино?": "Гадюкино",
+    "Котра година в Токіо?": "Токіо",
+    "Котра зараз година у Варшаві?": "Варшаві",
+    "Яка година у Відні?": "Відні",
+    "What time is it now in New York?": "New York",
+    "what's the time in london": "london",
+    "Do you know what time it is in Paris?": "Paris",
+    "Tell me the time in Berlin please": "Berlin",
+    "Time in Mordor?": "Mordor",
+    "Сколько времени?": "",
+    "What time is it?": "",
+    "Какой сегодня день недели?": "",
+    "What day is it today?": "",
+    "what time is it for me": "",
+    "скока времени у меня": "",
+    "котра година в мене": "",
+    "шо по часу": "",
+}
+OTHER = [
+    "Сколько времени лететь в Токио?", "Сколько времени в пути?", "Скільки часу у мене є?",
+    "Во сколько у меня встреча?", "What time is my flight to Tokyo?", "What time do I get up?",
+    "Какой день недели был 5 мая?", "Время", "В какое время я встаю?",
+    "Я был в Токио. Там хорошее время.", "I had a good time in Paris", "Какое время года в Токио?",
+    "How much time is left?", "сколько времени в " + "а" * 500, "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_a_question_for_the_time_names_its_place(text: str) -> None:
+    assert asked_place(text) == ASKED[text]
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_other_questions_about_time_are_not_taken_for_it(text: str) -> None:
+    assert asked_place(text) is None
+
+
+@pytest.mark.parametrize(("language", "expected"), [
+    ("ru", "01:38, понедельник, 23 ноября (Токио, UTC+09:00)"),
+    ("uk", "01:38, понеділок, 23 листопада (Токіо, UTC+09:00)"),
+    ("en", "01:38, Monday, 23 November (Tokyo, UTC+09:00)"),
+])  # fmt: skip
+def test_the_time_is_told_in_the_user_s_language(language: Language, expected: str) -> None:
+    assert describe_time("2026-11-23 01:38, Monday (Asia/Tokyo, UTC+0900)", language) == expected
+    assert describe_time("midnight", language) == ""
