@@ -8,7 +8,7 @@ The weights are a least-squares fit to ``toktok``, which contains OpenAI's vocab
 pieces of Russian, Ukrainian and English chats, notes, program messages, Markdown, JSON and Python,
 increased by 4 %: a prompt that is too long fails, one that is slightly short only forgets earlier.
 The error is within 10 % for prompts of the bot, and hostile texts are estimated at no less than
-0.4 of their tokens; ``tests/unit/test_tokens.py`` verifies both.
+0.4 of their tokens; ``tests/unit/llm/test_tokens.py`` verifies both.
 """
 
 import json

@@ -183,5 +183,5 @@ DESCRIBERS: Mapping[str, Callable[[Any, Language], str]] = {
 }
 
 # A message with one of these fields is answered. The table of all fields stands in
-# ``tests/unit/test_message_words.py``.
+# ``tests/unit/telegram/test_message_words.py``.
 CONTENT = frozenset({*FILES, *DESCRIBERS, *UNSEEN, "photo", "live_photo"})

@@ -85,7 +85,8 @@ RUN = {
     "--symmetric pomni.backup": BACKUP,
     "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --output restored.backup "
     "--decrypt pomni.backup.gpg": BACKUP,
-    "cp .env.example .env": "tests/unit/test_config.py::test_the_example_file_says_the_defaults",
+    "cp .env.example .env":
+        "tests/unit/base/test_config.py::test_the_example_file_says_the_defaults",
     "python -m tests.e2e.kill_loop --kills 60 --seed 21":
         "tests/e2e/test_kill_loop.py::test_kills_lose_nothing_and_keep_the_order",
     "python -m tests.e2e.interleavings --n 5000 --seed 2":
@@ -96,16 +97,16 @@ RUN = {
     "python -m tests.attacks.canary --n 100":
         "tests/e2e/test_canary.py::test_no_word_of_an_erased_person_or_group_is_left_anywhere",
     "python -m tests.attacks.database_urls --n 5000":
-        "tests/unit/test_database_url.py"
+        "tests/unit/base/test_database_url.py"
         "::test_no_piece_of_a_password_is_printed_on_the_way_to_the_database",
     "python -m tests.attacks.embedding_fuzz --n 20000":
-        "tests/unit/test_local_embedder.py::test_texts_from_all_of_unicode_do_it_no_harm",
+        "tests/unit/llm/test_local_embedder.py::test_texts_from_all_of_unicode_do_it_no_harm",
     "python -m tests.attacks.files":
         "tests/unit/test_hostile_documents.py::test_every_file_ends_in_a_text_or_in_a_sentence",
     "python -m tests.attacks.flood": FLOOD,
     "python -m tests.attacks.flood messages slow --n 1000 --slow 40": FLOOD,
     "python -m tests.attacks.forgetting --n 200":
-        "tests/unit/test_forget_requests.py"
+        "tests/unit/memory/test_forget_requests.py"
         "::test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one",
     "python -m tests.attacks.linear_texts":
         "tests/unit/test_linear_texts.py::test_a_reader_takes_a_time_in_proportion_to_the_length",

@@ -25,7 +25,7 @@ from src.memory.search_index_repo import Scale
 from tests.attacks.embedding_fuzz import attack, is_unharmed
 from tests.e2e.bot_process import eventually
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 # What ``clean_start`` keeps from the engine, which takes a text as it is.
 DEADLY = "\ufdfa" * 100
 HANGS = 2.0  # seconds; a deadline that a test has to wait for

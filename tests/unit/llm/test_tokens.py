@@ -46,7 +46,7 @@ MOST_OF_A_CHARACTER = 3  # tokens
 LEAST_OF_HOSTILE = 0.4  # of what a text really takes
 # Lone surrogates too: Telegram's JSON can hold halves of characters.
 TEXTS = st.text(st.characters(codec=None), max_size=80)
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 @pytest.fixture(scope="module", autouse=True)

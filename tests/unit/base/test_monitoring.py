@@ -14,7 +14,7 @@ import yaml
 
 from src.base.metrics import Metrics
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "monitoring/grafana_dashboard.json").read_text())
 ALERTS: dict[str, Any] = yaml.safe_load((ROOT / "monitoring/alerts.yml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]

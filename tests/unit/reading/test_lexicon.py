@@ -19,7 +19,7 @@ import pytest
 import src
 from src.reading import lexicon
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(lexicon.FOLDER.glob("*.toml"))
 # Groups of which the code asks by a name that it puts together.
 FAMILIES = (

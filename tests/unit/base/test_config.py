@@ -14,7 +14,7 @@ from src.base.providers import PROVIDERS
 from src.texts import choose_language
 from tests.unit.settings_environment import load, problems
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 BAD = [
     ("TELEGRAM_BOT_TOKEN", "no-colon"), ("TELEGRAM_API_BASE", "api.telegram.org"),

@@ -1,0 +1,1 @@
+"""Tests of ``src/base`` that need no database."""

@@ -1,0 +1,1 @@
+"""Tests of ``src/llm`` that need no database."""

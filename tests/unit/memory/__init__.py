@@ -1,0 +1,1 @@
+"""Tests of ``src/memory`` that need no database."""

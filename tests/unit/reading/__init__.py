@@ -1,0 +1,1 @@
+"""Tests of ``src/reading`` that need no database."""

@@ -1,0 +1,1 @@
+"""Tests of ``src/telegram`` that need no database."""
