@@ -259,14 +259,14 @@ async def test_a_child_that_does_not_stop_writing_is_ended() -> None:
     assert caught.value.problem == "too_full"
 
 
-async def test_two_files_are_read_at_a_time() -> None:
+async def test_at_most_two_files_are_read_at_a_time() -> None:
     say = 'print(\'{"text": "\' + str(%s) + \'", "is_cut": false, "kind": "text"}\')'
     code = f"begin = time.time(); time.sleep(0.2); {say % '(begin, time.time())'}"
     reader = program(code)
     answers = await asyncio.gather(*(reader.read(b"", file_name="") for _ in range(5)))
     spans = [tuple(map(float, answer.text.strip("()").split(","))) for answer in answers]
     running = [sum(start <= moment < end for start, end in spans) for moment, _ in spans]
-    assert max(running) == 2
+    assert max(running) <= 2
 
 
 async def test_the_bot_s_environment_stays_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from src.memory.prompts import (
     understanding_messages,
 )
 from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
-from src.offline.replies import OVERVIEW_LINES, QUOTED, corrects
+from src.offline.replies import OVERVIEW_LINES, QUOTED
 from src.reading.facts import Fact
 from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
@@ -71,19 +71,125 @@ def asks(question: str, text: str) -> AIMessage:
 
 def found(*memories: str | dict[str, Any]) -> ToolMessage:
     """The result of a search: texts, or records with what is not as usual."""
+    usual = {"said_at": "2026-11-20 09:07", "score": 1.0, "similarity": 0.8, "lexical": 0.0}
     records = [
-        {
-            "n": number,
-            "uid": f"msg-{number}",
-            "said_at": "2026-11-20 09:07",
-            "score": 1.0,
-            "similarity": 0.8,
-            "lexical": 0.0,
-            **(memory if isinstance(memory, dict) else {"text": memory}),
-        }
+        {"n": number, "uid": f"msg-{number}", **usual}
+        | (memory if isinstance(memory, dict) else {"text": memory})
         for number, memory in enumerate(memories, start=1)
     ]
     return result({"memories": records}, "search_memory")
+
+
+def note(text: str, similarity: float = 0.8, day: int = 20, **more: Any) -> dict[str, Any]:
+    """A record of a search of a day of November."""
+    return {"text": text, "similarity": similarity, "said_at": f"2026-11-{day:02} 09:07"} | more
+
+
+FAR = note("Вчера был дождь", SURE - 0.01)
+
+
+OMSK = note("Я живу в Омске", day=21, id="fact-1", holds=False, replaced_by="fact-2")
+
+
+TOMSK = note("перебрались в Томск", 1.0, id="fact-2", score=0.0)
+
+
+def numbers_quoted(question: str, *memories: str | dict[str, Any]) -> list[str]:
+    """The numbers of the memories that are quoted, as they stand in the reply."""
+    text = reply(prompt(question, found(*memories), found()))
+    return [line.rpartition(" ")[2] for line in text.splitlines() if line.endswith("]")]
+
+
+def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
+    return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
+
+
+@pytest.mark.parametrize(("question", "memories", "numbers"), [
+    # Three quotes are enough, the newest first.
+    ("Какой чай я люблю?", [note(f"Я люблю чай номер {n}", day=n) for n in (11, 13, 12, 10, 14)],
+     [5, 2, 1]),
+    # Questions, requests and small talk are never quoted.
+    ("Где кот?", ["Где мой кот?", "Мой кот спит", "как там кот", "Забудь кота", "Спасибо"], [2]),
+    ("где ключи?", [note("где ключи? не могу найти", 0.9)], []),
+    ("my name?", [note("do you know my name?", 0.9)], []),
+    # What is not near is not, unless it shares a word or has no vector yet.
+    ("Где зонт?", [FAR, note("Плащ висит дома", SURE)], [2]),
+    ("Где зонт?", [FAR, note("Мой зонт сломан", SURE - 0.05)], [2]),
+    ("Где зонт?", [note("Мой зонт сломан", 0.0)], [1]),
+    # What is asked for answers without being named.
+    ("what's my bay number", [note("we …", 0.3), note("we park far away, bay 14", 0.3)], [2]),
+    ("телефон слесаря?", [note("Слесарь …", 0.3), note("Слесарь Глеб, тел. 067 111 22 33", 0.3)],
+     [2]),
+    ("в який день басейн", [note("басейн …", 0.3), note("басейн по п'ятницях", 0.3)], [2]),
+    ("where is the tent kept", [note("tent …", 0.3), note("tent in the loft behind a box", 0.3)],
+     [2]),
+    ("кому лестницу возвращать", [note("лестницу взял у тестя, вернуть надо к маю", 0.5)], [1]),
+    ("а пароль от вайфая где?", [note("пароль от вайфая на холодильнике", 0.9)], [1]),
+    # What was said later, puts right or holds stands above.
+    ("Есть ли у меня мотоцикл?", [note("Хочу мотоцикл", 0.4, day=1),
+     note("У меня есть мотоцикл", day=2), note("Продал мотоцикл", 0.4, day=9)], [3, 2]),
+    ("Когда стоматолог?", [note("стоматолог во вторник утром", uid="msg-4"),
+     note("нет, в среду", 0.3, uid="msg-6", said_at="2026-11-20 09:08")], [2, 1]),
+    ("Где я живу?", [OMSK, TOMSK], [2, 1]),
+])  # fmt: skip
+def test_what_answers_a_question_is_quoted_in_its_order(
+    question: str, memories: list[Any], numbers: list[int]
+) -> None:
+    assert numbers_quoted(question, *memories) == [f"[{number}]" for number in numbers]
+
+
+OTHERS = note("Я живу в Омске", of_asker=False, speaker="Анна")
+
+
+SUMMARY = note("Пользователь говорил: «Мой зонт»", id="summary-1", uid="summary-1")
+
+
+@pytest.mark.parametrize(("question", "nothing"), [
+    ("Где зонт?", found(note("Вчера был дождь", RELATED - 0.01))),
+    ("Где зонт?", found(note("Вчера был дождь", 0.0))), ("Где зонт?", found(SUMMARY)),
+    ("Где кот?", found("Где мой кот?", "как там кот")), ("Где мой зонт?", found(TOMSK)),
+    ("Во что обуться?", found(note("Где мои сапоги?", 0.9))), ("Где я живу?", found(OTHERS)),
+    ("Где кот?", found()), ("Где кот?", result("not json", "search_memory")),
+    ("Где кот?", result({"memories": None}, "search_memory")),
+    ("Где кот?", result("The tool failed.", "search_memory", failed=True)),
+])  # fmt: skip
+def test_without_anything_that_answers_it_says_that_it_does_not_know(
+    question: str, nothing: ToolMessage
+) -> None:
+    assert reply(prompt(question, nothing, nothing)) == UNKNOWN_RU
+
+
+def test_what_is_quoted_says_how_sure_it_is_of_whom_and_from_where() -> None:
+    assert reply(prompt("Где зонт?", found(FAR))).startswith("≈")
+    assert say("offline_earlier", "ru") in reply(
+        prompt("Где я живу?", found(OMSK, TOMSK), found())
+    )
+    assert "Анна: Я живу в Омске" in reply(prompt("Где живёт Анна?", found(OTHERS)))
+    receipt = {**of_file("Капучино 220. " + "Прочее. " * 40), "similarity": 0.9}
+    answered = reply(prompt("Сколько стоил капучино?", found(receipt)))
+    assert "чек.txt: Капучино 220." in answered and len(answered) < 500
+    texts = ["номер ветеринара", "Ключ у Оли", "Плащ в шкафу", "Сапоги в кладовке"]
+    notes = [note(text, 0.75 - n / 50) for n, text in enumerate(texts)]
+    lines = reply(prompt("Во что обуться?", found(*notes))).splitlines()
+    assert lines[0] == say("offline_nearest", "ru")
+    assert sum(line.startswith("•") for line in lines) == QUOTED == 3
+
+
+@pytest.mark.parametrize(("question", "old", "new"), [
+    ("where do i work", "i work at the bakery", "quit, starting at the library on monday"),
+    ("на чем я езжу на работу", "езжу на работу на метро", "теперь езжу на велике"),
+    ("скільки мг я п'ю зранку", "п'ю 5 мг зранку", "лікар змінив дозу, пʼю 10"),
+])  # fmt: skip
+def test_a_later_note_that_tells_of_a_change_stands_beside(
+    question: str, old: str, new: str
+) -> None:
+    told, later, other = note(old, 0.9, 19), note(new, RELATED, 20), note("купила кота", 0.0)
+    text = reply(prompt(question, found(told, later, other), found()))
+    assert old in text and new in text and "кота" not in text
+    before = reply(
+        prompt(question, found(told, {**later, "said_at": "2026-11-18 09:00"}), found())
+    )
+    assert new not in before, "it changes nothing"
 
 
 def saved(outcome: str, text: str = "Меня зовут Анна", **more: Any) -> ToolMessage:
@@ -262,20 +368,6 @@ def test_a_question_is_searched_for_and_one_of_oneself_in_the_newest_notes(
     assert calls(prompt(text)) == [search, NEWEST][: 1 + of_self]
 
 
-@pytest.mark.parametrize(("question", "old", "new"), [
-    ("де я живу", "живу на пулавській 88", "переїхала на мокотовську 12"),
-    ("где я живу", "живу на барнова 70", "переехал в гори"),
-    ("where do i live", "i live in leeds", "moved to york last week"),
-])  # fmt: skip
-def test_what_is_newest_answers_beside_what_shares_a_word(
-    question: str, old: str, new: str
-) -> None:
-    listed = {"text": new, "uid": "msg-5", "score": 0.0, "similarity": 0.0}
-    other = {"text": "купила кота", "uid": "msg-6", "score": 0.0, "similarity": 0.0}
-    told = reply(prompt(question, found(old), found(listed, other)))
-    assert new in told and old in told and "кота" not in told
-
-
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -307,24 +399,6 @@ def test_what_the_search_found_is_quoted_with_its_date_and_number(
     assert text == f"{say('offline_quote_one', language)}\n\n{quoted}"
 
 
-def numbers_quoted(question: str, *memories: str | dict[str, Any]) -> list[str]:
-    """The numbers of the memories that are quoted, as they stand in the reply."""
-    text = reply(prompt(question, found(*memories), found()))
-    return [line.rpartition(" ")[2] for line in text.splitlines() if line.endswith("]")]
-
-
-def test_a_summary_is_nobody_s_words() -> None:
-    summary = {"id": "summary-1", "uid": "summary-1", "text": "Пользователь говорил: «Мой зонт»"}
-    assert reply(prompt("Где зонт?", found(summary))) == UNKNOWN_RU
-
-
-def test_of_what_is_near_three_quotes_are_enough_the_newest_first() -> None:
-    days = [f"2026-11-{day} 09:00" for day in (11, 13, 12, 10, 14)]
-    memories = [{"text": f"Я люблю чай номер {day[8:10]}", "said_at": day} for day in days]
-    assert numbers_quoted("Какой чай я люблю?", *memories) == ["[5]", "[2]", "[1]"]
-    assert QUOTED == 3
-
-
 @pytest.mark.parametrize(("said", "told", "question"), [
     ("а вы знали что пельмени варят в чайнике? я так чайник спалил, должен арсению 900р",
      "900р", "сколько я должен арсению за чайник"),
@@ -340,103 +414,6 @@ def test_what_is_told_in_passing_beside_a_question_is_quoted_without_it(
     assert told in quote and said not in quote
     noted = say("offline_noted", detect_language(said))
     assert reply(prompt(said, found())).startswith(noted)
-
-
-@pytest.mark.parametrize(
-    "said", ["где ключи? не могу найти", "do you know my name?", "кто звонил? и зачем?"]
-)
-def test_a_question_that_tells_nothing_is_not_quoted(said: str) -> None:
-    question = said.partition("?")[0].removeprefix("do you know ")
-    assert numbers_quoted(f"{question}?", {"text": said, "similarity": 0.9}) == []
-
-
-def test_questions_requests_and_small_talk_are_never_quoted() -> None:
-    memories = ("Где мой кот?", "Мой кот спит", "как там кот", "Забудь про кота", "Спасибо")
-    assert numbers_quoted("Где кот?", *memories) == ["[2]"]
-    assert reply(prompt("Где кот?", found("Где мой кот?", "как там кот"))) == UNKNOWN_RU
-
-
-def test_what_is_not_near_is_not_quoted() -> None:
-    def note(text: str, similarity: float) -> dict[str, Any]:
-        return {"text": text, "similarity": similarity}
-
-    far, unlike = note("Вчера был дождь", SURE - 0.01), note("Вчера был дождь", RELATED - 0.01)
-    assert numbers_quoted("Где зонт?", far, note("Плащ висит дома", SURE)) == ["[2]"]
-    assert numbers_quoted("Где зонт?", far, note("Мой зонт сломан", SURE - 0.05)) == ["[2]"]
-    assert numbers_quoted("Где зонт?", note("Мой зонт сломан", 0.0)) == ["[1]"], "no vector yet"
-    assert reply(prompt("Где зонт?", found(far))).startswith("≈")
-    for nothing in (unlike, note("Вчера был дождь", 0.0)):
-        assert reply(prompt("Где зонт?", found(nothing))) == UNKNOWN_RU
-
-
-@pytest.mark.parametrize(("question", "text"), [
-    ("what's my bay number", "we park at the far end, bay 14"),
-    ("телефон слесаря?", "Слесарь Глеб, тел. 067 111 22 33"),
-    ("в який день басейн", "басейн у малого по п'ятницях"),
-    ("where is the tent kept", "tent in the loft behind the boxes"),
-    ("кому лестницу возвращать", "лестницу взял у тестя, вернуть надо к маю"),
-])  # fmt: skip
-def test_what_is_asked_for_answers_without_being_named(question: str, text: str) -> None:
-    bare, told = ({"text": one, "similarity": 0.3} for one in (f"{text.split()[0]} …", text))
-    assert numbers_quoted(question, bare, told) == ["[2]"]
-
-
-def test_what_was_said_later_about_the_same_stands_above_it() -> None:
-    told = {"text": "У меня есть мотоцикл", "said_at": "2026-11-01 09:00"}
-    sold = {"text": "Продал мотоцикл", "similarity": 0.4, "said_at": "2026-11-09 09:00"}
-    before = {"text": "Хочу мотоцикл", "similarity": 0.4, "said_at": "2026-10-09 09:00"}
-    assert numbers_quoted("Есть ли у меня мотоцикл?", before, told, sold) == ["[3]", "[2]"]
-
-
-def test_what_puts_a_quote_right_stands_above_it() -> None:
-    told = {"text": "стоматолог во вторник утром", "uid": "msg-4", "said_at": "2026-11-01 09:00"}
-    right = {
-        "text": "нет, в среду",
-        "uid": "msg-6",
-        "similarity": 0.3,
-        "said_at": "2026-11-01 09:01",
-    }
-    assert numbers_quoted("Когда стоматолог?", told, right) == ["[2]", "[1]"]
-    assert corrects("ні, не у вівторок, а в середу") and not corrects("нетто 5 кг")
-    assert corrects("не 70, 74 мішки") and not corrects("не 3 раза")
-
-
-def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> None:
-    old = {"id": "fact-1", "text": "Я живу в Омске", "holds": False, "replaced_by": "fact-2",
-           "said_at": "2026-11-21 09:00"}  # fmt: skip
-    new = {"id": "fact-2", "text": "перебрались в Томск", "similarity": 1.0, "score": 0.0}
-    assert numbers_quoted("Где я живу?", old, new) == ["[2]", "[1]"]
-    assert say("offline_earlier", "ru") in reply(prompt("Где я живу?", found(old, new), found()))
-    assert reply(prompt("Где мой зонт?", found(new))) == UNKNOWN_RU
-
-
-def test_the_nearest_notes_are_shown_as_unsure_and_at_most_three() -> None:
-    texts = ["Кот на даче", "Ключ у Оли", "Плащ в шкафу", "Сапоги в кладовке"]
-    notes = [{"text": text, "similarity": 0.7 - n / 100} for n, text in enumerate(texts)]
-    lines = reply(prompt("Во что обуться?", found(*notes))).splitlines()
-    assert lines[0] == say("offline_nearest", "ru")
-    assert sum(line.startswith("•") for line in lines) == QUOTED
-    asked = {"text": "Где мои сапоги?", "similarity": 0.9}
-    assert reply(prompt("Во что обуться?", found(asked))) == UNKNOWN_RU
-
-
-@pytest.mark.parametrize(
-    ("first", "later", "question"),
-    [
-        ("i work at the bakery", "quit, starting at the library on monday", "where do i work"),
-        ("езжу на работу на метро", "теперь езжу на велике", "на чем я езжу на работу"),
-        ("п'ю 5 мг зранку", "лікар змінив дозу, пʼю 10", "скільки мг я п'ю зранку"),
-    ],
-)
-def test_a_later_note_that_tells_of_a_change_stands_below(
-    first: str, later: str, question: str
-) -> None:
-    old = {"text": first, "similarity": 0.9, "said_at": "2026-11-19 09:00"}
-    new = {"text": later, "similarity": RELATED, "said_at": "2026-11-20 09:00"}
-    text = reply(prompt(question, found(old, new), found()))
-    assert first in text and later in text
-    before = {**new, "said_at": "2026-11-18 09:00"}  # it changes nothing
-    assert later not in reply(prompt(question, found(old, before), found()))
 
 
 @pytest.mark.parametrize(
@@ -456,27 +433,6 @@ def test_of_later_changes_those_of_the_quoted_thing_come_first(
     shown = reply(prompt("what do i pay for the flat", found(old, *later), found()))
     assert shown.startswith(say(title, "en"))
     assert "675" in shown and "kettle" not in shown
-
-
-def test_a_note_that_reads_like_the_name_of_a_value_is_still_quoted() -> None:
-    note = {"text": "пароль от вайфая на холодильнике", "similarity": 0.9}
-    assert numbers_quoted("а пароль от вайфая где?", note) == ["[1]"]
-    name = {"text": "номер ветеринара", "similarity": 0.75}
-    other = {"text": "ключ у Оли", "similarity": 0.7}
-    shown = reply(prompt("Во что обуться?", found(name, other)))
-    assert shown.startswith("≈") and "номер ветеринара" in shown and "ключ у Оли" in shown
-
-
-def test_in_a_group_nobody_answers_for_another() -> None:
-    others = {"text": "Я живу в Омске", "of_asker": False, "speaker": "Анна"}
-    assert reply(prompt("Где я живу?", found(others), found(others))) == UNKNOWN_RU
-    assert "Анна: Я живу в Омске" in reply(prompt("Где живёт Анна?", found(others)))
-
-
-def test_of_a_file_the_passage_is_quoted_that_fits() -> None:
-    receipt = {**of_file("Капучино 220. " + "Прочее. " * 40), "similarity": 0.9}
-    answered = reply(prompt("Сколько стоил капучино?", found(receipt)))
-    assert "чек.txt: Капучино 220." in answered and len(answered) < 500
 
 
 def test_an_overview_lists_facts_and_notes_the_newest_first() -> None:
@@ -532,15 +488,6 @@ def test_an_order_in_other_words_is_carried_out_by_its_kind(
     tools = (*CANCELS, "set_reminder", "undo_change")
     [made] = answer(prompt(text), tools, kind=lambda _: kind).tool_calls
     assert (made["name"], made["args"]) == call
-
-
-@pytest.mark.parametrize("nothing", [
-    found(), result("not json", "search_memory"),
-    result({"memories": None}, "search_memory"),
-    result("The tool failed.", "search_memory", failed=True),
-])  # fmt: skip
-def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessage) -> None:
-    assert reply(prompt("Где кот?", nothing)) == UNKNOWN_RU
 
 
 @pytest.mark.parametrize(("text", "arguments"), [
@@ -751,10 +698,6 @@ def test_only_a_time_answers_the_question_when_to_remind(text: str, is_answer: b
     assert (named == ["set_reminder"]) == is_answer
 
 
-def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
-    return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
-
-
 CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact", "forget_fact")
 
 
@@ -936,3 +879,15 @@ async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> N
     text = await caller.text(merge_messages(["Первое."]), purpose="summary", on_usage=usage.append)
     assert text == "Первое."
     assert [call.purpose for call in usage] == ["classify", "summary"]
+
+
+@pytest.mark.parametrize(("question", "old", "new"), [
+    ("де я живу", "живу на пулавській 88", "переїхала на мокотовську 12"),
+    ("where do i live", "i live in leeds", "moved to york last week"),
+])  # fmt: skip
+def test_what_is_newest_answers_beside_what_shares_a_word(
+    question: str, old: str, new: str
+) -> None:
+    newest = found(note(new, 0.0, score=0.0), note("купила кота", 0.0, score=0.0))
+    told = reply(prompt(question, found(old), newest))
+    assert new in told and old in told and "кота" not in told

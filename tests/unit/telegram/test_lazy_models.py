@@ -1,6 +1,6 @@
 """aiogram's models are built at their first use, and every one of them still builds.
 
-    AIOGRAM_WHEEL=aiogram-3.32.0-py3-none-any.whl python -m pytest tests/unit/telegram/test_lazy_models.py
+    AIOGRAM_WHEEL=FILE.whl python -m pytest tests/unit/telegram/test_lazy_models.py
 
 does the same with another version, as before an upgrade.
 """
