@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg2
 import pytest
 
@@ -46,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
     if (memory := fast_folder()) is not None:  # fsync is free there
         tempfile.tempdir = str(memory)
+    # A busy machine may take long for any example.
+    hypothesis.settings.register_profile("suite", deadline=None)
+    hypothesis.settings.load_profile("suite")
     # No test uses TLS, but every HTTP client would load all certificates (20 ms or more).
     ssl.create_default_context = functools.cache(ssl.create_default_context)
 

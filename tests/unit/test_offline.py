@@ -888,6 +888,7 @@ async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> N
 def test_what_is_newest_answers_beside_what_shares_a_word(
     question: str, old: str, new: str
 ) -> None:
-    newest = found(note(new, 0.0, score=0.0), note("купила кота", 0.0, score=0.0))
+    other = note("купила кота", 0.0, score=0.0, uid="msg-6")
+    newest = found(note(new, 0.0, score=0.0, uid="msg-5"), other)
     told = reply(prompt(question, found(old), newest))
     assert new in told and old in told and "кота" not in told
