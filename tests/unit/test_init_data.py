@@ -59,7 +59,8 @@ MOMENT = f"auth_date={int(NOW.timestamp())}"
     *map(resigned, ("user=%7B%22id%22%3A7%7D", MOMENT, f"{MOMENT}&user=",
                     f"{MOMENT}&user={quote('[' * 2000)}")),
     *(opened(user=user) for user in (
-        '{"id": "7"}', '{"id": true}', "{}", '{"id": 0}', '{"id": -100123}', f'{{"id": {2**52}}}',
+        '"7"', "[]", '{"id": "7"}', '{"id": true}', "{}",
+        '{"id": 0}', '{"id": -100123}', f'{{"id": {2**52}}}',
         f'{{"id": {"9" * 4000}}}', '{"id": NaN}', '{"id": 7', '{"id": 1e400}')),
     *(opened(auth_date=moment) for moment in (
         "", "now", "1e9", "１７００００００００", "9" * 13, "9" * 5000, "1.5")),

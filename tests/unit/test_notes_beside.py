@@ -132,12 +132,14 @@ def test_what_was_said_twice_is_quoted_once() -> None:
     # A name, a day or a place brings a note over the threshold.
     (0.74, "какой торт ольге", "ольге на юбилей медовик", "мука опять подорожала"),
     (0.74, "по каким дням полина лазает", "полина ходит на скалы по вторникам", "мука дорогая"),
+    (0.74, "where did i leave the knife", "good knives are at my mums", "flour is dear again"),
     (0.74, "де мій обєктив", "об'єктив лежить у колеги", "мука подорожчала"),
     # A misspelt word is the one that was told.
     (0.7, "where are my dahlais", "my dahlias are under the fleece", "my roses are in the shed"),
     (0.7, "чого боїтся злата", "злата боїться пилососа", "марко бігає"),
     (0.7, "как моего кта зовут", "кота зовут пельмень", "карта в машине"),
     # What is told of another answers nothing.
+    (0.85, "what is my shoe size", "my shoe size is 38", "jakes shoe size is 44"),
     (0.85, "where do i work", "i work at a bakery", "my sister works at a bank"),
     (0.85, "where does my brother live", "my brother lives in york", "my sister lives in leeds"),
     (0.85, "коли день народження у марічки", "у марічки день народження 22 листопада",

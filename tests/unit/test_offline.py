@@ -662,6 +662,7 @@ def test_a_summary_quotes_the_beginnings_of_what_the_user_told() -> None:
     "Кто видит моего брата по выходным?", "Как удалить пятно?", "Who reads Tolstoy in my family?",
     "так кто чинил забор", "лена коллега чего не ест", "катя рыжая что обычно берет",
     "адреса пошти на розі", "dentist's phone number", "код от калитки подскажи, курьер приехал",
+    "ok cool thanks. what band is our council tax", "дай телефон няни", "скинь номер няні",
 ])  # fmt: skip
 def test_other_questions_are_searched_for(text: str) -> None:
     assert [name for name, _ in calls(prompt(text))] == ["search_memory"]

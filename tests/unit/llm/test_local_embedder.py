@@ -311,3 +311,14 @@ async def test_texts_from_all_of_unicode_do_it_no_harm(texts: int) -> None:
     """``python -m tests.attacks.embedding_fuzz`` does it with 20,000."""
     figures = await attack(texts)
     assert is_unharmed(figures), figures
+
+
+async def test_a_program_that_is_not_there_is_no_engine(
+    monkeypatch: pytest.MonkeyPatch, metrics: Metrics
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    engine = EmbeddingEngine(metrics)
+    with pytest.raises(ModelUnavailableError, match="does not work"):
+        await engine.embed("a")
+    await engine.close()
+    assert counted(metrics)[1] == 0, "no text is to blame"
