@@ -15,7 +15,7 @@ import contextlib
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -32,7 +32,7 @@ from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_faults import RawAnswer
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import QUICK, build_poller, open_bot, running, texts
+from tests.integration.polling import build_poller, open_bot, running, texts
 
 FIRST_PERSON, FIRST_GROUP = 2**40 + 1, -1_002_000_000_000
 STATUSES = (
@@ -266,8 +266,7 @@ async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed:
     """Check that the poller receives the next message after odd answers to getUpdates."""
     numbers = random.Random(seed)
     result = Result()
-    timing = replace(QUICK, unauthorized=60)
-    async with open_bot(fake) as bot, running(build_poller(bot, client, timing)):
+    async with open_bot(fake) as bot, running(build_poller(bot, client)):
         for status in STATUSES:
             forms = [form for form in (*FORMS, *ENDLESS) if numbers.random() < share]
             for form in forms:

@@ -137,6 +137,8 @@ IDLE = [
     ("DATABASE_URL=postgresql://h/d\nPOSTGRES_USER=u\nPG_HOSTS=h\nDATABASE_URI=u\n", {}),
     ("", {"OPENAI_API_KEY": KEY, "GOOGLE_KEY": KEY}), ("", {"PGHOST": "h", "PORT": "80"}),
     ("", {"TELEGRAM_TOKEN": ""}), ("GOOGLE_KEY=k\nGOOGLE_API_KEY=${GOOGLE_KEY}\n", {}),
+    ("PG_HOST=h\n", {"DATABASE_URI": "u"}), ("", {"LLM_MODEL": "offline", "GOOGLE_KEY": KEY}),
+    ("PG_DBS=x\nPG_USER=${PG_DBS}\n", {}),
 ]  # fmt: skip
 
 

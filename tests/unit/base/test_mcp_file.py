@@ -43,6 +43,10 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "entry", "problem"), [
     ("a", {}, "neither command nor url"),
+    ("a", [], "no object"), ("a", {**GOOD, "args": CANARY}, "no list"),
+    ("a", {**GOOD, "cwd": 7}, "cwd holds what is no text"),
+    ("a", {"url": f"ftp://{CANARY}"}, "not an http(s) address"),
+    ("a", {"url": "http://h", "headers": {f"{CANARY} ": "x"}}, "headers cannot be sent"),
     ("a", {"command": "x", "url": "http://h"}, "both command and url"),
     ("a", {"command": 5}, "command holds what is no text"),
     ("a", {"url": f"http://h/{CANARY} x"}, "space"),

@@ -57,6 +57,8 @@ I take it before lunch | I take it after lunch
 I started smoking | I stopped smoking
 I have a dog | I have dogs
 I called Anna | Anna called me
+I called Anna | Anna called
+I like tea but not coffee | I like coffee but not tea
 Anna is older than Boris | Boris is older than Anna
 I know C++ | I know C#
 I drive a BMW X5 | I drive a BMW X6
