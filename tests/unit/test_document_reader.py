@@ -224,7 +224,7 @@ async def test_a_child_that_dies_says_what_of(code: str, error: str) -> None:
 
 
 @pytest.mark.parametrize("said", [
-    "nonsense", "[]", "{}", "7", '{"error": [], "cause": "x"}',
+    "nonsense", "[]", "{}", "7", '"error"', '{"error": [], "cause": "x"}',
     '{"text": "", "is_cut": false}', "null", '{"error": "KeyboardInterrupt", "cause": "x"}',
     '{"text": 7, "is_cut": false}', '{"text": "a\\u0000", "is_cut": false}',
     '{"text": "\\ud800", "is_cut": false}',

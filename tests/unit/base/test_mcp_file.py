@@ -47,6 +47,7 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
     ("a", {**GOOD, "cwd": 7}, "cwd holds what is no text"),
     ("a", {"url": f"ftp://{CANARY}"}, "not an http(s) address"),
     ("a", {"url": "http://h", "headers": {f"{CANARY} ": "x"}}, "headers cannot be sent"),
+    ("a", {"url": "http://h", "type": "stdio"}, "type does not fit"),
     ("a", {"command": "x", "url": "http://h"}, "both command and url"),
     ("a", {"command": 5}, "command holds what is no text"),
     ("a", {"url": f"http://h/{CANARY} x"}, "space"),
