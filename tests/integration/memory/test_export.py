@@ -25,7 +25,7 @@ from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import NOON, Agents
 from tests.integration.phone import STRANGER, USER, Phone, open_phone
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "export.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "export.md"
 
 
 @pytest.fixture
