@@ -6,7 +6,6 @@ import asyncio
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -170,13 +169,6 @@ async def test_the_ten_messages_that_leave_next_are_folded_as_six_and_four(talk:
     assert talk.past().summaries == (), "they are still in the window"
     talk.add(3)
     assert (talk.past().start, talk.past().summaries) == (11, ("1-6", "7-10"))
-
-
-async def test_another_look_changes_nothing_and_asks_nobody(talk: Talk) -> None:
-    await talk.add_and_compact(14)
-    before = talk.summaries()
-    assert await talk.service.compact(talk.id) == 0
-    assert (talk.summaries(), len(talk.model.requests)) == (before, 2)
 
 
 @pytest.mark.parametrize(("sizes", "messages"), [
@@ -416,15 +408,6 @@ def by_id(summary: Summary) -> int:
     return summary.id
 
 
-async def test_two_workers_compact_a_long_talk_side_by_side(talk: Talk) -> None:
-    workers = [talk.worker(), talk.worker()]
-    for _ in range(60):
-        talk.add(2)
-        await asyncio.gather(*(worker.compact(talk.id) for worker in workers))
-        assert_sound(talk)
-    assert talk.ranges()[-1][1] == window_start(talk.last + 3, step=STEP) - 1
-
-
 # --- what the user takes back
 
 
@@ -486,14 +469,6 @@ async def test_what_is_forgotten_while_its_summary_is_merged_stays_out(talk: Tal
     assert sorted(known) == [n for n in range(1, talk.ranges()[-1][1] + 1) if n != 3]
 
 
-async def test_new_deletes_the_summaries_and_their_search_documents(talk: Talk) -> None:
-    await talk.add_and_compact(20)
-    assert talk.documents() and talk.summaries()
-    await talk.core.commands.forgetting.start_new_conversation(Owner(USER))
-    for table in ("conversation_summaries", "search_documents", "search_postings"):
-        assert talk.rows(f"SELECT count(*) FROM {table}") == [(0,)]
-
-
 async def test_new_while_the_model_reads_leaves_nothing_behind(talk: Talk) -> None:
     talk.add(28)
     gate = asyncio.Event()
@@ -522,16 +497,6 @@ async def test_the_operator_s_numbers_change_what_is_folded_and_shown(talk: Talk
     assert len(talk.past().summaries) == 2
     talk.set(summaries_shown=0)
     assert talk.past().summaries == ()
-
-
-async def test_the_operator_says_how_many_are_kept(talk: Talk) -> None:
-    talk.set(summaries_kept=2)
-    await talk.add_and_compact(35)
-    start = window_start(talk.last + 1, step=STEP)
-    past = [summary for summary in talk.summaries() if summary.last_position < start]
-    assert len(past) <= 4
-    assert any(r.system_text == MERGE_PROMPT for r in talk.model.requests)
-    assert_sound(talk)
 
 
 async def test_other_numbers_in_the_middle_of_a_talk_leave_no_gap(talk: Talk) -> None:
@@ -583,14 +548,6 @@ async def test_bookkeeping_is_covered_but_not_summarised(talk: Talk) -> None:
     assert numbers_asked(talk.model.requests[0]) == [1, 2, 3, 4, 6]
 
 
-async def test_the_cost_of_summaries_is_recorded(talk: Talk) -> None:
-    await talk.add_and_compact(14)
-    rows = talk.rows(
-        "SELECT purpose, model, telegram_user_id FROM model_usage JOIN owners o ON o.id = owner_id"
-    )
-    assert rows == [("summary", "openai:fake-model", USER)] * 2
-
-
 async def test_a_chatty_model_is_cut_to_size(talk: Talk) -> None:
     talk.add(28)
     talk.model.queue("Пользователь говорил о даче. " * 60, "слово" * 400)
@@ -614,18 +571,6 @@ def at(*ranges: tuple[int, int]) -> list[Summary]:
     return [Summary(number, first, last, "") for number, (first, last) in enumerate(ranges)]
 
 
-@pytest.mark.parametrize(("summaries", "last", "gap"), [
-    ([], 0, None), ([], 4, (1, 4)), ([], 10, (1, 10)), (at((1, 6)), 10, (7, 10)),
-    (at((1, 6), (7, 10)), 10, None), (at((1, 6), (7, 10)), 8, None), (at((7, 10)), 10, (1, 6)),
-    (at((4, 6)), 10, (1, 3)), (at((1, 6), (13, 18)), 30, (7, 12)),
-    (at((1, 6), (9, 18)), 30, (7, 8)), (at((1, 6), (13, 18)), 9, (7, 9)),
-])  # fmt: skip
-def test_the_first_gap_is_closed_first(
-    summaries: list[Summary], last: int, gap: tuple[int, int] | None
-) -> None:
-    assert first_gap(summaries, last) == gap
-
-
 def test_every_gap_is_found_whatever_is_missing() -> None:
     chance = random.Random(6)
     for _ in range(200):
@@ -644,8 +589,3 @@ def test_every_gap_is_found_whatever_is_missing() -> None:
             summaries = at(*taken)
         covered = {n for first, end in taken for n in range(first, end + 1)}
         assert set(range(1, last + 1)) <= covered
-
-
-def test_the_check_of_this_file_sees_what_is_wrong() -> None:
-    read: Callable[[str], list[int]] = numbers_in
-    assert as_ranges([1, 2, 3, 7]) == "1-3 7-7" and read("1-3 7-7") == [1, 2, 3, 7]

@@ -228,16 +228,6 @@ async def test_erasing_twice_or_somebody_unknown_changes_nothing(rig: Rig) -> No
     assert erase(rig) > 0 and erase(rig) == 0
 
 
-async def test_after_an_erasure_one_is_a_stranger(rig: Rig) -> None:
-    await live(rig, ANNA, "qzanna")
-    erase(rig)
-    rig.model.reply = lambda _request: "Не знаю."
-    await write(rig, ANNA, "Где я живу?")
-    assert "qzanna" not in str(rig.model.requests[-1].raw)
-    assert rig.core.memory.memories.facts.count(Owner(ANNA)) == 0
-    assert rig.core.user_settings.get(ANNA).mode == "assistant"
-
-
 async def fill_group(rig: Rig) -> None:
     """Anna and Boris in a topic; what Anna says has a ``qzanna`` in it."""
     await write(rig, ANNA, "Видела кино qzanna", saves("Видела кино qzanna"), "И я", place=GROUP)
@@ -411,17 +401,6 @@ async def test_an_update_of_somebody_else_of_the_same_name_is_not_lost(rig: Rig)
     ) == [("Это я",)]
 
 
-async def test_a_button_pressed_by_somebody_else_keeps_no_quotation(rig: Rig) -> None:
-    await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
-    number = next(_numbers)
-    answer = quoted(BOT, "Анне: qzannatold", reply_to_message=quoted(ANNA, "qzanna сказала"))
-    query = {"id": "1", "from": {"id": BORIS}, "message": answer, "data": "source:1"}
-    payload = {"update_id": number, "callback_query": query}
-    rig.core.updates.store(BOT, [NewUpdate(number, "callback", payload, *GROUP, BORIS, 1)])
-    erase(rig)
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-
-
 async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselves_stays(
     rig: Rig,
 ) -> None:
@@ -440,16 +419,6 @@ async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselv
     assert kept == [("Боря любит чай",), ("Что она любит?",)]
     facts = rig.core.memory.memories.facts.list_facts(Owner(BORIS))
     assert [fact.text for fact in facts] == ["Боря любит чай"]
-
-
-async def test_what_a_person_forwarded_in_a_group_goes_with_him(rig: Rig) -> None:
-    number = next(_numbers)
-    forward = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA, author_id=BORIS)
-    await write(rig, ANNA, "Боря писал qzanna", "Вот как: qzanna", place=GROUP, origin=forward)
-    await rig.core.commands.forgetting.start_new_conversation(GROUP)
-    await write(rig, ANNA, "Ещё qzanna", saves("Ещё qzanna"), "Ага", place=GROUP, origin=forward)
-    erase(rig)
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
 async def test_where_others_mention_a_person_his_name_goes_and_their_words_stay(rig: Rig) -> None:
@@ -604,17 +573,6 @@ async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too
     assert answers == [(before,)]
 
 
-async def test_the_same_person_in_private_and_in_groups_goes_from_everywhere(rig: Rig) -> None:
-    other_group = Owner(-1_000_000_000_888)
-    for place in (None, GROUP, GROUP._replace(thread_id=4), other_group):
-        await write(rig, ANNA, "здесь qzanna", "ответ qzannatold", place=place)
-        await write(rig, BORIS, "здесь боря", "ответ боре", place=place)
-    others = [group_rows_of(rig, BORIS), rows_of(rig.core.dsn, Owner(BORIS))]
-    erase(rig)
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    assert [group_rows_of(rig, BORIS), rows_of(rig.core.dsn, Owner(BORIS))] == others
-
-
 async def test_new_messages_of_a_group_are_read_for_facts_also_after_an_erasure(rig: Rig) -> None:
     """Positions of erased messages are given out again; what stands there is new all the same."""
     await write(rig, BORIS, "привет", "и вам", place=GROUP)
@@ -700,30 +658,3 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
-
-
-async def test_a_cleared_conversation_has_no_summary_and_is_read_for_facts_again(rig: Rig) -> None:
-    for number in range(18):
-        await write(rig, ANNA, f"qzanna {number}", "ответ")
-    rig.model.reply = lambda request: (
-        Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
-        if request.raw.get("tool_choice")
-        else "Говорили о qzanna."
-    )
-    await digest(rig, Owner(ANNA))
-    conversation = rig.core.conversations.get_or_create_conversation(ANNA)
-    assert rig.core.conversations.clear_conversation_messages(conversation) == 36
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    assert rig.rows("SELECT extracted_position FROM conversations") == [(0,)]
-
-
-async def test_the_answer_to_an_erased_message_is_refused(rig: Rig) -> None:
-    gate = asyncio.Event()
-    rig.model.queue(Reply(text="ответ qzanna", gate=gate))
-    task = asyncio.ensure_future(write(rig, ANNA, "вопрос qzanna"))
-    await rig.model.wait_for(lambda: rig.model.waiting_at_gate)
-    erase(rig)
-    gate.set()
-    with pytest.raises(ConversationGoneError):
-        await task
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()

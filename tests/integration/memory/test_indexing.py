@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -41,7 +40,7 @@ from src.memory.indexer import (
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import FactQuery
 from src.memory.retrieval_repo import Hit, SearchRequest
-from src.memory.retriever import PASSAGE, Query
+from src.memory.retriever import Query
 from src.memory.search_index_repo import NewDocument, Scale
 from src.pg.client import Transaction
 from src.reading.facts import MEMORY_TYPES
@@ -120,18 +119,6 @@ async def test_the_time_label_is_no_word_nor_embedded_and_the_time_is_kept(desk:
     assert desk.documents("message_id, said_at, speaker") == [(message, desk.moment, "user")]
 
 
-async def test_of_a_long_message_the_passage_that_fits_is_found(desk: Desk) -> None:
-    told = "Ключ от сейфа лежит под цветочным горшком."
-    filler = "Сегодня гуляли по набережной и ели мороженое. "
-    message = desk.add(filler * 200 + told + filler * 100)
-    desk.add("Купила хлеба")
-    await desk.index()
-    hit, *_ = await desk.search("Где лежит ключ от сейфа?")
-    assert hit.source_id == message and told in hit.text and len(hit.text) <= PASSAGE
-    walk, *_ = await desk.search("Кто гулял по набережной?")
-    assert walk.source_id == message and "Сегодня гуляли" in walk.text
-
-
 async def test_what_stands_deep_in_a_long_message_is_found_by_its_meaning(desk: Desk) -> None:
     filler = "Сегодня гуляли по набережной и ели мороженое. "
     message = desk.add(filler * 40 + "Ключ от сейфа лежит под горшком. " + filler * 20)
@@ -151,14 +138,6 @@ def test_passages_lose_nothing_and_begin_with_a_sentence() -> None:
     assert all(part.lstrip().startswith("Это") for part in parts.values())
     assert all(text[start:].startswith(part) for start, part in parts.items())
     assert passages("короткое") == {0: "короткое"} and passages("") == {0: ""}
-
-
-async def test_what_was_said_is_found_by_its_time(desk: Desk) -> None:
-    desk.add("Посадили яблоню", said_at=datetime(2026, 3, 14, 9, 0, tzinfo=UTC))
-    desk.add("Починили забор", said_at=datetime(2026, 3, 20, 9, 0, tzinfo=UTC))
-    await desk.index()
-    assert await desk.found("что было 14 марта?") == ["Посадили яблоню"]
-    assert await desk.found("що було 20 березня?") == ["Починили забор"]
 
 
 async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(desk: Desk) -> None:
@@ -286,15 +265,6 @@ async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
     assert desk.documents("length < 3000") == [True]
     [texts] = desk.embedded()
     assert len(texts) <= 1 + MAX_PASSAGES and all(len(text) <= MAX_WHOLE for text in texts)
-
-
-async def test_what_is_forgotten_before_it_is_indexed_never_gets_in(desk: Desk) -> None:
-    message = desk.add("Это секрет фирмы")
-    kept = desk.add("А это нет")
-    await desk.core.memory.memories.forget(Owner(USER), [f"msg-{message}"])
-    await desk.index()
-    assert desk.documents() == [kept]
-    assert all("секрет" not in text for request in desk.embedded() for text in request)
 
 
 @pytest.mark.parametrize("secret", [
@@ -435,16 +405,6 @@ async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
     assert counted and counted >= 3
 
 
-async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(desk: Desk) -> None:
-    desk.add("У меня есть собака Рекс")
-    await desk.index()
-    embeddings = desk.core.memory.embeddings
-    model = await desk.core.memory.space.model()
-    other = embeddings.add_model("other", Scale(model.means, 0.0, 0.1))
-    desk.client.execute("UPDATE document_embeddings SET model_id = %(model)s", {"model": other.id})
-    assert await desk.found("собака") == ["У меня есть собака Рекс"]
-
-
 # --- embedding in batches
 
 
@@ -479,28 +439,6 @@ async def test_every_passage_is_stored_however_the_database_joins(desk: Desk) ->
     desk.client.in_transaction(store)
     stored = desk.rows("SELECT starts_at FROM document_embeddings ORDER BY 1")
     assert [start for (start,) in stored] == [0, 1000, 2000, 3000]
-
-
-async def test_an_outage_in_the_middle_keeps_what_is_done(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(EMBED_BATCH + 10):
-        desk.add(f"номер {number}")
-    await desk.index_words()
-
-    store = search_index_repo.EmbeddingRepository.add_vectors
-
-    def store_and_fail(*args: Any) -> None:
-        store(*args)
-        desk.model.embeddings_error = Reply(status=503)
-
-    monkeypatch.setattr(search_index_repo.EmbeddingRepository, "add_vectors", store_and_fail)
-    with pytest.raises(ModelUnavailableError):
-        await desk.indexer.embed_pending()
-    done = desk.rows("SELECT count(*) FROM search_documents WHERE model_id IS NOT NULL")
-    assert done == [(EMBED_BATCH,)]
-    desk.model.embeddings_error = None
-    assert await desk.indexer.embed_pending() == 10
 
 
 class FussyEndpoint:
@@ -670,30 +608,6 @@ async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(de
 
 
 # --- at once
-
-
-async def test_two_workers_index_every_message_once(desk: Desk) -> None:
-    ids = [desk.add(f"номер {number}") for number in range(450)]
-    await asyncio.gather(*(desk.indexer.index_conversation(desk.id) for _ in range(3)))
-    assert sorted(desk.documents()) == ids
-    positions = desk.documents("position")
-    assert len(set(positions)) == 450
-    [(documents, length)] = desk.rows("SELECT documents, terms FROM search_owners")
-    assert (documents, length) == (450, 900)
-
-
-async def test_two_chats_of_one_group_share_no_position(desk: Desk) -> None:
-    conversations = desk.core.conversations
-    topics = [conversations.get_or_create_conversation(-5, thread_id=n) for n in range(3)]
-    for topic in topics:
-        for number in range(30):
-            conversations.append_message(topic, "user", f"номер {number}")
-    await asyncio.gather(*(desk.indexer.index_conversation(topic) for topic in topics))
-    rows = desk.rows(
-        "SELECT thread_id, count(*) FROM search_documents JOIN owners o ON o.id = owner_id"
-        " GROUP BY 1 ORDER BY 1"
-    )
-    assert rows == [(0, 30), (1, 30), (2, 30)]
 
 
 async def test_one_job_indexes_every_conversation(desk: Desk) -> None:

@@ -164,15 +164,6 @@ async def test_a_fact_is_corrected_by_the_answer_to_a_question(phone: Phone) -> 
     assert phone.facts() == ["Моя сестра живёт в Риге"]
 
 
-async def test_a_correction_in_a_few_words_is_about_the_same(phone: Phone) -> None:
-    await phone.write("/remember Мой код домофона знает консьерж Пётр")
-    card = await open_card(phone, "консьерж")
-    await phone.tap(say("correct_button", "ru"), under=card)
-    await phone.fake.send_text(USER, "Его знает только сосед", reply_to=phone.last.message_id)
-    await phone.work()
-    assert phone.facts() == ["Его знает только сосед"]
-
-
 async def test_a_late_correction_of_what_is_forgotten_changes_nothing(phone: Phone) -> None:
     await phone.write("/remember Моя сестра живёт в Риге")
     card = await open_card(phone, "Риге")
@@ -192,13 +183,6 @@ async def test_nobody_corrects_by_an_imitated_question(phone: Phone) -> None:
     await phone.fake.send_text(USER, "Моя собака живёт в Вильнюсе", reply_to=imitation)
     await phone.work()
     assert "Моя сестра живёт в Риге" in phone.facts()
-
-
-async def test_the_card_leads_to_where_it_was_said(phone: Phone) -> None:
-    said = await phone.write("/remember Ключи от дачи в синей вазе")
-    card = await open_card(phone, "вазе")
-    await phone.tap(say("where_button", "ru"), under=card)
-    assert (phone.last.text, phone.last.reply_to) == (say("source_here", "ru"), said)
 
 
 async def test_the_buttons_of_another_open_and_change_nothing(phone: Phone) -> None:
@@ -275,20 +259,6 @@ async def test_remember_as_a_reply_takes_one_s_own_message(phone: Phone) -> None
 async def test_what_cannot_be_remembered_is_said(phone: Phone, text: str, key: str) -> None:
     await phone.write(f"/remember {text}".strip())
     assert phone.last.text.startswith(say(key, "ru")) and phone.facts() == []
-
-
-async def test_a_repeated_update_teaches_once(phone: Phone) -> None:
-    await phone.write("/remember Я живу в Киеве")
-    phone.rig.rows(
-        "UPDATE telegram_updates SET handled_at = NULL, payload = %(p)s::jsonb RETURNING 1",
-        p='{"update_id": 1, "message": {"message_id": 1, "date": 1, "text": "/remember Я живу в '
-        f'Киеве", "chat": {{"id": {USER}, "type": "private"}}, "from": {{"id": {USER}, '
-        '"is_bot": false, "first_name": "x"}}}',
-    )
-    await phone.work()
-    assert phone.facts() == ["Я живу в Киеве"]
-    answers = phone.rig.rows("SELECT count(*) FROM messages WHERE role = 'assistant'")
-    assert answers == [(1,)]
 
 
 # /forget

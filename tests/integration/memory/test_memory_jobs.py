@@ -160,11 +160,6 @@ async def test_a_turn_during_the_indexing_asks_for_another_one(works: Works) -> 
     assert works.jobs() == [("index_messages", "doing"), ("index_messages", "todo")]
 
 
-async def test_the_console_has_no_jobs(works: Works) -> None:
-    await works.rig.ask("привет")
-    assert works.jobs() == []
-
-
 async def test_the_jobs_index_and_embed_what_was_said_by_everybody(works: Works) -> None:
     for user in range(USER, USER + 3):
         await works.turn("у меня есть кот", user)
@@ -197,20 +192,6 @@ async def test_a_conversation_is_digested_when_messages_leave_the_window(works: 
     await works.turn("ещё")
     await works.work_off()
     assert works.count(f"{summaries} WHERE d.kind = 'summary'") == 3, "they are searched as well"
-
-
-async def test_over_forty_turns_the_jobs_fold_and_merge_everything(works: Works) -> None:
-    for number in range(40):
-        await works.turn(f"реплика {number}")
-        await works.work_off()
-    ranges = works.rig.rows(
-        "SELECT first_position, last_position FROM conversation_summaries ORDER BY 1"
-    )
-    assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
-    assert ranges[-1][1] == 60 and ranges[0][1] > 10, "the first ones were merged"
-    assert works.rig.rows("SELECT extracted_position FROM conversations") == [(80,)]
-    extractions = [request for request in works.digests if is_extraction(request)]
-    assert len(extractions) == 4, "one call for twenty messages"
 
 
 async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:
@@ -259,15 +240,6 @@ async def test_a_full_window_whose_job_is_gone_is_read_after_a_minute(
         await works.defer("remember_missed", timestamp=0)
         await works.work_off()
         assert len(works.digests) == (expected if minutes else 0)
-
-
-async def test_a_conversation_that_was_silent_for_over_a_week_is_left_alone(works: Works) -> None:
-    await works.turn("у меня есть дача")
-    await works.work_off()
-    works.rig.client.execute("UPDATE messages SET created_at = created_at - interval '8 days'")
-    await works.defer("remember_missed", timestamp=0)
-    await works.work_off()
-    assert works.digests == []
 
 
 # --- outages
@@ -472,19 +444,6 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
     await works.defer("delete_unused_vectors", timestamp=0)
     await works.work_off()
     assert works.count("embedding_models") == 2
-
-
-def test_the_clock_of_a_real_worker_knows_both_periodic_tasks(works: Works) -> None:
-    app = build_queue(works.rig.client.dsn)
-    memory = works.rig.core.memory
-    MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(app)
-    times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
-    assert times == {
-        "remember_missed": "* * * * *",
-        "read_batches": "* * * * *",
-        "delete_unused_vectors": "43 * * * *",
-        "begin_consolidation": "11 3 * * *",
-    }
 
 
 @pytest.mark.parametrize(

@@ -244,17 +244,6 @@ async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> Non
     assert [name for name, _ in after].count("user_facts") == 0
 
 
-async def test_facts_that_cannot_be_fetched_anew_stay_in_the_prompt(person: Person) -> None:
-    prompt, question = SystemMessage(SYSTEM_PROMPT), HumanMessage("кто я?")
-    messages = await load(person, [prompt, question], "Меня зовут Анна")
-    state: ConversationState = {
-        "messages": messages, "pending_facts": [], "facts_loaded": True,
-    }  # fmt: skip
-    counter = person.core.counter
-    update = await load_facts(state, runtime_of(person), counter=counter)
-    assert update == {"facts_loaded": True}
-
-
 # inserted and replaced by load_facts
 
 
@@ -303,14 +292,6 @@ async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> 
     }  # fmt: skip
 
 
-async def test_the_day_on_which_a_fact_was_said_is_the_user_s_own(person: Person) -> None:
-    person.moment = MORNING.replace(hour=21, minute=30)  # half past midnight in Moscow
-    await person.say(NAME["text"], saved(NAME), "Приятно!")
-    await person.say("привет", "привет!")
-    record = json.loads(dict(named(person.requests[-1]))["user_facts"].splitlines()[2])
-    assert (record["text"], record["said_on"]) == (NAME["text"], "2026-11-21")
-
-
 async def test_new_facts_take_the_place_of_the_old_ones(person: Person) -> None:
     prompt, question = SystemMessage(SYSTEM_PROMPT), HumanMessage("кто я?")
     old = SystemMessage("Живу в Омске", name="user_facts")
@@ -319,14 +300,6 @@ async def test_new_facts_take_the_place_of_the_old_ones(person: Person) -> None:
         assert (first, block.name, last) == (prompt, "user_facts", question)
         assert "Киеве" in str(block.text) and "Анна" in str(block.text)
         assert "Омске" not in str(block.text)
-
-
-async def test_without_a_system_prompt_the_facts_stand_first(person: Person) -> None:
-    summary = SystemMessage("о чём говорили", name="history_summary")
-    question = HumanMessage("кто я?")
-    for messages in ([question], [summary, question]):
-        block, *rest = await load(person, [*messages], "Меня зовут Анна")
-        assert block.name == "user_facts" and rest == messages
 
 
 async def test_without_facts_the_prompt_stays_as_it_is(person: Person) -> None:
@@ -420,27 +393,6 @@ async def test_the_token_count_is_that_of_the_messages_after_every_node_that_cha
             counted[step.node] = step.state["current_token_count"]
     assert {"init_state", "load_facts", "summarize", "assistant"} <= set(counted)
     assert "last_summary_ts" in steps[-1].state
-
-
-async def test_the_token_count_grows_with_the_facts_the_memories_and_the_answer(
-    person: Person, counting: CountingMemories
-) -> None:
-    await person.remember(fact("Собаку зовут Рекс", importance=9))
-    await person.index()
-    await person.say("Живу в Омске далеко от моря", "Ясно")
-    await person.index()
-    fill(person, 40)  # both messages have left the window
-    steps = await run_graph(person, counting, "Как зовут собаку? Далеко от моря?", "Рекс [1]")
-    counts = [step.state["current_token_count"] for step in steps]
-    assert nodes(steps) == [
-        "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
-    ]  # fmt: skip
-    start, checked, loaded, found, answered = counts
-    assert start == checked < loaded < found < answered
-    for step in steps:
-        assert step.state["current_token_count"] == person.core.counter.count_messages(
-            step.state["messages"]
-        )
 
 
 # token_count / llm_context_size == 0.6

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import math
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Barrier
 from typing import Any
 from uuid import UUID
 
@@ -18,8 +15,6 @@ import pytest
 from src.history.conversation_repo import TelegramOrigin
 from src.history.new_messages import window_start
 from src.memory.compaction import NEXT_TURN
-from src.memory.extraction import MAX_WINDOW
-from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient
 from src.pg.locks import lock_facts
 from tests.conftest import open_client
@@ -27,7 +22,6 @@ from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, edit, incoming, open_teller
 from tests.integration.polling import eventually
 from tests.integration.turns import begin_turn
-from tests.tables import dump
 
 COUNTS = pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.proof)])
 
@@ -211,76 +205,7 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
     ]
 
 
-def test_a_worker_that_comes_second_with_the_same_messages_takes_nothing_out_of_the_index(
-    client: PgClient, second_client: PgClient
-) -> None:
-    client.execute(
-        "INSERT INTO conversations (owner_id, telegram_user_id)"
-        " VALUES (add_owner(%(owner)s, 0), %(owner)s)",
-        {"owner": ME.telegram_user_id},
-    )
-    [(conversation,)] = client.fetch_all("SELECT id FROM conversations")
-    client.execute(
-        "WITH told AS (INSERT INTO messages (conversation_id, role, content, position)"
-        " SELECT %(id)s, 'user', 'слово ' || n, n FROM generate_series(1, 200) AS n"
-        " RETURNING conversation_id, id)"
-        " INSERT INTO unindexed_messages SELECT conversation_id, id FROM told",
-        {"id": conversation},
-    )
-    repositories = [SearchIndexRepository(client), SearchIndexRepository(second_client)]
-    batches = [index.list_unindexed(UUID(str(conversation))) for index in repositories]
-    assert batches[0] == batches[1] and len(batches[0]) == 200
-    meeting = Barrier(2)
-
-    def add(index: SearchIndexRepository) -> int:
-        documents = [
-            NewDocument("message", message.id, "user", message.said_at, ["слов"])
-            for message in batches[0]
-        ]
-        meeting.wait()
-        ids = [message.id for message in batches[0]]
-        return index.add_messages(ME, UUID(str(conversation)), documents, ids)
-
-    with ThreadPoolExecutor(2) as threads:
-        added = sorted(threads.map(add, repositories))
-    assert added == [0, 200]
-    assert client.fetch_one("SELECT count(*) FROM search_documents") == (200,)
-    assert client.fetch_one("SELECT count(*) FROM search_postings") == (200,)
-
-
 QUOTES = 500
-
-
-async def test_a_bot_that_quotes_its_memories_hundreds_of_times_adds_none(
-    client: PgClient,
-) -> None:
-    client.execute("UPDATE global_settings SET summary_messages = 100")
-    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
-        known = ["Меня зовут Анна", "Люблю зелёный чай", "Живу в Омске"]
-        for text in known:
-            await teller.tell(text)
-        conversations = teller.core.conversations
-        conversation = conversations.get_or_create_conversation(ME.telegram_user_id)
-        before = dump(client.dsn, "memories", "memory_sources", "entities", without=())
-        for number in range(QUOTES):
-            conversations.append_message(conversation, "user", "А что ты помнишь?")
-            quote = f"Вы говорили: «{known[number % 3]}», а ещё что купили вещь номер {number}."
-            conversations.append_message(conversation, "assistant", quote)
-        teller.model.reply = propose_what_the_assistant_said
-        last = 3 + 2 * QUOTES
-        read = 0
-        while read < last - 19:
-            await teller.core.memory.digest.digest(conversation)
-            [(now,)] = teller.rows("SELECT extracted_position FROM conversations")
-            assert now > read
-            read = now
-        assert dump(client.dsn, "memories", "memory_sources", "entities", without=()) == before
-        extractions = [
-            request for request in teller.model.requests if form_of(request) is not None
-        ]
-        assert len(extractions) == math.ceil(read / MAX_WINDOW), "far behind: large windows"
-        proposed = sum(len(proposals(request)) for request in extractions)
-        assert proposed > QUOTES, "the model did propose them"
 
 
 def form_of(request: ChatRequest) -> str | None:

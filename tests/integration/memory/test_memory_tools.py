@@ -19,7 +19,6 @@ from tests.integration.person import (
     called,
     fact,
     named,
-    new_user,
     results,
     saved,
 )
@@ -107,17 +106,6 @@ async def test_a_fact_is_saved_with_the_words_that_said_it(person: Person) -> No
     ]  # fmt: skip
 
 
-async def test_a_known_fact_gets_another_source_and_no_copy(person: Person) -> None:
-    for _ in range(2):
-        await person.say(CAT["text"], saved(CAT))
-    assert outcome(person)["saved"] is True and outcome(person)["outcome"] == "same"
-    assert person.facts() == [CAT["text"]]
-    assert person.rows(
-        "SELECT count(DISTINCT s.uid) FROM memories f JOIN memory_sources s"
-        " ON s.memory_id = f.id WHERE f.owner_id = %(owner)s"
-    ) == [(2,)]
-
-
 async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None:
     await person.say(OMSK["text"], saved(OMSK))
     answer = await person.say(KYIV["text"], saved(KYIV))
@@ -165,27 +153,11 @@ async def test_a_quote_of_an_earlier_message_has_that_one_as_its_source(person: 
     assert "Завтра (21 ноября 2026)" in text, "tomorrow counts from when it was said"
 
 
-async def test_an_old_statement_saved_late_does_not_replace_a_newer_one(person: Person) -> None:
-    await person.say(OMSK["text"])
-    await person.say(KYIV["text"], saved(KYIV))
-    await person.say("Запомни и то, что я говорил раньше", saved(OMSK))
-    assert (outcome(person)["saved"], outcome(person)["outcome"]) == (False, "outdated")
-    assert person.facts() == [KYIV["text"]]
-
-
 async def test_what_only_the_bot_said_is_no_quote(person: Person) -> None:
     await person.say("Привет", "Вы живёте в Праге, не так ли?")
     await person.say("Запомни это", saved(fact("Живёте в Праге", quote="живёте в Праге")))
     assert outcome(person)["reason"] == "quote_not_said"
     assert person.facts() == []
-
-
-async def test_several_facts_of_one_message_are_saved_side_by_side(person: Person) -> None:
-    text = f"{CAT['text']}, а ещё {DOG['text'].lower()}"
-    answer = await person.say(text, saved(CAT, {**DOG, "quote": DOG["text"].lower()}))
-    outcomes = [json.loads(text)["outcome"] for text in results(person.requests[-1])]
-    assert outcomes == ["new", "new"] and answer.tools == ("save_user_fact",) * 2
-    assert sorted(person.facts()) == sorted([CAT["text"], DOG["text"]])
 
 
 async def test_one_call_saves_all_facts_of_a_message(person: Person) -> None:
@@ -321,11 +293,6 @@ async def test_the_bot_s_own_words_are_no_source(person: Person) -> None:
     assert (answer.text, answer.sources) == ("«Сталкер»", ()), "a reference leads to the user"
 
 
-async def test_an_empty_memory_is_searched_without_a_result(person: Person) -> None:
-    await person.say("Где ключи?", called("search_memory", query="ключи"), "Не знаю.")
-    assert results(person.requests[-1]) == ['{"memories": []}']
-
-
 # forget_fact
 
 
@@ -386,21 +353,6 @@ async def test_the_answers_that_repeat_what_is_forgotten_go_too(person: Person) 
     assert kept == [("forget_fact", {}, "")]
 
 
-async def test_a_message_of_which_no_fact_was_made_can_be_forgotten_too(person: Person) -> None:
-    await person.say("Ключи под ковриком")
-    assert await forget(person, "Ключи под ковриком") == ["Ключи под ковриком"]
-
-
-async def test_another_one_s_memories_are_out_of_reach(person: Person) -> None:
-    other = Person(person.rig, new_user())
-    await other.say(CAT["text"], saved(CAT), OFF_TOPIC)
-    uids = [f"msg-{message}" for message in said(other).values()]
-    await person.say("Забудь кота", called("forget_fact", ids=uids))
-    assert results(person.requests[-1]) == [NOTHING]
-    assert other.facts() == [CAT["text"]] and hidden(other) == []
-    assert hidden(person) == [], "a request that forgot nothing stays"
-
-
 async def test_references_that_are_none_forget_nothing(person: Person) -> None:
     await person.say(CAT["text"], saved(CAT))
     number = said(person)[CAT["text"]]
@@ -423,13 +375,6 @@ async def test_the_bot_s_answers_are_not_what_is_forgotten(person: Person) -> No
     )
     await person.say("Забудь", called("forget_fact", ids=[f"msg-{answer}"]))
     assert results(person.requests[-1]) == [NOTHING] and hidden(person) == []
-
-
-async def test_arguments_of_another_form_go_back_to_the_model(person: Person) -> None:
-    await person.say(CAT["text"], saved(CAT))
-    await person.say("Забудь", called("forget_fact", ids="всё"), "Не вышло.")
-    assert results(person.requests[-1])[0].startswith("The tool refused its arguments: ids")
-    assert person.facts() == [CAT["text"]]
 
 
 # Sources
@@ -485,17 +430,3 @@ async def test_a_retried_turn_finds_its_answer_with_the_same_sources(person: Per
     assert (again.id, again.text, again.sources) == (answer.id, answer.text, answer.sources)
     assert len(person.requests) == 1, "the model is not asked twice"
     assert again.sources[0].said_at == MORNING.replace(year=2024)
-
-
-async def test_a_cited_message_is_found_again_on_a_retry_too(person: Person) -> None:
-    origin = TelegramOrigin(42, person.user, 8, person.user)
-    await person.say("Ключи от дачи лежат под ковриком")
-    await person.index()
-    person.model.queue(called("search_memory", query="ключи от дачи"), "Под ковриком [1].")
-    turn = await person.begin("Где ключи?", origin=origin)
-    answer = await answer_turn(person.core.agent, turn)
-    [source] = answer.sources
-    assert (source.uid, source.memory_id) == (f"msg-{source.message_id}", None)
-    retried = await begin_turn(person.core.agent, turn.incoming)
-    assert retried.answer is not None and retried.answer.sources == answer.sources
-    assert source.said_at == MORNING + timedelta(minutes=1)

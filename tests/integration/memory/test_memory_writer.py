@@ -264,17 +264,6 @@ async def test_the_newest_statement_stands_in_whatever_order_the_messages_are_re
     assert {end[2] for end in ends} <= {"replaced", "outdated"}
 
 
-async def test_an_old_message_read_late_says_nothing_about_now(teller: Person) -> None:
-    late = teller.write("Живу в Москве")
-    now = await teller.tell("Живу в Омске", **lives_in("Омске"))
-    outcome = await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
-    assert (outcome.kind, outcome.replaced) == ("outdated", ())
-    assert teller.rows(
-        "SELECT retired_reason, superseded_by, valid_until FROM memories WHERE id = %(id)s",
-        id=outcome.memory_id,
-    ) == [("outdated", now.memory_id, teller.moment)]
-
-
 async def tell_a_long_story(teller: Person) -> None:
     """Everything that can become of a fact, but for an undo."""
     await teller.tell("Меня зовут Анна", relation="name", object="Анна", importance=9)
@@ -319,14 +308,6 @@ async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Per
     assert await memories.undo(ME) == ("Переехала в Омск", ["Живу в Москве"])
     await assert_a_replay_changes_nothing(teller)
     assert "Живу в Москве" in await teller.texts()
-
-
-async def test_replaying_other_words_of_a_replaced_fact_changes_nothing(teller: Person) -> None:
-    first = await teller.tell(HABIT)
-    assert (await teller.tell(MOVED_HABIT)).kind == "same"
-    await teller.tell("Больше не хожу в бассейн", contradicts=[first.memory_id or 0])
-    assert await teller.texts() == ["Больше не хожу в бассейн"]
-    await assert_a_replay_changes_nothing(teller)
 
 
 async def test_replaying_after_the_limit_was_reached_changes_nothing(teller: Person) -> None:
@@ -391,16 +372,6 @@ async def test_undo_of_a_certain_fact_leaves_the_others(teller: Person) -> None:
     )  # fmt: skip
 
 
-async def test_undo_of_a_chain_goes_back_step_by_step(teller: Person) -> None:
-    memories = teller.core.memory.memories
-    for city in ("Москве", "Омске", "Туле"):
-        await teller.tell(f"Живу в {city}", **lives_in(city))
-    assert await memories.undo(ME) == ("Живу в Туле", ["Живу в Омске"])
-    assert await memories.undo(ME) == ("Живу в Омске", ["Живу в Москве"])
-    assert await memories.undo(ME) is None
-    assert await teller.texts() == ["Живу в Москве"]
-
-
 async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(teller: Person) -> None:
     late = teller.write("Живу в Москве")
     await teller.tell("Живу в Омске", **lives_in("Омске"))
@@ -425,17 +396,6 @@ async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Person) -> 
     await teller.tell("Больше не снимаю дачу", contradicts=[rent.memory_id or 0])
     await teller.core.memory.memories.undo(ME)
     assert [fact.valid_until for fact in await teller.living()] == [end]
-
-
-async def test_three_messages_with_one_fact_are_three_sources(teller: Person) -> None:
-    outcomes = [await teller.tell("Люблю чай") for _ in range(3)]
-    assert [outcome.kind for outcome in outcomes] == ["new", "same", "same"]
-    sources = teller.rows("SELECT memory_id, uid, episode FROM memory_sources ORDER BY id")
-    assert sources == [
-        (outcomes[0].memory_id, outcome.uid, f"teach_{outcome.uid}") for outcome in outcomes
-    ]
-    shelf = [fact.uid for fact in await teller.living()]
-    assert shelf == [outcomes[-1].uid], "the newest one is shown"
 
 
 async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Person) -> None:
@@ -588,26 +548,6 @@ async def test_beyond_the_limit_the_least_important_go_never_the_pinned(client: 
         assert len(await teller.texts()) == 3, "the pinned stay; the new one is beyond the limit"
 
 
-async def test_people_and_things_of_a_fact_are_linked_once_each(teller: Person) -> None:
-    await teller.tell("Брата зовут Олег", subject="мой брат", relation="name", object="Олег")
-    await teller.tell("Олег любит рыбалку", subject="Олег", relation="likes", object="рыбалку")
-    await teller.tell("Мне нравится Олег", relation="likes", object="Олега")
-    await teller.tell("Сегодня на улице очень долго шёл довольно сильный дождь со снегом и ветром")
-    names = teller.rows("SELECT name FROM entities ORDER BY id")
-    assert [name for (name,) in names] == ["мой брат", "Олег", "рыбалку"]
-    links = teller.rows(
-        "SELECT f.text, e.name FROM memory_entities l JOIN memories f ON f.id = l.memory_id"
-        " JOIN entities e ON e.id = l.entity_id ORDER BY f.id, e.id"
-    )
-    assert links == [
-        ("Брата зовут Олег", "мой брат"),
-        ("Брата зовут Олег", "Олег"),
-        ("Олег любит рыбалку", "Олег"),
-        ("Олег любит рыбалку", "рыбалку"),
-        ("Мне нравится Олег", "Олег"),
-    ]
-
-
 async def test_an_entity_is_its_whole_name_in_any_form_with_a_type(teller: Person) -> None:
     for text, subject, relation, value in (
         ("Марина живёт в Праге", "Марина", "lives_in", "Прага"),
@@ -692,15 +632,6 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
     assert (hit.cosine or 0.0) > 0.5
 
 
-async def test_without_its_embedder_a_contradiction_that_a_model_found_still_counts(
-    teller: Person,
-) -> None:
-    teller.model.embeddings_error = Reply(status=503)
-    meat = await teller.tell("Не ем мяса", relation="diet")
-    outcome = await teller.tell("Ем всё", relation="diet", contradicts=[meat.memory_id or 0])
-    assert (outcome.kind, await teller.texts()) == ("update", ["Ем всё"])
-
-
 async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(teller: Person) -> None:
     await teller.tell("Живу в Москве", **lives_in("Москве"))
     before = teller.written()
@@ -729,13 +660,3 @@ async def test_a_fact_of_a_message_forgotten_meanwhile_is_not_stored(teller: Per
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused"
     assert teller.written() == []
-
-
-async def test_topics_of_a_group_have_facts_of_their_own(teller: Person) -> None:
-    sea = replace(teller, user=-100500, thread=3, told=[])
-    hills = replace(teller, user=-100500, thread=4, told=[])
-    for place in (sea, hills):
-        assert (await place.tell("Едем в июле")).kind == "new"
-    await sea.tell("Живу в Сочи", **lives_in("Сочи"))
-    assert (await hills.tell("Живу в Нальчике", **lives_in("Нальчике"))).kind == "new"
-    assert await sea.texts() == ["Едем в июле", "Живу в Сочи"]

@@ -187,14 +187,6 @@ async def test_forwarded_words_are_found_as_those_of_their_author(person: Person
     assert shown == [] or (shown[0]["words_of"], shown[0]["of_asker"]) == ("Илон", False)
 
 
-async def test_a_forwarded_home_answers_no_question_without_a_model(alone: Person) -> None:
-    await alone.say(MARS, voice=FORWARDED)
-    await alone.core.memory.digest.digest_turn(alone.conversation())
-    answer = await alone.say("Где я живу?")
-    assert "Марс" not in answer.text
-    assert alone.facts() == []
-
-
 async def test_in_a_group_nobody_s_facts_answer_for_another(quiet_group: Group) -> None:
     await quiet_group.say(BORIS, "Запомни: У меня аллергия на орехи")
     await quiet_group.say(ANNA, "Запомни: Я живу в Киеве")
@@ -320,12 +312,6 @@ async def test_each_member_s_words_of_a_burst_are_his(quiet_group: Group) -> Non
     await quiet_group.say(BORIS, "Мой день рождения 5 мая")
     told = sorted(quiet_group.facts())
     assert told == [("Мой день рождения 5 мая", "Анна"), ("Мой день рождения 5 мая", "Борис")]
-
-
-async def test_forwarded_words_in_a_burst_stay_those_of_others(alone: Person) -> None:
-    await _left(alone, MARS, voice=FORWARDED)
-    await alone.say("Мой день рождения 5 мая")
-    assert alone.facts() == ["Мой день рождения 5 мая"]
 
 
 @pytest.mark.parametrize("model", ["offline", "openai:fake-model"])

@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 
 from src.base.errors import ConversationGoneError
-from src.base.owners import Owner
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
-from src.memory.memory_repo import NewMemory
 from src.memory.purge_repo import PurgeRepository
-from src.memory.writer import Outcome
-from src.pg.client import PgClient, Transaction
+from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.talk.edits import take_edit
 from src.talk.questions import choice_rows
@@ -251,12 +248,6 @@ async def test_the_button_below_takes_the_decision_back(
     assert person.facts() == [left["text"]]
 
 
-async def test_what_takes_its_place_keeps_the_pin(person: Person) -> None:
-    await press(person, await ask(person), "replace")
-    [memory] = await person.living()
-    assert memory.pinned and memory.text == TOMSK["text"]
-
-
 @pytest.mark.parametrize(
     ("language", "words", "facts"),
     [
@@ -356,26 +347,6 @@ async def test_a_crash_before_the_outcome_is_shown_repeats_nothing(
     assert person.written() == before and is_over(person)
 
 
-async def test_a_decision_is_stored_as_a_whole_or_not_at_all(
-    person: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = await ask(person)
-    writer = person.core.memory.memories.writer
-    store = writer.store
-
-    def dies(transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
-        store(transaction, owner, memory)
-        raise Broken
-
-    with monkeypatch.context() as broken:
-        broken.setattr(writer, "store", dies)
-        with pytest.raises(Broken):
-            await press(person, answer, "replace")
-    assert person.facts() == [OMSK["text"]] and open_answers(person) == [answer.id]
-    await press(person, answer, "both")
-    assert person.facts() == [OMSK["text"], TOMSK["text"]] and is_over(person)
-
-
 async def test_a_decision_in_words_that_is_tried_again_says_what_came_of_it(
     person: Person,
 ) -> None:
@@ -473,22 +444,6 @@ async def test_the_message_is_forgotten_with_the_question(person: Person) -> Non
     PurgeRepository(person.client).purge_forgotten(older_than=0)
     assert columns_that_hold(person.core.dsn, "Zqtown") == set()
     assert (await press(person, answer, "replace")).text == say("conflict_gone", "ru")
-
-
-async def test_erasing_leaves_nothing_of_a_question(person: Person) -> None:
-    await ask(person, fact("Я живу в городе Zqville", relation="lives_in", object="Zqville"))
-    kept = columns_that_hold(person.core.dsn, "Zqville")
-    assert "messages.question" in kept and "memories.text" not in kept
-    await person.core.commands.forgetting.erase_owner(person.user)
-    assert columns_that_hold(person.core.dsn, "Zqville") == set() and is_over(person)
-
-
-async def test_a_question_of_another_is_none_of_ones_business(person: Person) -> None:
-    answer = await ask(person)
-    before = person.written()
-    reply = await press(person, answer, "replace", user=person.user + 10**6)
-    assert reply.text == say("conflict_gone", "ru")
-    assert person.written() == before and open_answers(person) == [answer.id]
 
 
 @pytest.mark.parametrize("numbers", [(), (0,), (1, 99), (2**62, 2**62)])
@@ -616,8 +571,3 @@ async def test_in_any_order_a_pinned_fact_goes_only_when_the_user_says_so(
         else:
             await chat(person, "Спасибо")
         assert pinned in person.facts(), move
-
-
-async def test_the_form_of_the_conflicts_is_asked_once(person: Person) -> None:
-    await ask(person)
-    assert forms(person.requests) == ["Understanding", "Conflicts"]

@@ -101,14 +101,6 @@ def test_a_button_names_the_day_as_its_user_calls_it(
     ]
 
 
-def test_this_year_is_the_one_of_the_user_s_own_calendar() -> None:
-    new_year = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
-    answer = answer_with(source(1, said_at=datetime(2026, 12, 31, 8, tzinfo=UTC)))
-    for time_zone, text in (("Europe/London", "December 31"), ("Asia/Tokyo", "December 31, 2026")):
-        keyboard = keyboard_under(answer, "en", time_zone, new_year)
-        assert keyboard and keyboard.inline_keyboard[0][0].text == f"[1] {text}"
-
-
 def test_at_most_eight_sources_are_shown_four_in_a_row() -> None:
     found = labels(answer_with(*(source(number) for number in range(1, 12))))
     assert [[label.split()[0] for label in row] for row in found] == [
@@ -123,10 +115,6 @@ def test_only_messages_are_led_to_and_each_one_once() -> None:
     assert [label.split()[0] for label in found[0]] == ["[1][3]", "[5]"]
 
 
-def test_an_answer_without_sources_has_no_buttons() -> None:
-    assert labels(answer_with()) == labels(answer_with(source(1, "sum-7"))) == []
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_was_replaced_can_be_brought_back_below_the_sources(language: Language) -> None:
     label = say("undo_button", language)
@@ -134,15 +122,6 @@ def test_what_was_replaced_can_be_brought_back_below_the_sources(language: Langu
     assert len(found) == 2 and found[1] == [label]
     several = labels(answer_with(replaced_by=tuple(range(1, 10))), language)
     assert several == [[f"{label} ({number})"] for number in range(1, MAX_UNDO + 1)]
-
-
-def test_the_data_of_every_button_fits() -> None:
-    answer = answer_with(source(1, f"msg-{10**18 - 1}"), replaced_by=(2**63 - 1,))
-    keyboard = keyboard_under(answer)
-    assert keyboard is not None
-    data = [button.callback_data or "" for row in keyboard.inline_keyboard for button in row]
-    assert data == [f"source:{10**18 - 1}", f"undo:{2**63 - 1}"]
-    assert all(1 <= len(entry.encode()) <= 64 for entry in data)
 
 
 # Where the buttons stand
@@ -175,28 +154,6 @@ async def test_an_answer_that_was_shown_by_edits_gets_its_buttons_with_the_last_
         await delivery.send_answer(Address(GROUP), await parts_with_buttons(text), edit=edit)
     [message] = fake.sent_to(GROUP)
     assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:1")]]
-
-
-async def test_buttons_stay_when_the_formatting_is_refused(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
-    fake.fail_next("sendMessage", status=400, description="Bad Request: can't parse entities")
-    await delivery.send_answer(Address(USER), await parts_with_buttons("**да** [1]"))
-    [message] = fake.sent_to(USER)
-    assert message.entities == [] and len(buttons(message)) == 1
-
-
-async def test_a_group_that_moved_has_no_message_to_reply_to(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
-    fake.fail_next(
-        "sendMessage",
-        status=400,
-        description="Bad Request: group chat was upgraded to a supergroup chat",
-        parameters={"migrate_to_chat_id": GROUP},
-    )
-    assert await delivery.send_as_reply(Address(-17, 0, 3), "вот") is False
-    assert fake.sent == []
 
 
 @pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
@@ -277,34 +234,12 @@ async def test_a_message_that_telegram_does_not_have_any_more_is_quoted(
     assert phone.last.reply_to is None
 
 
-async def test_a_message_that_its_writer_deleted_is_quoted(phone: Phone) -> None:
-    message_id, stored = await phone.said("Собаку зовут Рекс")
-    await phone.write("/help")
-    phone.fake.state.delete(USER, message_id)
-    await phone.press(f"source:{stored}")
-    assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
-
-
 async def test_a_message_of_the_group_before_it_moved_is_quoted(phone: Phone) -> None:
     _, stored = await phone.said("Собаку зовут Рекс")
     phone.rig.client.execute("UPDATE messages SET chat_id = -17")
     await phone.write("/help")
     await phone.press(f"source:{stored}")
     assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
-
-
-async def test_the_quote_names_the_day_in_the_user_s_own_zone(phone: Phone) -> None:
-    _, stored = await phone.said("Собаку зовут Рекс", LONG_AGO)
-    await phone.write("/help")
-    phone.rig.client.execute(
-        "INSERT INTO user_settings (owner_id, language, time_zone)"
-        " VALUES (add_owner(%(user)s, 0), 'en', 'Europe/London')"
-        " ON CONFLICT (owner_id) DO UPDATE SET language = 'en', time_zone = 'Europe/London'",
-        {"user": USER},
-    )
-    phone.rig.client.execute("UPDATE messages SET telegram_message_id = NULL")
-    await phone.press(f"source:{stored}")
-    assert phone.last.text.startswith("On March 2, 2001 you said: “Собаку зовут Рекс”")
 
 
 async def test_when_nothing_is_left_that_is_said(phone: Phone) -> None:
@@ -503,39 +438,6 @@ async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
-@pytest.mark.parametrize("trouble", ["fail", "drop"])
-async def test_a_spent_button_that_has_to_stay_harms_nobody(phone: Phone, trouble: str) -> None:
-    answer = await move_twice(phone)
-    getattr(phone.fake, f"{trouble}_next")("editMessageReplyMarkup")
-    assert await phone.press(undo_data(answer)) == ["done"]
-    assert undo_data(answer)
-    assert phone.facts() == ["Я живу в городе Краков"]
-
-
-async def test_a_button_under_a_message_that_telegram_no_longer_shows_works(phone: Phone) -> None:
-    data = undo_data(await move_twice(phone))
-    query = {
-        "id": "77",
-        "from": {"id": USER, "is_bot": False, "first_name": "Анна", "language_code": "uk"},
-        "message": {"message_id": 5, "date": 0, "chat": {"id": USER, "type": "private"}},
-        "chat_instance": "1",
-        "data": data,
-    }
-    await phone.fake.push_raw({"update_id": 5000, "callback_query": query})
-    assert await phone.work() == ["done"]
-    assert phone.last.text.startswith("Повернув: Я живу в городе Краков")
-    assert phone.fake.calls_of("editMessageReplyMarkup") == []
-
-
-async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
-    data = undo_data(await move_twice(phone))
-    alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
-    await alien.write("/help")
-    await alien.press(data)
-    assert alien.told == say("tap_undone", "ru")
-    assert phone.facts() == ["Я живу в городе Киев"]
-
-
 async def test_what_a_person_wrote_is_no_formatting(
     client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
 ) -> None:
@@ -642,20 +544,6 @@ async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
     assert phone.last.text == DONE
 
 
-async def test_the_command_takes_back_whichever_came_last(phone: Phone) -> None:
-    await forget_the_city(phone)
-    await move_twice(phone)  # Kiev takes the place of Cracow, told anew
-    await phone.write("/undo")
-    assert phone.last.text == say(
-        "undo_done", "ru", restored="Я живу в городе Краков", text="Я живу в городе Киев"
-    )
-    phone.rig.model.queue(calls("forget_fact", about="где я живу"), "Забыл.")
-    await phone.write("Забудь, где я живу")
-    assert phone.facts() == []
-    await phone.write("/undo")
-    assert phone.last.text == DONE and phone.facts() == ["Я живу в городе Краков"]
-
-
 async def ask_to_erase(phone: Phone) -> SentMessage:
     phone.rig.model.queue(saving("Краков"), "Запомнил")
     await phone.write("Я живу в городе Краков")
@@ -682,18 +570,6 @@ async def test_nothing_goes_with_the_button_that_says_no_nor_later(phone: Phone)
     await phone.write("Спасибо")
     await phone.press(yes, under=question)
     assert phone.told == say("erase_late", "ru") and len(phone.facts()) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [("да", "erase_done"), ("нет", "erase_kept"), ("А что ты знаешь?", None), ("дай", None)],
-)
-async def test_only_a_written_yes_erases_too(phone: Phone, text: str, key: str | None) -> None:
-    await ask_to_erase(phone)
-    phone.rig.model.queue("Кое-что.")
-    await phone.write(text)
-    assert phone.last.text == (say(key, "ru") if key else "Кое-что.")
-    assert len(phone.facts()) == (0 if key == "erase_done" else 1)
 
 
 async def test_in_a_group_nobody_erases_what_others_told(phone: Phone) -> None:
