@@ -87,10 +87,8 @@ async def test_the_same_words_are_one_fact_with_two_sources(
 
 
 @pytest.mark.parametrize(("first", "again"), [
-    ("Я люблю зелёный чай", "Очень люблю зелёный чай"), ("Я работаю врачом", "Работаю врачом"),
-    ("Встаю в семь утра", "Встаю в 7 утра"), ("I really love green tea", "I love green tea"),
+    ("Я люблю зелёный чай", "Очень люблю зелёный чай"), ("Встаю в семь утра", "Встаю в 7 утра"),
     ("On Mondays I swim in the pool", "I swim in the pool on Mondays"),
-    ("Я дуже люблю зелений чай", "Я люблю зелений чай"),
 ])  # fmt: skip
 async def test_a_near_duplicate_with_the_same_numbers_and_names_is_the_same_fact(
     understood: Person, first: str, again: str
@@ -107,18 +105,11 @@ MINIMAL_EDITS = (
     ("У меня есть аллергия на орехи", "У меня нет аллергии на орехи"),
     ("Мой брат живёт в Омске", "Моя сестра живёт в Омске"),
     ("Билет стоил 5000 рублей", "Билет стоил 50000 рублей"),
-    ("Пью кофе с молоком", "Пью кофе без молока"), ("Я ем мясо", "Я не ем мясо"),
+    ("Пью кофе с молоком", "Пью кофе без молока"), ("Олег выше Ивана", "Иван выше Олега"),
     ("Сын родился 5 марта 2015 года", "Сын родился 6 марта 2015 года"),
-    ("Олег выше Ивана", "Иван выше Олега"), ("Живу на третьем этаже", "Живу на пятом этаже"),
-    ("Работаю по вторникам", "Работаю по четвергам"),
-    ("Зустріч з лікарем о 15:00", "Зустріч з лікарем о 16:00"),
+    ("Живу на третьем этаже", "Живу на пятом этаже"),
     ("У мене є алергія на горіхи", "У мене немає алергії на горіхи"),
-    ("Мій брат живе у Львові", "Моя сестра живе у Львові"),
-    ("Мені подобається зима", "Мені не подобається зима"),
-    ("I have two cats", "I have three cats"),
-    ("I am allergic to nuts", "I am not allergic to nuts"),
-    ("My brother lives in Leeds", "My sister lives in Leeds"),
-    ("The meeting is at 3 pm", "The meeting is at 4 pm"), ("I used to smoke", "I smoke"),
+    ("I have two cats", "I have three cats"), ("I used to smoke", "I smoke"),
 )  # fmt: skip
 
 
@@ -161,17 +152,11 @@ async def test_another_value_of_a_relation_with_one_value_replaces_the_old_one(
     assert old[0] in [hit.text for hit in await teller.find(f"Что раньше: {old[0]}")]
 
 
-@pytest.mark.parametrize(
-    ("relation", "facts"),
-    [
-        ("likes", ("Люблю чай", "Люблю кофе", "Люблю какао")),
-        ("has_child", ("Сына зовут Лев", "Дочку зовут Яна")),
-        ("has_pet", ("У мене є кіт Мурчик", "У мене є пес Рекс")),
-        ("allergic_to", ("I am allergic to nuts", "I am allergic to milk")),
-        ("speaks", ("I speak Polish", "I speak Czech")),
-        ("collects_things", ("Собираю марки", "Собираю монеты")),  # nobody knows this relation
-    ],
-)
+@pytest.mark.parametrize(("relation", "facts"), [
+    ("likes", ("Люблю чай", "Люблю кофе", "Люблю какао")),
+    ("has_pet", ("У мене є кіт Мурчик", "У мене є пес Рекс")),
+    ("collects_things", ("Собираю марки", "Собираю монеты")),  # nobody knows this relation
+])  # fmt: skip
 async def test_relations_with_many_values_replace_nothing(
     teller: Person, relation: str, facts: tuple[str, ...]
 ) -> None:
@@ -271,8 +256,9 @@ async def tell_a_long_story(teller: Person) -> None:
     late = teller.write("Живу в Туле")
     await teller.tell("Переехала в Омск", **lives_in("Омск"))
     await teller.tell("Живу в Туле", said=late, **lives_in("Туле"))
-    await teller.tell(HABIT)
+    habit = await teller.tell(HABIT)
     await teller.tell(MOVED_HABIT)
+    await teller.tell("Больше не хожу в бассейн", contradicts=[habit.memory_id or 0])
     await teller.tell("Завтра иду к врачу", memory_type="event")
     await teller.tell("На днях уеду", memory_type="event")
     await teller.tell("Пароль от почты: кошка42")
@@ -286,25 +272,20 @@ async def tell_a_long_story(teller: Person) -> None:
 
 async def assert_a_replay_changes_nothing(teller: Person) -> None:
     before = teller.written()
-    for told in list(teller.told):
-        await teller.repeat(told)
-    for told in reversed(teller.told):
+    for told in [*teller.told, *reversed(teller.told)]:
         await teller.repeat(told)
     assert teller.written() == before
 
 
-async def test_replaying_every_message_changes_nothing(teller: Person) -> None:
+async def test_replaying_every_message_changes_nothing_also_after_an_undo(teller: Person) -> None:
     await tell_a_long_story(teller)
     kinds = {row[0] for row in teller.rows("SELECT retired_reason FROM memories")}
     assert kinds == {None, "replaced", "outdated"}
     assert len(await teller.texts()) == 7
     await assert_a_replay_changes_nothing(teller)
-
-
-async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Person) -> None:
-    await tell_a_long_story(teller)
     memories = teller.core.memory.memories
     assert await memories.undo(ME) == ("Снова ем мясо", ["Не ем мяса"])
+    assert await memories.undo(ME) == ("Больше не хожу в бассейн", [HABIT])
     assert await memories.undo(ME) == ("Переехала в Омск", ["Живу в Москве"])
     await assert_a_replay_changes_nothing(teller)
     assert "Живу в Москве" in await teller.texts()
@@ -405,40 +386,27 @@ async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Per
     assert [fact.uid for fact in await teller.living()] == [newest.uid]
 
 
-@pytest.mark.parametrize(("text", "stored"), [
-    ("Завтра иду к врачу", "Завтра (22 ноября 2026) иду к врачу"),
-    ("Вчера купил машину", "Вчера (20 ноября 2026) купил машину"),
-    ("Завтра йду до лікаря", "Завтра (22 листопада 2026) йду до лікаря"),
-    ("Tomorrow I see the dentist", "Tomorrow (22 November 2026) I see the dentist"),
+@pytest.mark.parametrize(("text", "stored", "day"), [
+    ("Завтра иду к врачу", "Завтра (22 ноября 2026) иду к врачу", 22),
+    ("Вчера купил машину", "Вчера (20 ноября 2026) купил машину", 20),
+    ("Tomorrow I see the dentist", "Tomorrow (22 November 2026) I see the dentist", 22),
+    ("На днях уеду в отпуск", "На днях уеду в отпуск", None),  # a day that nobody can tell
 ])  # fmt: skip
 async def test_relative_dates_become_the_days_that_they_were(
-    teller: Person, text: str, stored: str
+    teller: Person, text: str, stored: str, day: int | None
 ) -> None:
     outcome = await teller.tell(text, memory_type="event")
     assert (outcome.kind, outcome.text) == ("new", stored)
     [fact] = await teller.living()
-    assert fact.text == stored and fact.valid_from is not None
-    day = 20 if "20" in stored.split("2026")[0] else 22
-    assert fact.valid_from.astimezone(SATURDAY.tzinfo).date() == SATURDAY.date().replace(day=day)
+    start = fact.valid_from and fact.valid_from.astimezone(SATURDAY.tzinfo).date()
+    assert start == (day and SATURDAY.date().replace(day=day))
 
 
 async def test_tomorrow_counts_from_the_users_own_midnight(teller: Person) -> None:
     night = SATURDAY.replace(hour=23, minute=30)
-    early = await teller.tell("Завтра экзамен", said=teller.write("Завтра экзамен", at=night))
-    after = night + timedelta(hours=1)
-    late = await teller.tell("Завтра зачёт", said=teller.write("Завтра зачёт", at=after))
-    assert [early.text, late.text] == [
-        "Завтра (22 ноября 2026) экзамен", "Завтра (23 ноября 2026) зачёт",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "text", ["На днях уеду в отпуск", "Кілька днів тому купив авто", "In a few days I fly to Rome"]
-)
-async def test_a_day_that_nobody_can_tell_stays_in_its_words(teller: Person, text: str) -> None:
-    outcome = await teller.tell(text, memory_type="event")
-    assert (outcome.kind, outcome.text) == ("new", text)
-    assert teller.rows("SELECT valid_from, valid_until FROM memories") == [(None, None)]
+    for moment, day in ((night, 22), (night + timedelta(hours=1), 23)):
+        told = await teller.tell("Завтра экзамен", said=teller.write("Завтра экзамен", at=moment))
+        assert told.text == f"Завтра ({day} ноября 2026) экзамен"
 
 
 @pytest.mark.parametrize(("text", "kind", "until"), [
@@ -460,9 +428,7 @@ async def test_what_has_an_end_of_its_own_is_told_as_past_after_it(
 SECRETS = (
     ("Моя карта 4111 1111 1111 1111", "1111 1111"),
     ("Пароль от почты: кошка42", "кошка42"),
-    ("Мій пароль від вайфаю: сонечко99", "сонечко99"),
     ("My API key is sk-abcdefghijklmnopqrstuv", "sk-abcdefghij"),
-    ("PIN моей карты 4821", "4821"),
 )
 
 
@@ -554,21 +520,17 @@ async def test_an_entity_is_its_whole_name_in_any_form_with_a_type(teller: Perso
         ("Мария любит Марину", "Мария", "likes", "Марину"),
         ("Сестра Мария работает в Гугле", "сестра", "works_at", "Гугл"),
         ("Кота зовут Рыжик", "кот", "name", "Рыжик"), ("Рыжика люблю", "user", "likes", "Рыжика"),
-        ("My aunt lives in Leeds", "aunt", "lives_in", "Leeds"),
-        ("У мене є пес Сірко", "user", "has_pet", "Сірко"),
-        ("Я був у Львові", "user", "visited", "Львові"), ("I own a Lada", "user", "owns", "Lada"),
     ):  # fmt: skip
         await teller.tell(text, subject=subject, relation=relation, object=value)
     assert teller.rows("SELECT name, entity_type FROM entities ORDER BY id") == [
         ("Марина", "person"), ("Прага", "place"), ("Мария", "thing"), ("сестра", "person"),
-        ("Гугл", "organisation"), ("кот", "pet"), ("Рыжик", "pet"), ("aunt", "person"),
-        ("Leeds", "place"), ("Сірко", "pet"), ("Львові", "place"), ("Lada", "thing"),
+        ("Гугл", "organisation"), ("кот", "pet"), ("Рыжик", "pet"),
     ]  # fmt: skip
     linked = teller.rows(
         "SELECT f.text FROM memory_entities l JOIN memories f ON f.id = l.memory_id"
         " JOIN entities e ON e.id = l.entity_id WHERE e.name = 'Марина' ORDER BY f.id"
     )
-    assert [text for (text,) in linked] == ["Марина живёт в Праге", "Мария любит Марину"]
+    assert linked == [("Марина живёт в Праге",), ("Мария любит Марину",)]
 
 
 async def test_the_confidence_of_a_fact_is_stored(teller: Person) -> None:
@@ -577,29 +539,14 @@ async def test_the_confidence_of_a_fact_is_stored(teller: Person) -> None:
     assert [fact.confidence for fact in await teller.living()] == [pytest.approx(0.4), 1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("question", "facts"),
-    [
-        ("В каком городе мой брат?", [("Моего брата зовут Олег", "мой брат", "name", "Олег"),
-                                      ("Олег живёт в Праге", "Олег", "lives_in", "Праге")]),
-        ("Де мешкає мій брат?", [("Мого брата звати Остап", "мій брат", "name", "Остап"),
-                                 ("Остап працює у Празі", "Остап", "works_in", "Празі")]),
-        ("Which city is my brother in?", [("My brother is called Oleg", "brother", "name", "Oleg"),
-                                          ("Oleg lives in Prague", "Oleg", "lives_in", "Prague")]),
-    ],
-)  # fmt: skip
-async def test_two_links_lead_from_my_brother_to_his_city(
-    teller: Person, question: str, facts: list[tuple[str, str, str, str]]
-) -> None:
-    for text, subject, relation, value in facts:
-        await teller.tell(text, subject=subject, relation=relation, object=value)
+async def test_two_links_lead_from_my_brother_to_his_city(teller: Person) -> None:
+    first, second = "Моего брата зовут Олег", "Олег живёт в Праге"
+    await teller.tell(first, subject="мой брат", relation="name", object="Олег")
+    await teller.tell(second, subject="Олег", **lives_in("Праге"))
     for number in range(5):
         await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
-    hits = {hit.text: hit for hit in await teller.find(question, limit=10, threshold=2.0)}
-    first, second = (text for text, *_ in facts)
-    assert hits[first].hops == 1
-    assert hits[second].hops == 2
-    assert set(hits) == {first, second}
+    hits = await teller.find("В каком городе мой брат?", limit=10, threshold=2.0)
+    assert {hit.text: hit.hops for hit in hits} == {first: 1, second: 2}
 
 
 async def test_the_message_of_a_wish_is_a_candidate_whatever_is_nearer(teller: Person) -> None:
@@ -615,6 +562,9 @@ async def test_the_message_of_a_wish_is_a_candidate_whatever_is_nearer(teller: P
 
 async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:
     teller.model.embeddings_error = Reply(status=503)
+    meat = await teller.tell("Не ем мяса", relation="diet")
+    denied = await teller.tell("Ем всё", relation="diet", contradicts=[meat.memory_id or 0])
+    assert (denied.kind, await teller.texts()) == ("update", ["Ем всё"])
     new = await teller.tell("Живу в Туле", **lives_in("Туле"))
     same = await teller.tell("Живу в Туле!")
     update = await teller.tell("Живу в Калуге", **lives_in("Калуге"))
@@ -626,7 +576,7 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
     with pytest.raises(ModelUnavailableError):
         await indexer.embed_pending()
     teller.model.embeddings_error = None
-    assert await indexer.embed_pending() == 2
+    assert await indexer.embed_pending() == 4
     assert await indexer.embed_pending() == 0
     [hit] = await teller.find("Живу в Калуге")
     assert (hit.cosine or 0.0) > 0.5
@@ -646,17 +596,14 @@ async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(teller
     assert (await teller.repeat(told)).kind == "update"
 
 
-async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(teller: Person) -> None:
+@pytest.mark.parametrize("is_erased", [True, False])
+async def test_a_fact_of_a_message_erased_or_forgotten_meanwhile_is_not_stored(
+    teller: Person, is_erased: bool
+) -> None:
     said = teller.write("Люблю чай")
-    teller.client.execute("DELETE FROM messages")
+    if is_erased:
+        teller.client.execute("DELETE FROM messages")
+    else:
+        assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)
-    assert outcome.kind == "refused"
-    assert teller.written() == []
-
-
-async def test_a_fact_of_a_message_forgotten_meanwhile_is_not_stored(teller: Person) -> None:
-    said = teller.write("Люблю чай")
-    assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
-    outcome = await teller.tell("Люблю чай", said=said)
-    assert outcome.kind == "refused"
-    assert teller.written() == []
+    assert outcome.kind == "refused" and teller.written() == []
