@@ -20,7 +20,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import NewUpdate, UpdateKind
 from src.reading.facts import Fact
 from src.talk.turn_state import IncomingMessage
-from tests.fakes.openai_server import Reply
+from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig, edit
 from tests.integration.polling import eventually
 from tests.integration.turns import answer_turn, begin_turn
@@ -111,6 +111,34 @@ async def digest(rig: Rig, *owners: Owner) -> None:
     await turns.indexer.embed_pending()
 
 
+def summarise(rig: Rig, summary: str, *facts: dict[str, str]) -> None:
+    """Let the model find these facts, and write this summary."""
+    rig.model.reply = lambda request: (
+        Reply(tool_calls=[("ExtractedFacts", {"facts": list(facts)})])
+        if request.raw.get("tool_choice")
+        else summary
+    )
+
+
+def facts_of(rig: Rig, owner: Owner = GROUP) -> list[str]:
+    """The texts of what is believed."""
+    return [fact.text for fact in rig.core.memory.memories.facts.list_facts(owner)]
+
+
+def incoming(rig: Rig, sender: int, text: str, place: Owner | None = None) -> IncomingMessage:
+    """A message whose update is stored, and waits for its worker."""
+    update = message_of(sender, text, place)
+    rig.core.updates.store(BOT, [update])
+    [(row,)] = rig.rows(
+        "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
+    )
+    owner = place or Owner(sender)
+    assert update.message_id is not None
+    origin = TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender, update=row)
+    caller = Caller(owner, Preferences("ru", "UTC"), NOON, member=sender)
+    return IncomingMessage(caller, text, origin=origin)
+
+
 def erase(rig: Rig, user: int = ANNA) -> int:
     return ErasureRepository(rig.client).erase(user)
 
@@ -137,12 +165,8 @@ async def live(rig: Rig, user: int, word: str) -> None:
     await write(rig, user, f"Где город {word}?", search, f"Вы жили там: {word} [1]")
     for number in range(18):
         await write(rig, user, f"{word} и число {number}", f"число {word}")
-    rig.model.reply = lambda request: (
-        Reply(tool_calls=[("ExtractedFacts", {"facts": [
-            {"text": f"Любит {word}", "quote": f"{word} и число 1"}
-        ]})])
-        if request.raw.get("tool_choice") else f"Говорили о {word}."
-    )  # fmt: skip
+    fact = {"text": f"Любит {word}", "quote": f"{word} и число 1"}
+    summarise(rig, f"Говорили о {word}.", fact)
     await digest(rig, owner)
     count_death(rig.core.dsn, owner)
     send_batch(rig.core.dsn, owner)
@@ -206,17 +230,11 @@ async def test_the_planner_s_statistics_quote_nothing_that_was_erased(
     rig.client.execute("ANALYZE")
     quoted = rig.rows(STATISTICS, word="qzanna")
     assert {"messages", "memories", "search_postings"} <= {table for table, _ in quoted}
+    ErasureRepository(rig.client).erase_facts(Owner(ANNA))
+    assert "memories" not in {table for table, _ in rig.rows(STATISTICS, word="qzanna")}
     erase(rig)
     assert rig.rows(STATISTICS, word="qzanna") == []
     assert bool(rig.rows(STATISTICS, word="qzboris")) is not is_alone
-
-
-async def test_the_statistics_quote_no_fact_that_was_wiped(rig: Rig) -> None:
-    await live(rig, ANNA, "qzanna")
-    rig.client.execute("ANALYZE")
-    ErasureRepository(rig.client).erase_facts(Owner(ANNA))
-    quoted = rig.rows(STATISTICS, word="qzanna")
-    assert "memories" not in {table for table, _ in quoted}
 
 
 async def test_erasing_twice_or_somebody_unknown_changes_nothing(rig: Rig) -> None:
@@ -242,11 +260,7 @@ async def fill_group(rig: Rig) -> None:
     for number in range(16):
         await write(rig, BORIS, f"борис {number}", f"ответ {number}", place=GROUP)
         await write(rig, ANNA, f"qzanna {number}", f"ответ qzannatold {number}", place=GROUP)
-    rig.model.reply = lambda request: (
-        Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
-        if request.raw.get("tool_choice")
-        else "Аня говорила о qzanna."
-    )
+    summarise(rig, "Аня говорила о qzanna.")
     await digest(rig, GROUP)
 
 
@@ -270,25 +284,19 @@ async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig)
     assert erase(rig) > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert group_rows_of(rig, BORIS) == others
-    facts = rig.core.memory.memories.facts.list_facts(GROUP)
-    assert [fact.text for fact in facts] == ["Боря любит рыбалку"]
+    assert facts_of(rig) == ["Боря любит рыбалку"]
     names = rig.rows("SELECT name FROM entities ORDER BY id")
     assert names == [("Боря",), ("рыбалку",)]
     mine = "SELECT count(*) FROM telegram_updates WHERE user_id = %(user)s"
     assert rig.rows(mine, user=ANNA) == [(0,)] and rig.rows(mine, user=BORIS) == [(17,)]
-
-
-async def test_in_a_group_summaries_are_made_anew_without_the_person(rig: Rig) -> None:
-    await fill_group(rig)
-    erase(rig)
     rig.model.requests.clear()
-    rig.model.reply = lambda _request: "Боря рассказывал."
+    summarise(rig, "Боря рассказывал.")
     await digest(rig, GROUP)
     assert "qzanna" not in str([request.raw for request in rig.model.requests])
     spans = rig.rows(
         "SELECT first_position, last_position FROM conversation_summaries ORDER BY first_position"
     )
-    assert spans[0][0] == 1
+    assert spans[0][0] == 1, "they are made anew"
     assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
 
 
@@ -301,8 +309,7 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
                     place=GROUP)  # fmt: skip
     assert rig.rows("SELECT count(*) FROM memory_sources") == [(2,)]
     erase(rig)
-    facts = rig.core.memory.memories.facts.list_facts(GROUP)
-    assert [fact.text for fact in facts] == ["Едем в июле"]
+    assert facts_of(rig) == ["Едем в июле"]
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
@@ -316,8 +323,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = rig.core.memory.memories.facts.list_facts(GROUP)
-    assert [fact.text for fact in facts] == ["Боря любит чай"]
+    assert facts_of(rig) == ["Боря любит чай"]
 
 
 async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None:
@@ -335,15 +341,25 @@ async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None
     ]
 
 
-async def test_an_answer_to_others_in_words_that_only_the_person_used_goes_too(rig: Rig) -> None:
-    text = "Аня любит qzannas"
-    await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
+@pytest.mark.parametrize("is_edited", [False, True])
+async def test_an_answer_to_others_in_words_that_only_the_person_used_goes_too(
+    rig: Rig, is_edited: bool
+) -> None:
+    """Also when the person has edited the words away."""
+    before = await write(rig, BORIS, "Раньше", "Ответ до того", place=GROUP)
+    await write(rig, ANNA, "Аня любит qzannas", "Ага", place=GROUP)
     await write(rig, BORIS, "Что с рыбалкой?", "Погода хорошая, а Аня любит qzannam", place=GROUP)
     kept = await write(rig, BORIS, "Когда едем?", "В субботу, если погода хорошая", place=GROUP)
+    if is_edited:
+        [(number,)] = rig.rows(
+            "SELECT telegram_message_id FROM messages WHERE sender_id = %(anna)s", anna=ANNA
+        )
+        origin = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA)
+        assert edit(rig.client, GROUP.telegram_user_id, origin, "ничего") == "older"
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant'")
-    assert answers == [(kept,)]
+    answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant' ORDER BY id")
+    assert answers == ([(before,)] if is_edited else [(before,), (kept,)])
 
 
 def quoted(sender: int, text: str, **fields: Any) -> dict[str, Any]:
@@ -372,20 +388,12 @@ async def test_a_reply_of_somebody_else_that_quotes_it_keeps_no_quotation(
     await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
     await write(rig, BORIS, "и что?", "ничего", place=GROUP, **fields)
     others = group_rows_of(rig, BORIS)
+    rig.core.updates.store(BOT, [message_of(BORIS, "и ещё что?", GROUP, **fields)])
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert group_rows_of(rig, BORIS) == others
-
-
-async def test_a_reply_of_somebody_else_that_waits_for_its_answer_is_not_lost(rig: Rig) -> None:
-    await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
-    waiting = message_of(BORIS, "и что?", GROUP, **QUOTES[0])
-    rig.core.updates.store(BOT, [waiting])
-    erase(rig)
-    assert rig.rows(
-        "SELECT payload #>> '{message,text}' FROM telegram_updates WHERE handled_at IS NULL"
-    ) == [("и что?",)]
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    waiting = "SELECT payload #>> '{message,text}' FROM telegram_updates WHERE handled_at IS NULL"
+    assert rig.rows(waiting) == [("и ещё что?",)], "what waits for its answer is not lost"
 
 
 async def test_an_update_of_somebody_else_of_the_same_name_is_not_lost(rig: Rig) -> None:
@@ -417,8 +425,7 @@ async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselv
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     kept = rig.rows("SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id")
     assert kept == [("Боря любит чай",), ("Что она любит?",)]
-    facts = rig.core.memory.memories.facts.list_facts(Owner(BORIS))
-    assert [fact.text for fact in facts] == ["Боря любит чай"]
+    assert facts_of(rig, Owner(BORIS)) == ["Боря любит чай"]
 
 
 async def test_where_others_mention_a_person_his_name_goes_and_their_words_stay(rig: Rig) -> None:
@@ -431,11 +438,7 @@ async def test_where_others_mention_a_person_his_name_goes_and_their_words_stay(
                 place=GROUP, origin=mention)  # fmt: skip
     for number in range(17):
         await write(rig, BORIS, f"рыбалка {number}", "ответ", place=GROUP)
-    rig.model.reply = lambda request: (
-        Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
-        if request.raw.get("tool_choice")
-        else "Говорили о qzAnna."
-    )
+    summarise(rig, "Говорили о qzAnna.")
     await digest(rig, GROUP)
     held = columns_that_hold(rig.core.dsn, "qzanna")
     assert held >= {"messages.content", "memories.text", "conversation_summaries.content"}
@@ -484,17 +487,10 @@ async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
     rig: Rig, place: Owner | None
 ) -> None:
     """A worker has read the update, and stores its message when the erasure is over."""
-    update = message_of(ANNA, "qzanna", place)
-    rig.core.updates.store(BOT, [update])
-    [(row,)] = rig.rows("SELECT id FROM telegram_updates")
-    owner = place or Owner(ANNA)
-    assert update.message_id is not None
-    origin = TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, ANNA, update=row)
-    caller = Caller(owner, Preferences("ru", "UTC"), NOON, member=ANNA)
-    incoming = IncomingMessage(caller, "qzanna", origin=origin)
+    message = incoming(rig, ANNA, "qzanna", place)
     erase(rig)
     with pytest.raises(ConversationGoneError):
-        await begin_turn(rig.core.agent, incoming)
+        await begin_turn(rig.core.agent, message)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
@@ -503,15 +499,8 @@ async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig, rounds: 
     """Whichever comes first: the erasure takes the message along, or the message is refused."""
     for number in range(rounds):
         person = ANNA + 1000 + number
-        update = message_of(person, f"qzanna {number}")
-        rig.core.updates.store(BOT, [update])
-        [(row,)] = rig.rows(
-            "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
-        )
-        origin = TelegramOrigin(BOT, person, number + 1, person, update=row)
-        caller = Caller(Owner(person), Preferences("ru", "UTC"), NOON, member=person)
-        incoming = IncomingMessage(caller, "qzanna", origin=origin)
-        beginning = asyncio.ensure_future(begin_turn(rig.core.agent, incoming))
+        message = incoming(rig, person, f"qzanna {number}")
+        beginning = asyncio.ensure_future(begin_turn(rig.core.agent, message))
         await asyncio.to_thread(erase, rig, person)
         await asyncio.gather(beginning, return_exceptions=True)
         assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -522,21 +511,15 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_him(r
     text = "Аня любит qzanna"
     await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
     await digest(rig, GROUP)
-    update = message_of(BORIS, "Что нового?", GROUP)
-    rig.core.updates.store(BOT, [update])
-    [(row,)] = rig.rows("SELECT max(id) FROM telegram_updates")
-    assert update.message_id is not None
-    origin = TelegramOrigin(BOT, GROUP.telegram_user_id, update.message_id, BORIS, update=row)
-    caller = Caller(GROUP, Preferences("ru", "UTC"), NOON, member=BORIS)
-    incoming = IncomingMessage(caller, "Что нового?", origin=origin)
+    message = incoming(rig, BORIS, "Что нового?", GROUP)
     fact = saves("Боря спросил qzanna", quote="Что нового?")
     search = Reply(tool_calls=[("search_memory", {"query": "qzanna"})])
     rig.model.queue(saves("Что нового?"), fact, search)
     rig.model.reply = lambda _request: "Аня любит qzanna"
-    turn = await begin_turn(rig.core.agent, incoming)
+    turn = await begin_turn(rig.core.agent, message)
     await in_flight(rig, answer_turn(rig.core.agent, turn))
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    again = await begin_turn(rig.core.agent, incoming)
+    again = await begin_turn(rig.core.agent, message)
     assert again.answer is None and again.message_id != turn.message_id
     assert "qzanna" not in str(again.history)
     rig.model.reply = lambda _request: "Ничего."
@@ -556,21 +539,6 @@ async def test_vectors_of_others_that_were_made_with_his_words_are_made_anew(rig
         " JOIN messages m ON m.id = d.message_id WHERE d.model_id IS NULL"
     )
     assert waiting == [("сразу после",)]
-
-
-async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too(rig: Rig) -> None:
-    before = await write(rig, BORIS, "Раньше", "Ответ до того", place=GROUP)
-    await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
-    await write(rig, BORIS, "Что нового?", "Аня любит qzanna", place=GROUP)
-    [(number,)] = rig.rows(
-        "SELECT telegram_message_id FROM messages WHERE sender_id = %(anna)s", anna=ANNA
-    )
-    origin = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA)
-    assert edit(rig.client, GROUP.telegram_user_id, origin, "ничего") == "older"
-    erase(rig)
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant'")
-    assert answers == [(before,)]
 
 
 async def test_new_messages_of_a_group_are_read_for_facts_also_after_an_erasure(rig: Rig) -> None:
@@ -606,32 +574,21 @@ async def in_flight(rig: Rig, work: Any) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_an_extraction_that_was_under_way_stores_nothing_afterwards(rig: Rig) -> None:
-    for number in range(12):
+@pytest.mark.parametrize("stage", ["extraction", "summary", "turn"])
+async def test_what_was_under_way_leaves_nothing_behind(rig: Rig, stage: str) -> None:
+    def reply(request: ChatRequest) -> Reply:
+        if stage == "turn" and not any(m["role"] == "tool" for m in request.messages):
+            return saves("Люблю qzanna")
+        if stage == "extraction":
+            fact = {"text": "Люблю qzanna 1", "quote": "Люблю qzanna 1"}
+            return Reply(tool_calls=[("ExtractedFacts", {"facts": [fact]})])
+        return Reply(text="Говорили о qzanna.")
+
+    for number in range({"extraction": 12, "summary": 18, "turn": 0}[stage]):
         await write(rig, ANNA, f"Люблю qzanna {number}", "ответ")
-    fact = {"text": "Люблю qzanna 1", "quote": "Люблю qzanna 1"}
-    rig.model.reply = lambda _request: Reply(tool_calls=[("ExtractedFacts", {"facts": [fact]})])
-    await in_flight(rig, digest(rig, Owner(ANNA)))
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    assert rows_of(rig.core.dsn, Owner(ANNA)) == []
-
-
-async def test_a_summary_that_was_being_written_is_not_stored_afterwards(rig: Rig) -> None:
-    for number in range(18):
-        await write(rig, ANNA, f"qzanna {number}", "ответ")
-    rig.model.reply = lambda _request: "Говорили о qzanna."
-    await in_flight(rig, digest(rig, Owner(ANNA)))
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    assert rows_of(rig.core.dsn, Owner(ANNA)) == []
-
-
-async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
-    rig.model.reply = lambda request: (
-        "Запомнил qzanna"
-        if any(message["role"] == "tool" for message in request.messages)
-        else saves("Люблю qzanna")
-    )
-    await in_flight(rig, write(rig, ANNA, "Люблю qzanna"))
+    rig.model.reply = reply
+    work = write(rig, ANNA, "Люблю qzanna") if stage == "turn" else digest(rig, Owner(ANNA))
+    await in_flight(rig, work)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
 
@@ -656,5 +613,4 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")
     assert await erasing > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = rig.core.memory.memories.facts.list_facts(GROUP)
-    assert [fact.text for fact in facts] == ["Боря любит чай"]
+    assert facts_of(rig) == ["Боря любит чай"]
