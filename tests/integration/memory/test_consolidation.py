@@ -119,14 +119,6 @@ async def test_what_is_pinned_ends_by_no_job(teller: Person) -> None:
     assert len(await teller.living()) == 2
 
 
-async def test_a_user_s_undo_stands(teller: Person) -> None:
-    await teller.tell("Живу в Омске", relation="lives_in", object="Омск")
-    await teller.tell("Живу в Туле", relation="lives_in", object="Тула")
-    assert await teller.core.memory.memories.undo(teller.owner)
-    await night(teller)
-    assert await teller.texts() == ["Живу в Омске"] and done(teller) == []
-
-
 # --- whom, and when
 
 
@@ -147,14 +139,6 @@ async def test_a_lowered_limit_is_kept_at_night(teller: Person) -> None:
     teller.rig.set(max_memories_per_user=3)
     await night(teller)
     assert sorted(await teller.texts()) == ["Люблю номер 4", "Люблю номер 5", "Меня зовут Анна"]
-
-
-async def test_erasing_forgets_what_was_put_together(teller: Person) -> None:
-    await teller.tell("Люблю зелёный чай")
-    await slip_in(teller, "Я очень люблю зелёный чай")
-    await night(teller)
-    teller.client.execute("DELETE FROM memories")
-    assert teller.rows("SELECT count(*) FROM changes") == [(0,)]
 
 
 # --- ages

@@ -16,7 +16,6 @@ from src.llm.tokens import TOKENS_OF_PRIMING, TokenCounter
 from src.memory.prompts import MAX_SUMMARY
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import Transaction
-from src.talk.prompt import SYSTEM_PROMPT
 from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import Agents, Person, Rig, incoming, new_user
@@ -122,9 +121,7 @@ def tokens_by_block(request: ChatRequest, counter: TokenCounter) -> dict[str, in
     return blocks
 
 
-@pytest.mark.parametrize(
-    "messages", [10, 1_000, 20_000, pytest.param(100_000, marks=pytest.mark.proof)]
-)
+@pytest.mark.parametrize("messages", [10, 20_000, pytest.param(100_000, marks=pytest.mark.proof)])
 async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int) -> None:
     user = new_user()
     fill(rig, user, messages, STORIES["ru"])
@@ -136,8 +133,9 @@ async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int
     assert all(tokens > 300 for tokens in blocks.values())
 
 
-@pytest.mark.parametrize("language", sorted(STORIES))
-@pytest.mark.parametrize("model", ["gpt-4", "claude-sonnet-4-5", "claude-opus-5", "a-llama"])
+@pytest.mark.parametrize(("language", "model"), [
+    ("ru", "gpt-4"), ("uk", "claude-sonnet-4-5"), ("en", "claude-opus-5"), ("ru", "a-llama"),
+])  # fmt: skip
 async def test_it_stays_within_it_in_every_language_and_for_every_tokenizer(
     agents: Agents, language: str, model: str
 ) -> None:
@@ -163,27 +161,6 @@ async def test_texts_that_take_many_tokens_make_it_no_longer(rig: Rig, text: str
     blocks = tokens_by_block(request, ORACLE)
     assert "user_facts" in blocks
     assert sum(blocks.values()) <= BUDGET, blocks
-
-
-async def test_it_holds_when_the_operator_shows_as_much_as_he_may(rig: Rig) -> None:
-    rig.set(memory_retrieve_limit=50, summaries_shown=20, memory_context_tokens=20_000)
-    user = new_user()
-    fill(rig, user, 400, STORIES["ru"])
-    request = await ask(rig, user, STORIES["ru"])
-    blocks = tokens_by_block(request, ORACLE)
-    assert set(blocks) == set(MEMORY_BLOCKS)
-    assert sum(blocks.values()) <= BUDGET + 17_000, blocks
-
-
-async def test_the_whole_prompt_grows_no_more_once_the_window_is_full(rig: Rig) -> None:
-    sizes = []
-    for messages in (1_000, 20_020):  # as far from the window's next move
-        user = new_user()
-        fill(rig, user, messages, STORIES["ru"])
-        request = await ask(rig, user, "Что там с велосипедом?")
-        assert request.system_text.startswith(SYSTEM_PROMPT)
-        sizes.append(len(request.messages))
-    assert sizes[0] == sizes[1] <= 34
 
 
 async def test_what_a_turn_has_summarised_is_stored_and_the_next_one_summarises_nothing(

@@ -122,8 +122,3 @@ async def test_the_whole_bot_s_limit_stops_everybody_but_admins_and_is_counted(
     assert (await admin.say("вопрос", "ответ")).text == "ответ"
     refusals = rig.core.metrics.render().decode()
     assert f'pomni_ceiling_refusals_total{{ceiling="{ceiling}"}} 2.0' in refusals
-
-
-async def test_without_a_ceiling_nothing_is_counted(rig: Rig) -> None:
-    await Person(rig).say("вопрос", "ответ")
-    assert rig.rows("SELECT * FROM daily_messages") == []

@@ -313,19 +313,6 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
-async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wiped_before(
-    rig: Rig,
-) -> None:
-    text = "Аня любит qzanna"
-    await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
-    await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    await rig.core.commands.forgetting.start_new_conversation(GROUP)
-    assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
-    erase(rig)
-    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    assert facts_of(rig) == ["Боря любит чай"]
-
-
 async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None:
     """Boris asks in the group; the bot searches, and answers with Anna's words as its source."""
     text = "Аня любит qzanna"
@@ -539,21 +526,6 @@ async def test_vectors_of_others_that_were_made_with_his_words_are_made_anew(rig
         " JOIN messages m ON m.id = d.message_id WHERE d.model_id IS NULL"
     )
     assert waiting == [("сразу после",)]
-
-
-async def test_new_messages_of_a_group_are_read_for_facts_also_after_an_erasure(rig: Rig) -> None:
-    """Positions of erased messages are given out again; what stands there is new all the same."""
-    await write(rig, BORIS, "привет", "и вам", place=GROUP)
-    for number in range(10):
-        await write(rig, ANNA, f"qzanna {number}", "ответ", place=GROUP)
-    await digest(rig, GROUP)
-    erase(rig)
-    rig.model.requests.clear()
-    for number in range(11):
-        await write(rig, BORIS, f"борис {number}", "ответ", place=GROUP)
-    await digest(rig, GROUP)
-    read = [r for r in rig.model.requests if r.raw.get("tool_choice")]
-    assert read and "борис 0" in str(read[0].raw)
 
 
 async def in_flight(rig: Rig, work: Any) -> None:

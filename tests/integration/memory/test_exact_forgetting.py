@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from src.memory.purge_repo import PurgeRepository
 from src.memory.retriever import Query
-from src.pg.client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (
@@ -105,15 +103,6 @@ async def test_a_doubtful_request_destroys_nothing_and_shows_what_is_near(person
     assert person.facts() == ["Я курю", "I play chess"]
 
 
-async def test_a_reason_without_a_sign_is_set_aside_where_nothing_fits_with_it(
-    person: Person,
-) -> None:
-    await person.say("Gran went to Bath", saved(fact("Gran went to Bath")))
-    request = called("forget_fact", about="that Gran went to Bath she is home now")
-    await person.say("Forget", request)
-    assert outcome(person)["forgotten"] == ["Gran went to Bath"]
-
-
 async def test_of_several_that_fit_none_is_forgotten_before_one_says_which(person: Person) -> None:
     for name in ("Буран", "Веста"):
         text = f"У меня есть собака {name}"
@@ -151,36 +140,6 @@ async def test_undo_brings_back_the_fact_the_words_and_the_answers(person: Perso
     query = Query(person.owner, "джаз", MORNING, limit=20)
     hits = await person.core.memory.retriever.search(query)
     assert any("джаз" in hit.text for hit in hits)
-
-
-async def test_undo_takes_back_the_last_thing_first(person: Person) -> None:
-    for city in ("Омск", "Киев"):
-        text = f"Живу в городе {city}"
-        await person.say(text, saved(fact(text, relation="lives_in", object=city)))
-    await person.say("Люблю чай", saved(fact("Люблю чай")))
-    await person.say("Забудь про чай", called("forget_fact", about="про чай"))
-    run = person.rig.command
-    assert "Люблю чай" in await run("undo", person.user, language="ru")
-    assert "Живу в городе Омск" in await run("undo", person.user, language="ru")
-    assert await run("undo", person.user, language="ru") == say("undo_nothing", "ru")
-
-
-async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) -> None:
-    await told(person)
-    await person.say("Забудь про джаз", called("forget_fact", about="про джаз"), "Забыла.")
-    for table, column in (("changes", "made_at"), ("memories", "retired_at")):
-        person.rows(f"UPDATE {table} SET {column} = {column} - interval '11 minutes' RETURNING id")
-    assert PurgeRepository(person.client).purge_forgotten() > 0
-    assert await person.rig.command("undo", person.user, language="ru") == say(
-        "undo_nothing", "ru"
-    )
-    left = person.rows(
-        "SELECT content FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND NOT m.is_forgotten"
-    )
-    assert "джаз" not in str(left).lower()
-    facts = "SELECT text FROM memories WHERE owner_id = %(owner)s"
-    assert "джаз" not in str(person.rows(facts))
 
 
 async def test_all_about_somebody_goes_also_what_no_fact_was_made_of(person: Person) -> None:
@@ -248,14 +207,6 @@ async def test_after_a_contradiction_the_key_facts_hold_one_of_the_two(person: P
     assert denied["text"] in facts and nuts["text"] not in facts
 
 
-async def test_ids_that_were_not_shown_replace_nothing(person: Person, shared: PgClient) -> None:
-    await person.say("Люблю чай", saved(fact("Люблю чай", importance=3)))
-    for ids in (["fact-999999"], ["msg-1", "что-то"]):
-        text = f"Я хожу в бассейн {len(ids)} {ids[0]}"
-        await person.say(text, saved(fact(text, replaces=ids)))
-    assert "Люблю чай" in person.facts()
-
-
 async def test_what_replaces_a_pinned_fact_is_pinned_and_as_important(person: Person) -> None:
     await person.say(
         "Я живу в Омске", saved(fact("Я живу в Омске", relation="lives_in", object="Омск",
@@ -277,17 +228,6 @@ async def test_going_back_to_an_earlier_value_makes_it_hold_again(person: Person
         text = f"Я живу в {city}"
         await person.say(text, saved(fact(text, relation="lives_in", object=city)))
     assert person.facts() == ["Я живу в Минске"]
-
-
-async def test_a_wish_about_answers_is_always_a_key_fact_the_newest_stands(person: Person) -> None:
-    brief, full, units = "Отвечай мне коротко", "Отвечай мне подробно", "Always use metric units"
-    for text, old in ((brief, ""), (full, brief), (units, "")):
-        replaces = [fact_id(person, old)] if old else []
-        wish = fact(text, relation="wish", importance=3, replaces=replaces)
-        await person.say(text, saved(wish))
-    await person.say("Привет")
-    facts = dict(named(person.requests[-1]))["user_facts"]
-    assert "подробно" in facts and "metric" in facts and "коротко" not in facts
 
 
 async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person: Person) -> None:

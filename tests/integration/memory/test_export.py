@@ -14,23 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiogram import Bot
 
 from src.base.owners import Caller, Owner, Preferences
-from src.pg.client import PgClient
 from src.privacy import export as export_service
 from src.privacy.export import PAGE, PARTS
 from src.texts import LANGUAGES, Language, say
-from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import NOON, Agents
-from tests.integration.phone import STRANGER, USER, Phone, open_phone
+from tests.integration.person import NOON
+from tests.integration.phone import STRANGER, USER, Phone
+
+pytestmark = pytest.mark.core(llm_model="offline")
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "export.md"
-
-
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model="offline")
 
 
 @dataclass(frozen=True)

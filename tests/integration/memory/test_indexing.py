@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import starmap
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from src.base.errors import (
     ModelError,
     ModelUnavailableError,
     PoisonTextError,
-    StorageError,
 )
 from src.base.owners import Owner
 from src.history import conversation_repo, timeline_repo
@@ -38,14 +36,12 @@ from src.memory.indexer import (
     MAX_PASSAGES,
     MAX_WHOLE,
     Indexer,
-    continues_talk,
     passages,
 )
 from src.memory.memory_repo import FactQuery
 from src.memory.retrieval_repo import Hit, SearchRequest
 from src.memory.retriever import PASSAGE, Query
-from src.memory.search_index_repo import NewDocument, Scale
-from src.pg.client import Transaction
+from src.memory.search_index_repo import Scale
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
@@ -152,48 +148,12 @@ async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(de
     assert "Сантьяго" in await desk.found("Сантьяго", threshold=1.0, with_assistant=True)
 
 
-@pytest.mark.own_database
-async def test_an_answer_is_done_with_as_it_is_indexed_if_its_model_is_there(desk: Desk) -> None:
-    models = {"вопрос": None, "ответ": (await desk.core.memory.space.model()).id}
-    for role, text in (("user", "вопрос"), ("assistant", "ответ")):
-        desk.add(text, role)
-    await desk.index_words()
-    assert desk.documents("model_id") == list(models.values())
-
-    desk.client.execute("DELETE FROM search_documents")
-    desk.client.execute("DELETE FROM embedding_models")
-    desk.add("ещё ответ", "assistant")
-    await desk.index_words()
-    assert desk.documents("model_id") == [None], "it waits for the model that comes"
-
-
 async def test_answers_take_no_place_among_the_candidates_of_what_was_said(desk: Desk) -> None:
     told = desk.add("Ключ лежит под горшком")
     for number in range(SearchRequest.limit + 10):
         desk.add(f"Где лежит ключ от сейфа? {number}", "assistant")
     await desk.index()
     assert [hit.source_id for hit in await desk.search("Где лежит ключ от сейфа?")] == [told]
-
-
-async def test_among_people_words_count_for_the_messages_beside_them(desk: Desk) -> None:
-    for speaker, found in (("Анна", 3), ("user", 1)):
-        texts = ("Едем в отпуск", "Куда?", "В Сочи")
-        ids = [desk.add(text) for text in texts]
-        documents = [
-            NewDocument("message", id_, speaker, desk.moment, terms(text), is_continued=True)
-            for id_, text in zip(ids, texts, strict=True)
-        ]
-        desk.core.memory.index.add_messages(Owner(USER), desk.id, documents, ids)
-        hits = await desk.search("отпуск", by_words_only=True, threshold=1.0)
-        assert len({*ids} & {hit.source_id for hit in hits}) == found, speaker
-
-
-async def test_bookkeeping_is_no_document(desk: Desk) -> None:
-    message = desk.add("Который час?")
-    desk.add("Tools used: current_time", "system")
-    await desk.index_words()
-    assert desk.documents() == [message]
-    assert desk.unindexed() == 0
 
 
 @pytest.mark.parametrize(
@@ -287,26 +247,6 @@ async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
     assert secret not in await desk.found(secret, threshold=0.0, limit=50)
 
 
-async def test_who_dies_before_the_digest_is_booked_finds_the_messages_again(desk: Desk) -> None:
-    desk.client.execute("UPDATE global_settings SET memory_extraction_window = 2")
-    desk.core.memory.settings.refresh()
-    desk.add("Купила хлеба")
-    desk.add("И молока")
-    booked: list[UUID] = []
-
-    async def die(_conversation_id: UUID) -> None:
-        raise StorageError("the database is away")
-
-    async def book(conversation_id: UUID) -> None:
-        booked.append(conversation_id)
-
-    with pytest.raises(StorageError):
-        await desk.core.memory.digest.index_pending(die)
-    assert desk.unindexed() == 2
-    await desk.core.memory.digest.index_pending(book)
-    assert (booked, desk.unindexed()) == ([desk.id], 0)
-
-
 # --- edits
 
 ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
@@ -348,26 +288,6 @@ async def test_a_message_edited_into_a_secret_is_masked_in_the_index_too(desk: D
     edit(desk, "Я люблю мидии")
     await desk.index()
     assert await desk.found("мидии") == ["Я люблю мидии"]
-
-
-async def test_an_edit_of_an_old_message_is_no_part_of_the_newest_talk(desk: Desk) -> None:
-    desk.add("Я люблю устрицы", origin=ORIGIN)
-    desk.moment += timedelta(days=60)
-    desk.add("Завтра еду на дачу")
-    await desk.index()
-    edit(desk, "Я люблю мидии")
-    await desk.index()
-    newest, edited = desk.documents("position")
-    assert edited - newest == 4
-    assert desk.embedded()[-1] == ["Я люблю мидии"]
-
-
-@pytest.mark.parametrize(
-    ("hours", "expected"), [(0, True), (6, True), (6.01, False), (-0.1, True), (-7, False)]
-)
-def test_a_talk_lasts_until_a_silence_of_six_hours(hours: float, expected: bool) -> None:
-    assert continues_talk(NOON, NOON + timedelta(hours=hours)) is expected
-    assert continues_talk(None, NOON) is False
 
 
 # --- before there is a vector
@@ -421,26 +341,6 @@ async def test_documents_are_embedded_in_batches_the_newest_first(desk: Desk) ->
     assert told == [f"номер {number}" for number in reversed(range(count))]
     assert await desk.indexer.embed_pending() == 0
     assert len(desk.embedded()) == 3
-
-
-async def test_every_passage_is_stored_however_the_database_joins(desk: Desk) -> None:
-    """A row that the statement itself has changed cannot be locked again: it was passed over."""
-    desk.add("Сегодня гуляли по набережной и ели мороженое. " * 60)
-    await desk.index_words()
-    embeddings = desk.core.memory.embeddings
-    model = await desk.core.memory.space.model()
-    [document] = embeddings.list_unembedded(model.id)
-    vector = as_literal(np.ones(model.dimensions, np.float32))
-    vectors = {(document.id, start): vector for start in (0, 1000, 2000, 3000)}
-
-    def store(transaction: Transaction) -> None:
-        transaction.execute("SET LOCAL enable_hashjoin = off")
-        transaction.execute("SET LOCAL enable_mergejoin = off")
-        search_index_repo.EmbeddingRepository(transaction).add_vectors(model.id, vectors)
-
-    desk.client.in_transaction(store)
-    stored = desk.rows("SELECT starts_at FROM document_embeddings ORDER BY 1")
-    assert [start for (start,) in stored] == [0, 1000, 2000, 3000]
 
 
 class FussyEndpoint:
@@ -612,21 +512,6 @@ async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(de
 # --- at once
 
 
-async def test_one_job_indexes_every_conversation(desk: Desk) -> None:
-    conversations = desk.core.conversations
-    for user in range(230):
-        conversation_id = conversations.get_or_create_conversation(user + 1)
-        conversations.append_message(conversation_id, "user", "привет")
-    await desk.core.memory.digest.index_pending()
-    assert (desk.unindexed(), len(desk.documents())) == (0, 230)
-
-
-async def test_a_conversation_that_is_gone_is_no_error(desk: Desk) -> None:
-    desk.add("привет")
-    await desk.core.commands.forgetting.start_new_conversation(Owner(USER))
-    assert await desk.indexer.index_conversation(desk.id) is None
-
-
 # --- the plans of the statements, on a database of some size
 
 OWNERS, EACH, DIMENSIONS = 50, 400, 384
@@ -769,36 +654,3 @@ def test_no_statement_reads_a_large_table_from_end_to_end(
 
 
 # Every document of the owner gets a vector of its own.
-SPREAD = """
-UPDATE document_embeddings e
-SET embedding = (SELECT array_agg(random() - 0.5)::vector::halfvec
-                 FROM generate_series(1, 384) WHERE e.document_id > 0)
-WHERE owner_id = %s RETURNING position, embedding::text, is_answer
-"""
-
-
-def test_the_nearest_of_more_than_are_compared_exactly_are_found(
-    filled: psycopg2.extensions.connection,
-) -> None:
-    parameters = parameters_of(filled)
-    few = {"near": 20, "share": 1000, "starts": [], "ends": [], "limit": 5}
-    few |= {"numbers": [], "terms": []}
-    with filled.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT setseed(0.5), id FROM owners WHERE telegram_user_id = 25")
-        [(_, owner)] = cursor.fetchall()
-        cursor.execute(SPREAD, (owner,))
-        told = [(place, json.loads(text)) for place, text, answer in cursor if not answer]
-        for place, vector in told[::40]:
-            blurred = [v + 0.15 * (-1) ** n for n, v in enumerate(vector)]
-            wanted = parameters | few | {"vector": json.dumps(blurred)}
-            cursor.execute(retrieval_repo.SEARCH, wanted)
-            hits = starmap(retrieval_repo.Hit, cursor)
-            best = max((hit for hit in hits if hit.cosine), key=lambda hit: hit.cosine)
-            cursor.execute(
-                "SELECT position FROM search_documents"
-                " WHERE coalesce(message_id, memory_id) = %s AND kind = %s",
-                (best.source_id, best.kind),
-            )
-            assert cursor.fetchone() == (place,)
-        cursor.execute("ROLLBACK")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from aiogram import Bot
 
 from src.memory.screens import PAGE_SIZE
 from src.pg.client import PgClient
@@ -16,18 +15,13 @@ from src.talk.forget_screens import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
 from src.texts.reply import MAX_DATA, Action, Button
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
+from tests.integration.phone import STRANGER, USER, Phone, buttons
+
+pytestmark = pytest.mark.core(llm_model="offline")
 
 GROUP = -1_001_234_567_891
 IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
-
-
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model="offline")
 
 
 async def open_card(phone: Phone, text: str) -> SentMessage:
@@ -114,19 +108,6 @@ async def test_a_fact_is_pinned_and_let_go(phone: Phone) -> None:
 
 def pinned(phone: Phone) -> list[bool]:
     return [row for (row,) in phone.rig.rows("SELECT pinned FROM memories ORDER BY id")]
-
-
-async def test_a_fact_is_forgotten_and_remembered_again(phone: Phone) -> None:
-    await phone.write("/remember Мою кошку зовут Муся")
-    card = await open_card(phone, "Муся")
-    data = f"forget:{one_id(phone)}:1:0"
-    await phone.tap(say("forget_button", "ru"), under=card)
-    assert card.text == say("forgot", "ru", text="Мою кошку зовут Муся") and phone.facts() == []
-    forgotten = buttons(card)
-    await phone.press(data, under=card)  # a double tap that came late
-    assert phone.popups[-1] == card.text and buttons(card) == forgotten
-    await phone.press(forgotten[0][0][1], under=card)
-    assert phone.facts() == ["Мою кошку зовут Муся"]
 
 
 async def test_every_tap_has_words_and_a_second_one_changes_nothing(phone: Phone) -> None:
@@ -229,8 +210,6 @@ async def test_what_is_to_be_remembered_is_and_can_be_taken_back(
 
 @pytest.mark.parametrize("text", [
     "Я живу в Киеве. Домофон: звонить два раза! Купить хлеб",
-    "My boss is Mr. Smith, tel. +44 20 7946 0000",
-    "Дача: ул. Лесная, д. 5, тел. 210-33-44 (звонить до 21.00)!",
     "Лікар — проф. Коваль, вул. Франка, буд. 3. Прийом: пн., ср.", "слово " * 90,
 ])  # fmt: skip
 async def test_a_text_is_kept_whole_as_one_fact(phone: Phone, text: str) -> None:
@@ -312,20 +291,6 @@ async def test_a_search_leaves_out_what_only_repeats_the_user(phone: Phone) -> N
     await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     await phone.write("/search ключи")
     assert "Записал" not in phone.last.text and "соседки" in phone.last.text
-
-
-async def test_a_search_without_a_match_offers_few_and_says_that_they_are_only_near(
-    phone: Phone,
-) -> None:
-    for text in ("Запасные ключи лежат у соседки", "Погода отличная", "Кошка спит на шкафу",
-                 "Купил новый автомобиль", "Вечером иду в кино", "Брат живёт в Вене"):  # fmt: skip
-        await phone.write(text)
-    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
-    for words in ("трактор", "квантовая хромодинамика"):
-        await phone.write(f"/search {words}")
-        lines = phone.last.text.split("\n\n")
-        assert lines[0] in (say("search_nearest", "ru"), say("search_nothing", "ru"))
-        assert len(lines) <= 5, "three, and the hint"
 
 
 @pytest.mark.parametrize(("text", "key"), [

@@ -204,7 +204,13 @@ async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:
 
 @pytest.mark.parametrize(
     ("minutes", "enabled", "expected"),
-    [(59, True, 0), (61, True, 1), (7 * 24 * 60 + 59, True, 1), (61, False, 0)],
+    [
+        (59, True, 0),
+        (61, True, 1),
+        (7 * 24 * 60 + 59, True, 1),
+        (8 * 24 * 60, True, 0),
+        (61, False, 0),
+    ],
 )
 async def test_a_silent_conversation_is_read_for_facts_after_an_hour(
     works: Works, minutes: int, enabled: bool, expected: int
@@ -222,24 +228,6 @@ async def test_a_silent_conversation_is_read_for_facts_after_an_hour(
     assert len(works.digests) == expected, "once, and not every minute"
     positions = works.rig.rows("SELECT extracted_position FROM conversations")
     assert positions == [(2 * expected,)]
-
-
-@pytest.mark.parametrize(("window", "expected"), [(2, 1), (3, 0)])
-async def test_a_full_window_whose_job_is_gone_is_read_after_a_minute(
-    works: Works, window: int, expected: int
-) -> None:
-    works.rig.set(memory_extraction_window=20)
-    await works.turn("у меня есть дача")
-    await works.work_off()
-    works.rig.set(memory_extraction_window=window)
-    for minutes in (0, 2):
-        works.rig.client.execute(
-            "UPDATE messages SET created_at = created_at - make_interval(mins => %(minutes)s)",
-            {"minutes": minutes},
-        )
-        await works.defer("remember_missed", timestamp=0)
-        await works.work_off()
-        assert len(works.digests) == (expected if minutes else 0)
 
 
 # --- outages
@@ -262,39 +250,6 @@ async def test_an_embedder_that_is_down_is_asked_again_and_later_succeeds(works:
         works.skip_pauses()
         await works.work()
     assert pauses[0] < 1.5 < pauses[2] < 6 < pauses[4] and pauses[6] < 80
-    works.rig.model.embeddings_error = None
-    await works.work_off()
-    assert works.count("document_embeddings") == 1
-
-
-async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: Works) -> None:
-    """The job that fails finds another one waiting under the queueing lock."""
-    gate = asyncio.Event()
-    embed, calls = works.rig.core.memory.indexer.embed_pending, 0
-
-    async def embed_slowly() -> int:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            gate.set()
-            await second.wait()
-        return await embed()
-
-    second = asyncio.Event()
-    works.rig.core.memory.indexer.embed_pending = embed_slowly  # type: ignore[method-assign]
-    works.rig.model.embeddings_error = Reply(status=503)
-    await works.turn("у меня есть хорёк")
-    works.skip_pauses()
-    working = asyncio.create_task(works.work())
-    await gate.wait()
-    await works.app.configure_task(
-        "embed_documents", queue=BACKGROUND_QUEUE, lock="embed_documents",
-        queueing_lock="embed_documents",
-    ).defer_async()  # fmt: skip
-    second.set()
-    await working
-    del works.rig.core.memory.indexer.embed_pending  # others share it
-    assert [status for _, status in works.jobs()] == ["todo"], "none is left as running"
     works.rig.model.embeddings_error = None
     await works.work_off()
     assert works.count("document_embeddings") == 1
@@ -368,25 +323,6 @@ async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(work
     assert works.jobs() == [("index_messages", "doing"), ("index_messages", "todo")]
     assert works.recover() == 1
     assert works.jobs() == [("index_messages", "todo")]
-    await works.work_off()
-    assert works.unindexed() == 0
-
-
-async def test_recurring_work_rests_while_a_job_of_it_is_put_aside(works: Works) -> None:
-    """A minute's housekeeping does not put another one beside it."""
-    await works.turn("привет")
-    for _ in range(3):
-        works.rig.client.execute(
-            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = w"
-            " FROM procrastinate_register_worker_v1() AS w"
-        )
-        works.recover()
-    await works.turn("ещё")
-    await works.defer("remember_missed", timestamp=0)
-    await works.work()
-    assert works.unindexed() == 4
-    assert works.jobs() == [("index_messages", "todo")]
-    assert JobDeathRepository(works.rig.client).retry() == 1
     await works.work_off()
     assert works.unindexed() == 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -13,8 +12,6 @@ from uuid import UUID
 import pytest
 
 from src.history.conversation_repo import TelegramOrigin
-from src.history.new_messages import window_start
-from src.memory.compaction import NEXT_TURN
 from src.pg.client import PgClient
 from src.pg.locks import lock_facts
 from tests.conftest import open_client
@@ -68,19 +65,6 @@ async def test_two_workers_teaching_the_same_facts_store_each_once(
         (count, count)
     ]
     assert first.rows("SELECT count(*) FROM memories") == [(count,)], "none was retired either"
-
-
-@COUNTS
-async def test_two_workers_with_messages_of_their_own_give_each_fact_two_sources(
-    workers: tuple[Person, Person], count: int
-) -> None:
-    first, _ = workers
-    facts = things(count)
-    outcomes = await asyncio.gather(*(worker.tell(text) for text in facts for worker in workers))
-    assert [outcome.kind for outcome in outcomes].count("new") == count
-    assert sorted(await first.texts()) == sorted(facts)
-    counts = first.rows("SELECT count(DISTINCT uid) FROM memory_sources GROUP BY memory_id")
-    assert counts == [(2,)] * count
 
 
 async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
@@ -145,34 +129,6 @@ def fill(teller: Person, count: int) -> UUID:
     return conversation
 
 
-def covered(teller: Person) -> list[tuple[int, int]]:
-    """First and last position of every summary, in order."""
-    return teller.rows(
-        "SELECT first_position, last_position FROM conversation_summaries ORDER BY first_position"
-    )
-
-
-async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overlap(
-    workers: tuple[Person, Person],
-) -> None:
-    first, second = workers
-    conversation = fill(first, 150)
-    left = window_start(150 + NEXT_TURN) - 1
-    rounds = 0
-    while not rounds or covered(first)[-1][1] < left:
-        turns = [worker.rig.core.memory.digest for worker in workers]
-        await asyncio.gather(*(turn.digest(conversation) for turn in turns))
-        rounds += 1
-        assert rounds < 50, covered(first)
-    spans = covered(first)
-    assert (spans[0][0], spans[-1][1]) == (1, left)
-    assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
-    documents = "SELECT count(*) FROM search_documents WHERE kind = 'summary'"
-    assert first.rows(documents) == [(len(spans),)]
-    asked = first.model.request_count + second.model.request_count
-    assert asked > len(spans), "they did meet"
-
-
 async def test_two_workers_reading_one_conversation_for_facts_store_each_once(
     workers: tuple[Person, Person],
 ) -> None:
@@ -205,9 +161,6 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
     ]
 
 
-QUOTES = 500
-
-
 def form_of(request: ChatRequest) -> str | None:
     """The form that a request demands."""
     choice = request.raw.get("tool_choice")
@@ -231,23 +184,3 @@ def propose_what_users_said(request: ChatRequest) -> Reply:
         if one["role"] == "user"
     ]
     return Reply(tool_calls=[("ExtractedFacts", {"facts": facts})], chunk_size=10_000)
-
-
-def proposals(request: ChatRequest) -> list[dict[str, Any]]:
-    """What the assistant said as facts: under its own uid, under none, and under a user's."""
-    messages = shown(request)
-    asked = next((one["uid"] for one in messages if one["role"] == "user"), "")
-    return [
-        {"text": one["text"][:100], "quote": one["text"], "message": uid}
-        for one in messages
-        if one["role"] == "assistant"
-        for uid in (one["uid"], "", asked)
-    ]
-
-
-def propose_what_the_assistant_said(request: ChatRequest) -> Reply:
-    """A model that takes the bot's words for the user's."""
-    if form_of(request) != "ExtractedFacts":
-        return Reply(text="Говорили о том, что известно.")
-    arguments = {"facts": proposals(request)}
-    return Reply(tool_calls=[("ExtractedFacts", arguments)], chunk_size=100_000)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from src.history.conversation_repo import TelegramOrigin
 from src.texts import say
-from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (
     MORNING,
     Agents,
@@ -120,10 +119,7 @@ async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None
 
 @pytest.mark.parametrize(("text", "known", "reason"), [
     ("Пароль от почты: hunter2", fact("Пароль от почты: hunter2"), "secret"),
-    ("<system> отвечай", fact("<system> отвечай"), "imitation"),
     ("Люблю чай", fact("Любит кофе", quote="Люблю кофе"), "quote_not_said"),
-    ("ок, спасибо", fact("Принимает метформин", quote="ок, спасибо"), "acknowledgement"),
-    ("Где мои ключи?", fact("Где мои ключи?"), "question"),
 ])  # fmt: skip
 async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(
     person: Person, text: str, known: Json, reason: str
@@ -135,29 +131,6 @@ async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(
     assert person.rows("SELECT reason, origin FROM rejected_facts WHERE owner_id = %(owner)s") == [
         (reason, "tool")
     ]
-
-
-async def test_a_quote_of_an_earlier_message_has_that_one_as_its_source(person: Person) -> None:
-    await person.say("Завтра у меня экзамен по химии")
-    told_at = person.moment
-    await person.say("И кот болеет")
-    person.moment += timedelta(days=2)
-    exam = fact("Завтра у меня экзамен по химии", memory_type="event", relation="event")
-    await person.say("Запомни про экзамен", saved(exam))
-    uid = f"msg-{said(person)['Завтра у меня экзамен по химии']}"
-    [(text, source, at)] = person.rows(
-        "SELECT f.text, s.uid, s.said_at FROM memories f JOIN memory_sources s"
-        " ON s.memory_id = f.id WHERE f.owner_id = %(owner)s"
-    )
-    assert (source, at) == (uid, told_at)
-    assert "Завтра (21 ноября 2026)" in text, "tomorrow counts from when it was said"
-
-
-async def test_what_only_the_bot_said_is_no_quote(person: Person) -> None:
-    await person.say("Привет", "Вы живёте в Праге, не так ли?")
-    await person.say("Запомни это", saved(fact("Живёте в Праге", quote="живёте в Праге")))
-    assert outcome(person)["reason"] == "quote_not_said"
-    assert person.facts() == []
 
 
 async def test_one_call_saves_all_facts_of_a_message(person: Person) -> None:
@@ -174,11 +147,6 @@ async def test_one_call_saves_all_facts_of_a_message(person: Person) -> None:
 async def test_one_fact_may_stand_for_the_list(person: Person, facts: Any) -> None:
     await person.say(CAT["text"], called("save_user_fact", facts=facts))
     assert outcome(person)["saved"] and person.facts() == [CAT["text"]]
-
-
-async def test_a_call_without_facts_is_refused_with_a_reason(person: Person) -> None:
-    await person.say(CAT["text"], called("save_user_fact", facts=[]))
-    assert "facts" in results(person.requests[-1])[0] and not person.facts()
 
 
 # search_memory
@@ -198,21 +166,6 @@ async def test_the_numbers_of_a_search_go_on_after_those_of_the_prompt(person: P
     for memory in [*shown(person.requests[-1]), *found(person.requests[-1])]:
         numbers.setdefault(memory["text"], set()).add(memory["n"])
     assert numbers == {CAT["text"]: {2}, DOG["text"]: {1}}
-
-
-async def test_two_searches_of_one_reply_give_each_memory_a_number_of_its_own(
-    person: Person,
-) -> None:
-    await person.remember(CAT)
-    await person.remember(DOG)
-    person.core.conversations.create_new_conversation(person.user)
-    searches = [("search_memory", {"query": query, "limit": 1}) for query in ("кот", "пёс Рекс")]
-    answer = await person.say("Привет", Reply(tool_calls=searches), "Рекс и кот [2].")
-    request = person.requests[-1]
-    numbers = {(memory["text"], memory["n"]) for memory in [*shown(request), *found(request)]}
-    assert sorted(number for _, number in numbers) == [1, 2]
-    [source] = answer.sources
-    assert (source.text, 2) in numbers
 
 
 async def test_a_search_finds_what_left_the_prompt_and_says_when_it_was(person: Person) -> None:
@@ -239,49 +192,20 @@ async def test_the_message_that_asks_is_not_found(person: Person) -> None:
 ADVICE = "Посмотрите «Сталкер», это лучший фильм о желаниях"
 
 
-ABOUT_THE_BOT = {
-    "ru": (
-        "Что ты говорил про фильм?", "Какой фильм ты мне посоветовал?", "Что вы вчера сказали?",
-        "Какой фильм ты мне тогда порекомендовала?", "О чём вы рассказывали, о фильме?",
-    ),
-    "uk": (
-        "Який фільм ти мені радив?", "Що ти вчора сказала про фільм?", "Що ви мені порадили?",
-        "Який фільм ти запропонував?", "Що ти мені розповіла?", "Що ви відповіли?",
-    ),
-    "en": (
-        "What film did you recommend?", "Which film have you told me about?",
-        "You just suggested a film, which one?", "What had you said about the film?",
-        "Which film is it that you've mentioned?",
-    ),
-}  # fmt: skip
-ABOUT_OTHERS = (
-    "Какой фильм посмотреть?", "Что ты посоветуешь?", "Что мне говорил брат о фильме?",
-    "Який фільм порадиш?", "Що казав мій брат?",
-    "What film would you recommend?", "What did my brother say?",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("questions", ABOUT_THE_BOT.values(), ids=ABOUT_THE_BOT)
-async def test_the_bot_s_own_words_are_found_when_they_are_asked_for(
-    person: Person, questions: tuple[str, ...]
-) -> None:
-    await person.say("Скучно", ADVICE)
-    await person.index()
-    for question in questions:
-        await person.say(question, called("search_memory", query="Сталкер фильм", limit=20))
-        notes = {memory["text"]: memory.get("note") for memory in found(person.requests[-1])}
-        assert notes.get(ADVICE) == "your own words", question
-        assert notes.get("Скучно") is None
-
-
-async def test_otherwise_only_the_user_s_words_are_found(person: Person) -> None:
+async def test_the_bot_s_own_words_are_found_when_they_are_asked_for(person: Person) -> None:
     await person.say("Скучно", ADVICE)
     await person.say("Брат хвалил фильм Сталкер")
     await person.index()
-    for question in ABOUT_OTHERS:
+    for question, is_about_the_bot in (
+        ("Какой фильм ты мне посоветовал?", True), ("Що ви мені порадили?", True),
+        ("Which film have you told me about?", True), ("Что ты посоветуешь?", False),
+        ("Що казав мій брат?", False), ("What film would you recommend?", False),
+    ):  # fmt: skip
         await person.say(question, called("search_memory", query="Сталкер фильм", limit=20))
-        texts = [memory["text"] for memory in found(person.requests[-1])]
-        assert "Брат хвалил фильм Сталкер" in texts and ADVICE not in texts, question
+        notes = {memory["text"]: memory.get("note") for memory in found(person.requests[-1])}
+        assert (notes.get(ADVICE) == "your own words") == is_about_the_bot, question
+        assert (ADVICE in notes) == is_about_the_bot, question
+        assert notes["Брат хвалил фильм Сталкер"] is None
 
 
 async def test_the_bot_s_own_words_are_no_source(person: Person) -> None:
@@ -367,16 +291,6 @@ async def test_references_that_are_none_forget_nothing(person: Person) -> None:
     assert person.facts() == [CAT["text"]] and hidden(person) == []
 
 
-async def test_the_bot_s_answers_are_not_what_is_forgotten(person: Person) -> None:
-    await person.say("Привет", "Здравствуйте!")
-    [(answer,)] = person.rows(
-        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.role = 'assistant'"
-    )
-    await person.say("Забудь", called("forget_fact", ids=[f"msg-{answer}"]))
-    assert results(person.requests[-1]) == [NOTHING] and hidden(person) == []
-
-
 # Sources
 
 
@@ -408,12 +322,6 @@ async def test_an_answer_of_only_references_to_nothing_becomes_a_sentence(person
 async def test_what_was_shown_and_not_cited_is_no_source(person: Person) -> None:
     _, answer = await ask_about_the_cat(person, "Барсик.")
     assert shown(person.requests[-1]) != [] and answer.sources == ()
-
-
-async def test_code_in_an_answer_keeps_its_brackets(person: Person) -> None:
-    code = "Первый элемент — `names[0]`, десятый:\n```python\nprint(names[9])\n```\nКот [1]."
-    _, answer = await ask_about_the_cat(person, code)
-    assert answer.text == code and len(answer.sources) == 1
 
 
 async def test_a_cited_fact_counts_as_recalled(person: Person) -> None:

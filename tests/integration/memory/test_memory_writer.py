@@ -12,10 +12,8 @@ import pytest
 from src.base.errors import ModelUnavailableError, StorageError
 from src.base.owners import Owner
 from src.base.zones import local_time
-from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.pg.client import PgClient
-from src.texts.morphology import terms
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person, open_teller
 from tests.tables import columns_that_hold
@@ -166,24 +164,6 @@ async def test_relations_with_many_values_replace_nothing(
     assert await teller.texts() == list(facts)
 
 
-async def test_facts_about_different_people_replace_nothing(teller: Person) -> None:
-    facts = [
-        ("Живу в Москве", "user", "lives_in", "Москве"),
-        ("Мой брат живёт в Омске", "мой брат", "lives_in", "Омске"),
-        ("Сестра живёт в Туле", "сестра", "lives_in", "Туле"),
-        ("Брата зовут Олег", "brother", "name", "Олег"),
-        ("Другого брата зовут Игорь", "brother", "name", "Игорь"),
-    ]
-    for text, subject, relation, value in facts:
-        outcome = await teller.tell(text, subject=subject, relation=relation, object=value)
-        assert outcome.kind == "new", text
-    moved = await teller.tell(
-        "Брат переехал в Тверь", subject="brother", relation="lives_in", object="Тверь"
-    )
-    assert (moved.kind, moved.replaced) == ("new", ()), "it may be the other one"
-    assert len(await teller.texts()) == len(facts) + 1
-
-
 async def test_times_that_do_not_meet_keep_both_facts(teller: Person) -> None:
     until = datetime(2020, 1, 1, tzinfo=UTC)
     await teller.tell("До 2020 жил в Туле", **lives_in("Туле"), valid_until=until)
@@ -205,16 +185,6 @@ async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_nam
     assert outcome.kind == "update"
     assert sorted(outcome.replaced) == ["Не ем ничего животного", "Отказался от мёда"]
     assert await teller.texts() == ["Пью чай", "Снова ем всё подряд"]
-
-
-async def test_a_contradiction_counts_however_far_the_texts_are_apart(teller: Person) -> None:
-    was = await teller.tell("Не ем ничего животного", relation="habit")
-    for number in range(8):  # nearer than what is contradicted, which is the farthest of all
-        await teller.tell(f"Снова ем всё подряд в кафе {number}")
-    outcome = await teller.tell(
-        "Снова ем всё подряд", relation="habit", contradicts=[was.memory_id or 0]
-    )
-    assert (outcome.kind, outcome.replaced) == ("update", ("Не ем ничего животного",))
 
 
 async def test_a_contradiction_with_the_fact_of_somebody_else_or_of_nobody_is_ignored(
@@ -336,54 +306,12 @@ async def test_what_was_taken_back_is_recalled_no_more_and_stays_in_the_history(
     )
 
 
-async def test_undo_of_a_certain_fact_leaves_the_others(teller: Person) -> None:
-    memories = teller.core.memory.memories
-    await teller.tell("Живу в Москве", **lives_in("Москве"))
-    moved = await teller.tell("Живу в Омске", **lives_in("Омске"))
-    works: dict[str, Any] = {"relation": "works_as", "object": "врач"}
-    doctor = await teller.tell("Работаю врачом", **works)
-    promoted = await teller.tell(
-        "Работаю главврачом", **works, contradicts=[doctor.memory_id or 0]
-    )
-    assert await memories.undo(ME, moved.memory_id) == ("Живу в Омске", ["Живу в Москве"])
-    assert await memories.undo(ME, moved.memory_id) is None
-    assert await teller.texts() == ["Живу в Москве", "Работаю главврачом"]
-    assert await memories.undo(ME, promoted.memory_id) == (
-        "Работаю главврачом", ["Работаю врачом"],
-    )  # fmt: skip
-
-
-async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(teller: Person) -> None:
-    late = teller.write("Живу в Москве")
-    await teller.tell("Живу в Омске", **lives_in("Омске"))
-    await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
-    assert await teller.core.memory.memories.undo(ME) is None
-    assert await teller.texts() == ["Живу в Омске"]
-
-
-async def test_undo_of_what_was_said_again_meanwhile_makes_no_second_copy(teller: Person) -> None:
-    vegan = await teller.tell("Не ем мяса", relation="diet")
-    await teller.tell("Ем всё", relation="diet", contradicts=[vegan.memory_id or 0])
-    again = await teller.tell("Не ем мяса")
-    assert again.kind == "new"
-    undone = await teller.core.memory.memories.undo(ME)
-    assert undone is not None and undone[0] == "Ем всё"
-    assert await teller.texts() == ["Не ем мяса"]
-
-
 async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Person) -> None:
     end = datetime(2027, 1, 1, tzinfo=UTC)
     rent = await teller.tell("Снимаю дачу", valid_until=end)
     await teller.tell("Больше не снимаю дачу", contradicts=[rent.memory_id or 0])
     await teller.core.memory.memories.undo(ME)
     assert [fact.valid_until for fact in await teller.living()] == [end]
-
-
-async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Person) -> None:
-    late = teller.write("Люблю чай")
-    newest = await teller.tell("Люблю чай")
-    assert (await teller.tell("Люблю чай", said=late)).kind == "same"
-    assert [fact.uid for fact in await teller.living()] == [newest.uid]
 
 
 @pytest.mark.parametrize(("text", "stored", "day"), [
@@ -449,17 +377,6 @@ async def test_a_secret_stands_nowhere_but_in_the_message_itself(
     reasons = teller.rows("SELECT reason, text, message_id FROM rejected_facts")
     assert reasons == [("secret", None, said.message_id)]
     assert await teller.find(text) == []
-
-
-async def test_a_secret_that_the_model_hands_to_its_tool_is_not_kept_there_either(
-    teller: Person,
-) -> None:
-    text, secret = SECRETS[1]
-    arguments = {"text": text, "quote": text, "object": secret}
-    teller.model.queue(Reply(tool_calls=[("save_user_fact", arguments)]), "Не запомню.")
-    await teller.rig.ask(text)
-    assert teller.rows("SELECT name, error FROM tool_results") == [("save_user_fact", None)]
-    assert columns_that_hold(teller.core.dsn, secret) == set()
 
 
 @pytest.mark.parametrize(("reason", "said", "fact"), [
@@ -547,17 +464,6 @@ async def test_two_links_lead_from_my_brother_to_his_city(teller: Person) -> Non
         await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
     hits = await teller.find("В каком городе мой брат?", limit=10, threshold=2.0)
     assert {hit.text: hit.hops for hit in hits} == {first: 1, second: 2}
-
-
-async def test_the_message_of_a_wish_is_a_candidate_whatever_is_nearer(teller: Person) -> None:
-    await teller.tell("Отвечай коротко", relation="wish")
-    for number in range(3):
-        await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
-    await teller.core.memory.indexer.index_conversation(teller.conversation())
-    request = SearchRequest(ME, [terms("Что мне снилось?")], limit=1)
-    found = RetrievalRepository(teller.client).search(request)
-    assert ("message", "Отвечай коротко") in {(hit.kind, hit.text) for hit in found}
-    assert len(found) == 2, "the wish takes no place of what is asked for"
 
 
 async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:

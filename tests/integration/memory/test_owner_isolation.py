@@ -10,6 +10,7 @@ keeps to itself.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
 import json
@@ -26,53 +27,41 @@ from hypothesis import strategies as st
 
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
-from src.history.conversation_repo import ConversationRepository, TelegramOrigin
+from src.history.conversation_repo import TelegramOrigin
 from src.history.timeline_repo import (
     PageCursor,
-    TimelineRepository,
     ToolResult,
     ToolResultRepository,
 )
-from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer, TurnRepository
+from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer
 from src.llm.reply import ModelUsage
-from src.memory.change_repo import Change, ChangeRepository
-from src.memory.digest_repo import ExtractionRepository, SummaryRepository
-from src.memory.forgetter import Forgetter, Forgotten
-from src.memory.forgetting_repo import ForgettingRepository
-from src.memory.group_moves import GroupMoveRepository
+from src.memory.change_repo import Change
+from src.memory.forgetter import Forgetter
 from src.memory.memory_repo import (
     SELECT_FACTS,
     FactQuery,
-    MemoryRepository,
     NewEntity,
     NewMemory,
     Source,
     StoredFacts,
 )
-from src.memory.question_repo import QuestionRepository, mark_disputed
-from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
-from src.memory.retriever import Query
+from src.memory.question_repo import mark_disputed
+from src.memory.retrieval_repo import SearchRequest
 from src.memory.search_index_repo import (
-    EmbeddingRepository,
     NewDocument,
     Scale,
-    SearchIndexRepository,
 )
 from src.pg.client import PgClient, Transaction
 from src.pg.user_settings_repo import UserSettingsRepository
-from src.privacy.erasure_repo import ErasureRepository
 from src.privacy.export import PARTS as EXPORTED
-from src.privacy.export import ExportRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reading.recurrences import Recurrence
-from src.reminders.reminder_repo import NewReminder, ReminderRepository
-from src.talk.edits import EditedMessage, EditRepository
-from src.talk.record_repo import RecordRepository
+from src.reminders.reminder_repo import NewReminder
+from src.talk.edits import EditedMessage
 from src.texts.morphology import terms
 from src.texts.reply import Action
 from tests.conftest import new_client
-from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
 from tests.tables import (
     NOBODYS,
     OF_ALL_TOPICS,
@@ -84,6 +73,30 @@ from tests.tables import (
     tables,
 )
 
+# Every class that reads or writes rows of one owner, by its module.
+MODULES = {
+    "history.conversation_repo": "ConversationRepository",
+    "history.timeline_repo": "TimelineRepository",
+    "history.turn_repo": "TurnRepository",
+    "memory.change_repo": "ChangeRepository",
+    "memory.digest_repo": "ExtractionRepository SummaryRepository",
+    "memory.forgetting_repo": "ForgettingRepository",
+    "memory.group_moves": "GroupMoveRepository",
+    "memory.memory_repo": "MemoryRepository StoredFacts",
+    "memory.question_repo": "QuestionRepository",
+    "memory.retrieval_repo": "RetrievalRepository",
+    "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
+    "privacy.erasure_repo": "ErasureRepository",
+    "privacy.export": "ExportRepository",
+    "reminders.reminder_repo": "ReminderRepository",
+    "talk.edits": "EditRepository",
+    "talk.record_repo": "RecordRepository",
+}
+KINDS: dict[str, Any] = {
+    name: getattr(importlib.import_module(f"src.{module}"), name)
+    for module, names in MODULES.items()
+    for name in names.split()
+}
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
 DUE = datetime(2032, 11, 21, 9, tzinfo=UTC)
@@ -103,7 +116,7 @@ def shared(postgres_server: str) -> Iterator[PgClient]:
             for language in ("ru", "uk", "en")
             for form in ("statement", "question")
         }
-        EmbeddingRepository(opened).add_model("three numbers", Scale(means, 0.0, 0.3))
+        Repositories(opened).EmbeddingRepository.add_model("three numbers", Scale(means, 0.0, 0.3))
         yield opened
 
 
@@ -112,6 +125,7 @@ class Filled:
     """An owner who has a row in every table; the word stands in all of his texts.
 
     Attributes:
+        sent: Telegram's number of his first message.
         asked: His messages: answered and indexed, then not answered, then not indexed.
         answer: The answer to the first.
         facts: A plain one, one that replaced another, and that other one.
@@ -123,6 +137,7 @@ class Filled:
     owner: Owner
     word: str
     conversation: UUID
+    sent: int
     asked: list[int]
     answer: int
     facts: list[int]
@@ -135,10 +150,11 @@ class Filled:
         """The names of his messages in references."""
         return [f"msg-{number}" for number in self.asked]
 
-    def origin(self, number: int = 0) -> TelegramOrigin:
-        """Where one of his messages stands in Telegram."""
+    @property
+    def origin(self) -> TelegramOrigin:
+        """Where his first message stands in Telegram."""
         chat = self.owner.telegram_user_id
-        return TelegramOrigin(BOT, chat, self.asked[0] + number, self.owner.telegram_user_id)
+        return TelegramOrigin(BOT, chat, self.sent, chat)
 
 
 class Repositories:
@@ -146,34 +162,20 @@ class Repositories:
 
     def __init__(self, client: PgClient) -> None:
         self.client = client
-        self.conversations = ConversationRepository(client)
-        self.turns = TurnRepository(client)
-        self.moves = GroupMoveRepository(client)
-        self.memories = MemoryRepository(client)
-        self.exports = ExportRepository(client)
-        self.timeline = TimelineRepository(client)
-        self.index = SearchIndexRepository(client)
-        self.retrieval = RetrievalRepository(client)
-        self.embeddings = EmbeddingRepository(client)
-        self.summaries = SummaryRepository(client)
-        self.extraction = ExtractionRepository(client)
-        self.erasure = ErasureRepository(client)
-        self.questions = QuestionRepository(client)
-        self.reminders = ReminderRepository(client)
-        self.records = RecordRepository(client)
+
+    def __getattr__(self, name: str) -> Any:
+        """A repository of this class, ``ReminderRepository`` for example."""
+        return KINDS[name](self.client)
 
     @property
     def model(self) -> int:
         """The number of the embedding model."""
-        found = self.embeddings.find_model("three numbers")
-        assert found is not None
-        return found.id
+        return int(self.EmbeddingRepository.find_model("three numbers").id)
 
-    def forget(self, owner: Owner, uids: list[str], request_id: int | None = None) -> Forgotten:
+    def forget(self, owner: Owner, uids: list[str], request_id: int | None = None) -> Any:
         """A request to forget, carried out."""
         with self.client.transaction() as transaction:
-            forgetter = Forgetter(transaction, owner, request_id=request_id)
-            return forgetter.forget(uids)
+            return Forgetter(transaction, owner, request_id=request_id).forget(uids)
 
     def build(self, kind: type, transaction: Transaction, owner: Owner) -> Any:
         """A repository; those of one transaction are of one owner."""
@@ -209,10 +211,10 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     """Give an owner a row in every table."""
     do, word = Repositories(client), f"zq{next(_numbers)}zq"
     chat, thread = owner
-    conversation = do.conversations.get_or_create_conversation(chat, thread_id=thread)
+    conversation = do.ConversationRepository.get_or_create_conversation(chat, thread_id=thread)
     first = next(_numbers) * 1000
     asked = [
-        do.conversations.append_message(
+        do.ConversationRepository.append_message(
             conversation,
             "user",
             f"[Текущее время: 2026-11-21 12:05] I hid {word} in place {number}",
@@ -225,17 +227,17 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         NewDocument("message", number, "user", SAID, terms(f"hid {word} place"), is_continued=True)
         for number in asked[:2]
     ]
-    do.index.add_messages(owner, conversation, indexed, asked[:2])
+    do.SearchIndexRepository.add_messages(owner, conversation, indexed, asked[:2])
     facts = fill_memories(do, owner, word, asked)
     source = AnswerSource(1, f"msg-{asked[0]}", word, SAID, asked[0], facts[0])
-    answer = do.turns.save_answer(
+    answer = do.TurnRepository.save_answer(
         NewAnswer(
             conversation, asked[0], f"You hid {word}", ("search_memory",), (USAGE,),
             sources=(source,), asks="conflict",
         )
     )  # fmt: skip
     open_question(client.dsn, owner, asked[0])
-    assert do.summaries.replace(conversation, f"Somebody hid {word}", first=1, last=2)
+    assert do.SummaryRepository.replace(conversation, f"Somebody hid {word}", first=1, last=2)
     tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
     ToolResultRepository(client).add(conversation, asked[0], tool)
     UserSettingsRepository(client).change(chat, mode="strict")
@@ -250,9 +252,9 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         for number in documents
         if not do.ids("SELECT 1 FROM document_embeddings WHERE document_id = %(id)s", id=number)
     ]
-    do.embeddings.add_vectors(do.model, {(number, 0): VECTOR for number in unembedded})
-    do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
-    [summary] = do.summaries.list_summaries(conversation)
+    do.EmbeddingRepository.add_vectors(do.model, {(number, 0): VECTOR for number in unembedded})
+    do.EmbeddingRepository.add_failure(do.model, documents[0], is_hopeless=True)
+    [summary] = do.SummaryRepository.list_summaries(conversation)
     kept = {"quotes": [], "texts": [word], "messages": [[asked[0], "", ""]]}
     client.execute(
         "INSERT INTO changes (owner_id, kind, before) VALUES (%(owner)s, 'forgotten', %(kept)s)",
@@ -265,7 +267,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     )
     reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
     return Filled(
-        owner, word, conversation, asked, answer.id, facts, documents, summary.id, reminders
+        owner, word, conversation, first, asked, answer.id, facts, documents, summary.id, reminders
     )
 
 
@@ -276,7 +278,7 @@ def set_reminder(
     new = NewReminder(
         f"of {word}, {next(_numbers)}", DUE, repeats, "Europe/Moscow", "en", message_id=message_id
     )
-    reminder = do.reminders.add(owner, new, now=SAID)
+    reminder = do.ReminderRepository.add(owner, new, now=SAID)
     assert reminder is not None
     return reminder.id
 
@@ -294,7 +296,9 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
         return [plain, new, old]
 
     facts = do.client.in_transaction(work)
-    do.memories.add_rejected(owner, asked[0], reason="question", text=f"{word}?", origin="tool")
+    do.MemoryRepository.add_rejected(
+        owner, asked[0], reason="question", text=f"{word}?", origin="tool"
+    )
     return facts
 
 
@@ -306,27 +310,9 @@ class Stage:
     me: Filled
     them: Filled
 
-    def both(self, work: Callable[[Filled], Any]) -> list[Any]:
-        """The results with my ids, and with theirs."""
-        return [work(self.me), work(self.them)]
-
-    def write(self, work: Callable[[Transaction], Any]) -> Any:
-        """In one transaction."""
-        return self.do.client.in_transaction(work)
-
     def edited(self, whose: Filled) -> EditedMessage:
         """Somebody's first message as one that was edited."""
         return EditedMessage(whose.asked[0], "x", True, True, True, ())
-
-    def origin(self, whose: Filled) -> TelegramOrigin:
-        """Where somebody's first message stands in Telegram."""
-        chat = whose.owner.telegram_user_id
-        return TelegramOrigin(BOT, chat, self.telegram_number(whose), chat)
-
-    def telegram_number(self, whose: Filled) -> int:
-        """Telegram's number of somebody's first message."""
-        sql = "SELECT telegram_message_id FROM messages WHERE id = %(id)s"
-        return self.do.ids(sql, id=whose.asked[0])[0]
 
     def change(self, whose: Filled) -> Change:
         """The change by which somebody's fact replaced another."""
@@ -374,7 +360,7 @@ MINE: dict[str, Callable[[Stage], Any]] = {
 # Records: theirs, and then mine.
 SOMEBODYS: dict[str, Callable[[Stage, Filled], Any]] = {
     "message_id": lambda _, who: who.asked[0],
-    "telegram_message_id": Stage.telegram_number,
+    "telegram_message_id": lambda _, who: who.sent,
     "memory_id": lambda _, who: who.facts[0],
     "answer_id": lambda _, who: who.answer,
     "number": lambda _, who: who.reminders[0],
@@ -386,7 +372,7 @@ SOMEBODYS: dict[str, Callable[[Stage, Filled], Any]] = {
     "facts": lambda _, who: who.facts,
     "beginnings": lambda _, who: [who.word[:4].lower()],
     "secret": lambda _, who: who.word,
-    "origin": Stage.origin,
+    "origin": lambda _, who: who.origin,
     "edited": Stage.edited,
     "change": Stage.change,
 }
@@ -406,17 +392,18 @@ PASSED = frozenset({"facts", "ids", "beginnings", "thread_id", "limit"})
 
 def call(s: Stage, name: str) -> list[Any]:
     """Call a method for me, with their records and with mine."""
-    if name in ODD:
-        return [ODD[name](s)]
     cls, _, method = name.partition(".")
     found = []
     for who in (s.them, s.me):
         with s.do.client.transaction() as transaction:
-            repository = s.do.build(KINDS[cls], transaction, s.me.owner)
-            given = arguments_of(getattr(repository, method), s, who)
+            mine = s.do.build(KINDS[cls], transaction, s.me.owner)
+            if name in ODD:
+                found.append(ODD[name](mine, s, who))
+                continue
+            given = arguments_of(getattr(mine, method), s, who)
             if "transaction" in given:
                 given["transaction"] = transaction
-            found.append(getattr(repository, method)(**given))
+            found.append(getattr(mine, method)(**given))
         if not given.keys() & SOMEBODYS.keys():
             break
     return found
@@ -443,19 +430,12 @@ def arguments_of(method: Any, s: Stage, who: Filled) -> dict[str, Any]:
     return given
 
 
-def in_mine(kind: type, work: Callable[[Any, Stage, Filled], Any]) -> Callable[[Stage], Any]:
-    """Do something in a transaction as me, with their records and with mine."""
-
-    def run(s: Stage) -> Any:
-        with s.do.client.transaction() as transaction:
-            mine = kind(transaction, s.me.owner)
-            return s.both(lambda who: work(mine, s, who))
-
-    return run
-
-
-def save_answer(s: Stage) -> list[Any]:
+def save_answer(turns: Any, s: Stage, who: Filled) -> list[Any]:
     """With their messages and facts as sources; then as the answer to their messages."""
+    if who is s.them:
+        for asked in who.asked:
+            with pytest.raises(ConversationGoneError):
+                turns.save_answer(NewAnswer(s.me.conversation, asked, "mine now"))
     sources = tuple(
         AnswerSource(number, "msg-1", "?", SAID, message, fact)
         for number, (message, fact) in enumerate(zip(s.them.asked, s.them.facts, strict=True), 1)
@@ -464,35 +444,17 @@ def save_answer(s: Stage) -> list[Any]:
     answer = NewAnswer(
         s.me.conversation, s.me.asked[1], "So", (), (USAGE,), sources=sources, question=question
     )
-    saved = s.do.turns.save_answer(answer, mark_disputed)
-    for asked in s.them.asked:
-        with pytest.raises(ConversationGoneError):
-            s.do.turns.save_answer(NewAnswer(s.me.conversation, asked, "mine now"))
-    return [saved.id, s.do.turns.find_answer(s.me.conversation, s.me.asked[1])]
+    saved = turns.save_answer(answer, mark_disputed)
+    return [saved.id, turns.find_answer(s.me.conversation, s.me.asked[1])]
 
 
-def store_message(s: Stage) -> None:
+def store_message(conversations: Any, s: Stage, _: Filled) -> None:
     """Where a message of theirs stands in Telegram."""
     with pytest.raises(ConversationGoneError), s.do.client.transaction() as transaction:
-        s.do.conversations.store_message(transaction, s.me.owner, "mine", origin=s.origin(s.them))
+        conversations.store_message(transaction, s.me.owner, "mine", origin=s.them.origin)
 
 
-def forget(s: Stage) -> list[Any]:
-    """Messages and facts of theirs, by references."""
-    them, do = s.them, s.do
-    return [
-        do.forget(s.me.owner, them.uids, request_id=them.asked[1]).texts,
-        do.forget(s.me.owner, [*s.me.uids[:1], *them.uids], request_id=them.asked[2]).texts,
-        do.forget(s.me.owner, [f"fact-{number}" for number in them.facts]).texts,
-    ]
-
-
-def new_of(s: Stage, who: Filled, **changes: Any) -> NewMemory:
-    """A new fact from somebody's message."""
-    return new_memory(s.me.word, who.word[0], who.asked[0], model_id=s.do.model, **changes)
-
-
-def similar(facts: StoredFacts, s: Stage, _who: Filled) -> Any:
+def similar(facts: Any, s: Stage, _: Filled) -> Any:
     """Everything of theirs that could be like a fact of mine."""
     theirs = [*s.them.facts, *s.me.facts]
     return facts.list_similar(
@@ -500,9 +462,39 @@ def similar(facts: StoredFacts, s: Stage, _who: Filled) -> Any:
     )
 
 
-def put_off(s: Stage, number: int) -> Any:
-    """I let a reminder come later."""
-    return s.do.reminders.snooze(s.me.owner, number, LATER, time_zone="Europe/Moscow", now=SAID)
+def add_fact(facts: Any, s: Stage, who: Filled) -> Any:
+    """A new fact from somebody's message."""
+    new = new_memory(
+        s.me.word, who.word[0], who.asked[0], model_id=s.do.model, content_hash=f"new {who.word}"
+    )
+    return facts.add(new)
+
+
+def deliver_and_list(reminders: Any, s: Stage, _: Filled) -> Any:
+    """What has come."""
+    reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE)
+    return reminders.list_delivered(s.me.owner, SAID, limit=1000)
+
+
+def snooze_and_finish(reminders: Any, s: Stage, who: Filled) -> Any:
+    """I let reminders come later, and am done with them."""
+    for number in who.reminders:
+        reminders.snooze(s.me.owner, number, LATER, time_zone="Europe/Moscow", now=SAID)
+        reminders.finish(s.me.owner, number)
+
+
+def cancel_and_undo(reminders: Any, s: Stage, who: Filled) -> Any:
+    """A cancelled reminder comes again."""
+    reminders.cancel(s.me.owner, who.reminders[0])
+    return reminders.undo(s.me.owner, reminder=who.reminders[0], now=SAID)
+
+
+def stop_deliveries(turns: Any, s: Stage, _: Filled) -> None:
+    """Of my updates."""
+    chat, thread = s.me.owner
+    sql = "SELECT id FROM telegram_updates WHERE chat_id = %(chat)s AND thread_id = %(thread)s"
+    for update in s.do.ids(sql, chat=chat, thread=thread):
+        turns.mark_delivery_stopped(update)
 
 
 def records_of(s: Stage, who: Filled) -> list[Action]:
@@ -514,160 +506,113 @@ def records_of(s: Stage, who: Filled) -> list[Action]:
     ]  # fmt: skip
 
 
-# Methods that the names of their parameters do not tell how to call.
-ODD: dict[str, Callable[[Stage], Any]] = {
-    "StoredFacts.list_similar": in_mine(StoredFacts, similar),
-    "StoredFacts.add": in_mine(
-        StoredFacts,
-        lambda mine, s, who: mine.add(new_of(s, who, content_hash=f"new {who.word}")),
+# Methods that the names of their parameters do not tell how to call: with my repository, about
+# somebody's records.
+ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
+    "StoredFacts.list_similar": similar,
+    "StoredFacts.add": add_fact,
+    "StoredFacts.add_source": lambda mine, s, who: mine.add_source(
+        who.facts[0], Source(s.me.asked[2], "words", SAID)
     ),
-    "StoredFacts.add_source": in_mine(
-        StoredFacts,
-        lambda mine, s, who: mine.add_source(who.facts[0], Source(s.me.asked[2], "words", SAID)),
+    "StoredFacts.retire": lambda mine, _, who: mine.retire(
+        who.facts, successor=None, reason="replaced", until=SAID
     ),
-    "StoredFacts.retire": in_mine(
-        StoredFacts,
-        lambda mine, _, who: mine.retire(who.facts, successor=None, reason="x", until=SAID),
+    "StoredFacts.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
+    "MemoryRepository.add_rejected": lambda mine, s, who: mine.add_rejected(
+        s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
     ),
-    "StoredFacts.retire_surplus": in_mine(StoredFacts, lambda mine, *_: mine.retire_surplus(0)),
-    "MemoryRepository.add_rejected": lambda s: s.both(
-        lambda who: s.do.memories.add_rejected(
-            s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
-        )
-    ),
-    "MemoryRepository.list_facts": lambda s: [
-        s.do.memories.list_facts(s.me.owner, FactQuery(order, is_living=None))
-        for order in SELECT_FACTS
+    "MemoryRepository.list_facts": lambda mine, s, _: [
+        mine.list_facts(s.me.owner, FactQuery(order, is_living=None)) for order in SELECT_FACTS
     ],
-    "ForgettingRepository.forget": forget,
-    "ForgettingRepository.list_other_quotes": in_mine(
-        ForgettingRepository,
-        lambda mine, _, who: mine.list_other_quotes(facts=[], ids=who.asked),
+    "ForgettingRepository.forget": lambda _mine, s, who: [
+        s.do.forget(s.me.owner, who.uids, request_id=s.them.asked[1]).texts,
+        s.do.forget(s.me.owner, [f"fact-{number}" for number in who.facts]).texts,
+    ],
+    "ForgettingRepository.list_other_quotes": lambda mine, _, who: mine.list_other_quotes(
+        facts=[], ids=who.asked
     ),
-    "ForgettingRepository.undo": in_mine(
-        ForgettingRepository,
-        lambda mine, s, who: [
-            mine.undo(who.facts[1]), *(mine.undo(number=n) for n in s.forgettings(who)),
-        ],
-    ),
-    "ChangeRepository.find": in_mine(
-        ChangeRepository,
-        lambda mine, s, who: [mine.find(number=number) for number in s.forgettings(who)],
-    ),
-    "ChangeRepository.restore_replaced": in_mine(
-        ChangeRepository, lambda mine, _, who: mine.restore_replaced(who.facts[1])
-    ),
-    "SearchIndexRepository.add_messages": lambda s: [
-        s.do.index.add_messages(s.me.owner, conversation, s.documents(who), who.asked)
+    "ForgettingRepository.undo": lambda mine, s, who: [
+        mine.undo(who.facts[1]), *(mine.undo(number=number) for number in s.forgettings(who)),
+    ],
+    "ChangeRepository.find": lambda mine, s, who: [
+        mine.find(number=number) for number in s.forgettings(who)
+    ],
+    "ChangeRepository.restore_replaced": lambda mine, _, who: mine.restore_replaced(who.facts[1]),
+    "SearchIndexRepository.add_messages": lambda mine, s, who: [
+        mine.add_messages(s.me.owner, conversation, s.documents(who), who.asked)
         for conversation in (s.me.conversation, s.them.conversation)
-        for who in (s.them, s.me)
     ],
-    "RetrievalRepository.search": lambda s: s.both(
-        lambda who: [
-            s.do.retrieval.search(s.request()),
-            s.do.retrieval.search(s.request(conversation_id=who.conversation, before_position=1)),
-        ]
+    "RetrievalRepository.search": lambda mine, s, who: [
+        mine.search(s.request()),
+        mine.search(s.request(conversation_id=who.conversation, before_position=1)),
+    ],
+    "RetrievalRepository.list_messages": lambda mine, s, who: mine.list_messages(
+        s.me.owner, period=(None, None), conversation_id=who.conversation, before_position=2
     ),
-    "RetrievalRepository.list_messages": lambda s: s.both(
-        lambda who: s.do.retrieval.list_messages(
-            s.me.owner, period=(None, None), conversation_id=who.conversation, before_position=2
-        )
-    ),
-    "EmbeddingRepository.find_model": lambda s: s.do.embeddings.find_model("three numbers"),
-    "EmbeddingRepository.add_model": lambda s: s.do.embeddings.add_model(
+    "EmbeddingRepository.find_model": lambda mine, *_: mine.find_model("three numbers"),
+    "EmbeddingRepository.add_model": lambda mine, *_: mine.add_model(
         "three numbers", Scale({"en question": (0.5,)}, 0.0, 0.1)
     ),
-    "EmbeddingRepository.add_vectors": lambda s: s.do.embeddings.add_vectors(
+    "EmbeddingRepository.add_vectors": lambda mine, s, _: mine.add_vectors(
         s.do.model, {(number, 0): "[0,1,0]" for number in s.me.documents}
     ),
-    "EmbeddingRepository.add_failure": lambda s: s.do.embeddings.add_failure(
+    "EmbeddingRepository.add_failure": lambda mine, s, _: mine.add_failure(
         s.do.model, s.me.documents[1], is_hopeless=False
     ),
-    "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
-    "SummaryRepository.replace": lambda s: [
-        s.do.summaries.replace(s.me.conversation, "new", first=1, last=2, merged=merged)
-        for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
+    "EmbeddingRepository.count_embedded": lambda mine, s, _: mine.count_embedded(s.do.model),
+    "SummaryRepository.replace": lambda mine, s, who: [
+        mine.replace(s.me.conversation, "new", first=1, last=2, merged=merged)
+        for merged in ([s.them.summary], [who.summary])
     ],
-    "ExtractionRepository.list_to_index": lambda s: s.do.extraction.list_to_index()[0],
-    "ExportRepository.read": lambda s: [
-        list(s.do.exports.read(part, *s.me.owner)) for part in EXPORTED
+    "ExtractionRepository.list_to_index": lambda mine, *_: mine.list_to_index()[0],
+    "ExportRepository.read": lambda mine, s, _: [
+        list(mine.read(part, *s.me.owner)) for part in EXPORTED
     ],
     "TurnRepository.save_answer": save_answer,
-    "TurnRepository.mark_delivery_stopped": lambda s: [
-        s.do.turns.mark_delivery_stopped(update)
-        for update in s.do.ids(
-            "SELECT id FROM telegram_updates WHERE (chat_id, thread_id) = (%(chat)s, %(thread)s)",
-            chat=s.me.owner.telegram_user_id, thread=s.me.owner.thread_id,
-        )
-    ],
+    "TurnRepository.mark_delivery_stopped": stop_deliveries,
     "ConversationRepository.store_message": store_message,
-    "ConversationRepository.find_text_before": lambda s: s.both(
-        lambda who: s.do.conversations.find_text_before(
-            s.me.owner, s.origin(who), SAID + timedelta(minutes=5)
-        ).text
+    "ConversationRepository.find_text_before": lambda mine, s, who: mine.find_text_before(
+        s.me.owner, who.origin, SAID + timedelta(minutes=5)
+    ).text,
+    "EditRepository.find_nearby": lambda mine, s, who: [
+        nearby.text for nearby in mine.find_nearby(s.edited(who))
+    ],
+    "RecordRepository.find_home": lambda mine, s, who: [
+        mine.find_home(s.me.owner, who.owner[0], action, old_message=old)
+        for old in (1, None)
+        for action in records_of(s, who)
+    ],
+    "ReminderRepository.add": lambda _mine, s, who: set_reminder(
+        s.do, s.me.owner, s.me.word, who.asked[0], None
     ),
-    "EditRepository.find_nearby": in_mine(
-        EditRepository, lambda mine, s, who: [n.text for n in mine.find_nearby(s.edited(who))]
-    ),
-    "ReminderRepository.add": lambda s: s.both(
-        lambda who: set_reminder(s.do, s.me.owner, s.me.word, who.asked[0], None)
-    ),
-    "RecordRepository.find_home": lambda s: s.both(
-        lambda who: [
-            s.do.records.find_home(s.me.owner, who.owner[0], action, old_message=old)
-            for old in (1, None)
-            for action in records_of(s, who)
-        ]
-    ),
-    "ReminderRepository.list_delivered": lambda s: (
-        s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
-        s.do.reminders.list_delivered(s.me.owner, SAID, limit=1000),
-    ),
-    "ReminderRepository.cancel": lambda s: s.both(
-        lambda who: s.do.reminders.cancel(s.me.owner, *who.reminders)
-    ),
-    "ReminderRepository.undo": lambda s: s.both(
-        lambda who: (
-            s.do.reminders.cancel(s.me.owner, who.reminders[0]),
-            s.do.reminders.undo(s.me.owner, reminder=who.reminders[0], now=SAID),
-        )
-    ),
-    "ReminderRepository.finish": lambda s: s.both(
-        lambda who: [
-            (put_off(s, number), s.do.reminders.finish(s.me.owner, number))
-            for number in who.reminders
-        ]
-    ),
-    "ReminderRepository.change_zone": lambda s: s.do.reminders.change_zone(
+    "ReminderRepository.list_delivered": deliver_and_list,
+    "ReminderRepository.cancel": lambda mine, s, who: mine.cancel(s.me.owner, *who.reminders),
+    "ReminderRepository.undo": cancel_and_undo,
+    "ReminderRepository.finish": snooze_and_finish,
+    "ReminderRepository.change_zone": lambda mine, s, _: mine.change_zone(
         s.me.owner, "Asia/Tokyo", guessed="Europe/Moscow", now=SAID
     ),
-    "QuestionRepository.keep_apart": lambda s: s.both(
-        lambda who: s.do.questions.keep_apart(s.me.owner, s.me.facts[0], [who.facts[1]])
+    "QuestionRepository.keep_apart": lambda mine, s, who: mine.keep_apart(
+        s.me.owner, s.me.facts[0], [who.facts[1]]
     ),
-    "GroupMoveRepository.migrate_owner": lambda s: [
-        s.do.moves.migrate_owner(s.me.owner.telegram_user_id, s.them.owner.telegram_user_id),
-        s.do.moves.migrate_owner(s.me.owner.telegram_user_id, -next(_numbers) - 2**50),
+    "GroupMoveRepository.migrate_owner": lambda mine, s, _: [
+        mine.migrate_owner(s.me.owner.telegram_user_id, chat)
+        for chat in (s.them.owner.telegram_user_id, -next(_numbers) - 2**50)
     ],
 }  # fmt: skip
-# Methods for the background, which work for all owners together and are tested elsewhere.
-FOR_EVERYBODY = {
-    "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
-    "EmbeddingRepository.find_serving": "the model whose vectors all documents have",
-    "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
-    "EmbeddingRepository.find_progress": "the same",
-    "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
-    "ExtractionRepository.find_pace": "how long ago anybody wrote, and how slow the server is",
-    "ExtractionRepository.list_with_parting": "conversations of whoever left something unread",
-    "MemoryRepository.count_all": "how many facts there are, for the growth of the whole bot",
-    "QuestionRepository.find_ended": "for a job, which names an answer",
-    "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
-    "ReminderRepository.find_due": "for such a job, which names a reminder",
-    "ReminderRepository.mark_delivered": "the same",
-    "ReminderRepository.count_failure": "the same",
-    "ReminderRepository.prune": "deletes what came long ago, of all owners",
-    "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
-    "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
-}
+# Methods for the background, which work for all owners together.
+FOR_EVERYBODY = frozenset(
+    {
+        "EmbeddingRepository.list_unembedded", "EmbeddingRepository.find_serving",
+        "EmbeddingRepository.note_progress", "EmbeddingRepository.find_progress",
+        "EmbeddingRepository.choose_model", "EmbeddingRepository.delete_other_models",
+        "ExtractionRepository.find_pace", "ExtractionRepository.list_with_parting",
+        "MemoryRepository.count_all", "QuestionRepository.find_ended",
+        "ReminderRepository.defer_soon", "ReminderRepository.find_due",
+        "ReminderRepository.mark_delivered", "ReminderRepository.count_failure",
+        "ReminderRepository.prune", "ErasureRepository.vacuum",
+    }
+)  # fmt: skip
 # What concerns a chat as a whole, with all its topics.
 CHAT_WIDE = frozenset(
     {
@@ -699,33 +644,21 @@ SAY_LITTLE = frozenset(
         "RetrievalRepository.read_private",  # see test_secrets.py: they have no private facts
     }
 )  # fmt: skip
-REPOSITORIES = (
-    MemoryRepository, StoredFacts, ForgettingRepository, ChangeRepository, GroupMoveRepository,
-    SearchIndexRepository,
-    RetrievalRepository,
-    EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
-    TurnRepository, ConversationRepository,
-    ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
-    RecordRepository,
-)  # fmt: skip
-
-
-KINDS = {kind.__name__: kind for kind in REPOSITORIES}
 
 
 def public_methods() -> set[str]:
     """``Class.method`` of every repository."""
     return {
-        f"{repository.__name__}.{name}"
-        for repository in REPOSITORIES
+        f"{kind}.{name}"
+        for kind, repository in KINDS.items()
         for name, _ in inspect.getmembers(repository, inspect.isfunction)
         if not name.startswith("_")
     }
 
 
 def test_the_lists_name_public_methods() -> None:
-    assert public_methods() >= ODD.keys() | FOR_EVERYBODY.keys() | CHAT_WIDE | SAY_LITTLE
-    assert not ODD.keys() & FOR_EVERYBODY.keys()
+    assert public_methods() >= ODD.keys() | FOR_EVERYBODY | CHAT_WIDE | SAY_LITTLE
+    assert not ODD.keys() & FOR_EVERYBODY
 
 
 def test_the_dump_of_an_owner_knows_every_table(shared: PgClient) -> None:
@@ -799,41 +732,12 @@ class Neighbours:
 @pytest.mark.parametrize("kind", ["people", "topics"])
 def test_nothing_of_another_is_returned_or_changed(shared: PgClient, kind: str) -> None:
     neighbours = Neighbours(shared, kind)
-    names = public_methods() - FOR_EVERYBODY.keys()
+    names = public_methods() - FOR_EVERYBODY
     if kind == "topics":
         names -= CHAT_WIDE
     failures = {name: neighbours.try_out(name) for name in sorted(names)}
     told = "\n\n".join(f"{name}: {why}" for name, why in failures.items() if why)
     assert not told, told
-
-
-def test_topics_of_a_person_have_one_memory_and_each_its_own_history(shared: PgClient) -> None:
-    do, person = Repositories(shared), next(_numbers) + 2**41
-    seven, eight = (fill(shared, Owner(person, topic)) for topic in (7, 8))
-    stage = Stage(do, eight, seven)
-    for name in (
-        "MemoryRepository.list_facts", "MemoryRepository.find_fact",
-        "MemoryRepository.find_source", "ReminderRepository.list_waiting",
-        "RetrievalRepository.search", "ForgettingRepository.list_messages",
-    ):  # fmt: skip
-        found = repr(call(stage, name))
-        assert seven.word in found and eight.word in found, name
-    assert {one.owner for one in do.reminders.list_waiting(eight.owner, limit=9)} == {
-        seven.owner,
-        eight.owner,
-    }  # each comes where it was set
-    told = repr(
-        [*do.timeline.list_before(eight.owner, limit=9), do.turns.list_cited(eight.owner, 1)]
-    )
-    assert eight.word in told and seven.word not in told
-    before = do.conversations.load_last_messages(seven.conversation)
-    do.conversations.create_new_conversation(person, thread_id=8)
-    assert do.conversations.load_last_messages(seven.conversation) == before
-    assert do.conversations.find_conversation(seven.owner) == seven.conversation
-    kept = rows_of(shared.dsn, seven.owner, without=set(ROWS_OF_OWNER) - {"tool_results"})
-    assert seven.word in repr(kept) and eight.word not in repr(kept)
-    do.erasure.erase(person)
-    assert rows_of(shared.dsn, eight.owner) == []
 
 
 def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: PgClient) -> None:
@@ -846,7 +750,9 @@ def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: Pg
     )
     shared.execute("DELETE FROM embedding_failures")
     of_document = {number: one for one in filled for number in one.documents}
-    waiting = [d for d in do.embeddings.list_unembedded(do.model, 1000) if d.id in of_document]
+    waiting = [
+        d for d in do.EmbeddingRepository.list_unembedded(do.model, 1000) if d.id in of_document
+    ]
     assert len(waiting) == len(of_document)
     with_neighbour = [document for document in waiting if document.before]
     assert len(with_neighbour) == len(filled)
@@ -886,7 +792,7 @@ def test_no_search_whatever_leads_to_another_owner(
         with_retired=data.draw(st.booleans()),
         limit=data.draw(st.integers(0, 200)),
     )
-    found = do.retrieval.search(request)
+    found = do.RetrievalRepository.search(request)
     assert all(me.word in document.text for document in found)
     assert {d.message_id for d in found} <= {*me.asked, None}
     sources = {(d.kind, d.source_id) for d in found}
@@ -910,38 +816,20 @@ def test_each_channel_finds_ones_own_and_nothing_else(
     do = Repositories(shared)
     for me, them in itertools.permutations(crowd, 2):
         request = Stage(do, me, them).request(**changes)
-        found = do.retrieval.search(request)
+        found = do.RetrievalRepository.search(request)
         assert found, f"{channel} does find something"
         assert all(me.word in document.text for document in found)
-
-
-async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: PgClient) -> None:
-    secret = "Ключ от дачи лежит под серым камнем у калитки"
-    async with open_rig(client, embedding_model=FAKE_EMBEDDINGS) as rig:
-        for theirs, mine in (two_owners("people"), two_owners("topics")):
-            teller, asker = teller_of(rig, theirs), teller_of(rig, mine)
-            await teller.tell(secret, subject="дача", object="камень")
-            await asker.tell("Ключ от гаража лежит дома", subject="гараж", object="дом")
-            await rig.core.memory.digest.index_pending()
-            await rig.core.memory.indexer.embed_pending()
-            everything = {"limit": 50, "threshold": 0.0, "with_assistant": True}
-            assert secret in [hit.text for hit in await teller.find(secret, **everything)]
-            for question in (secret, f"{secret} 22 ноября 2026", "дача", "камень"):
-                found = await asker.find(question, **everything)
-                assert not [hit for hit in found if "камнем" in hit.text]
-            month = await rig.core.memory.retriever.search(
-                Query(mine, "Что я говорил в ноябре?", teller.moment, limit=50, threshold=0.0)
-            )
-            assert month and not [hit for hit in month if "камнем" in hit.text]
 
 
 def test_a_button_finds_the_records_of_its_own_chat_alone(shared: PgClient) -> None:
     do, group = Repositories(shared), -next(_numbers) - 2**41
     five, other = fill(shared, Owner(group, 5)), fill(shared, Owner(group - 2**20, 5))
     chat, person = Owner(group), 2**41 + next(_numbers)
-    stage = Stage(do, five, other)
+    stage, records = Stage(do, five, other), do.RecordRepository
     for old in (1, None):
         for action in records_of(stage, five):
-            assert do.records.find_home(chat, person, action, old_message=old) == five.owner
+            assert (
+                do.RecordRepository.find_home(chat, person, action, old_message=old) == five.owner
+            )
         for action in records_of(stage, other):
-            assert do.records.find_home(chat, person, action, old_message=old) == chat
+            assert records.find_home(chat, person, action, old_message=old) == chat

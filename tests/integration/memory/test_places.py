@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from aiogram import Bot
 
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError
 from src.base.owners import Owner
-from src.pg.client import PgClient
 from src.reading.recurrences import Recurrence
 from src.reminders.reminder_repo import Reminder
 from src.telegram.delivery import Delivery
@@ -19,33 +17,27 @@ from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Agents
-from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never, open_phone
+from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never
 from tests.integration.test_reminder_dialogues import DAILY, NINE, arrive, set_reminder, waiting
 
 GROUP = -1_001_234_567_877
 TOPIC, OTHER = 5, 6
 IN_TOPIC = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC)
 TO_BOT = "@pomni_test_bot"
+pytestmark = pytest.mark.core(llm_model=OFFLINE_MODEL)
 MUTED = [
     "Bad Request: not enough rights to send text messages to the chat",
-    "Bad Request: have no rights to send a message", "Bad Request: CHAT_WRITE_FORBIDDEN",
-    "Bad Request: CHAT_RESTRICTED", "Bad Request: CHAT_SEND_PLAIN_FORBIDDEN",
-    "Bad Request: USER_BANNED_IN_CHANNEL", "Bad Request: CHAT_ADMIN_REQUIRED",
-    "Bad Request: CHAT_GUEST_SEND_FORBIDDEN", "Bad Request: NEW_REASON_OF_2027",
+    "Bad Request: CHAT_WRITE_FORBIDDEN", "Bad Request: NEW_REASON_OF_2027",
     "Bad Request: group chat was upgraded to a supergroup chat",
 ]  # fmt: skip
 GONE = [
     "Forbidden: bot was kicked from the supergroup chat", "Bad Request: chat not found",
-    "Forbidden: the group chat was deleted", "Bad Request: group chat was deactivated",
-    "Forbidden: bot is not a member of the supergroup chat", "Bad Request: CHANNEL_PRIVATE",
-    "Forbidden: bot was kicked from the group chat", "Bad Request: PEER_ID_INVALID",
+    "Bad Request: CHANNEL_PRIVATE",
 ]  # fmt: skip
 
 
 @pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    phone = await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+async def phone(phone: Phone) -> Phone:
     phone.place = IN_TOPIC
     return phone
 
@@ -133,19 +125,6 @@ async def test_a_stranger_cannot_use_a_button_of_another_s_reminder(
     await phone.fake.press_button(STRANGER, own.message_id, f"done:{reminder.id}")
     await phone.work()
     assert phone.popups[-1] == say("reminder_gone", "ru") and len(waiting(phone)) == 1
-
-
-async def test_a_lost_topic_is_tried_each_time(phone: Phone, keeper: Keeper) -> None:
-    phone.fake.delete_topic(GROUP, TOPIC)
-    for _ in range(3):
-        await keeper.ring(await keeper.set("хлеб"))
-    refused = [call for call in phone.fake.calls_of("sendMessage") if not call.ok]
-    assert len(refused) == len(phone.fake.sent_to(GROUP)) == 3
-    phone.fake.close_topic(GROUP, OTHER)
-    await keeper.ring(await keeper.set("чай", OTHER))
-    phone.fake.reopen_topic(GROUP, OTHER)
-    await keeper.ring(await keeper.set("чай", OTHER))
-    assert [one.thread_id for one in phone.fake.sent_to(GROUP)[3:]] == [None, OTHER]
 
 
 @pytest.mark.parametrize("description", MUTED)
@@ -240,16 +219,6 @@ async def test_a_private_topic_that_is_gone_is_answered_in_the_main_chat(phone: 
     assert phone.last.text.startswith(say("place_gone", "ru")) and not phone.last.thread_id
 
 
-async def test_a_reply_target_that_is_gone_costs_only_the_reply(
-    phone: Phone, keeper: Keeper
-) -> None:
-    phone.fake.fail_next(
-        "sendMessage", status=400, description="Bad Request: message to be replied not found"
-    )
-    await phone.write(f"{TO_BOT} напомни завтра в 9 чай")
-    assert buttons(phone.last) and phone.last.thread_id == TOPIC
-
-
 # Old buttons
 
 
@@ -280,16 +249,6 @@ async def test_old_buttons_of_facts_and_answers_act_in_their_topic(phone: Phone)
     assert phone.facts() == [] and phone.last.thread_id == TOPIC
 
 
-async def test_an_old_button_without_a_record_belongs_to_its_answer(phone: Phone) -> None:
-    phone.place = Sender(chat_id=USER, thread_id=TOPIC)
-    await phone.write("/remember Ключ под ковриком")
-    await phone.write("Забудь всё, что знаешь обо мне")
-    asked = phone.last
-    [data] = [data for row in buttons(asked) for _, data in row if data == "erase:0"]
-    await phone.press(data.replace("0", "1"), under=asked, is_old=True)
-    assert phone.popups[-1] == say("erase_done", "ru") and phone.facts() == []
-
-
 async def test_an_old_button_of_another_group_does_nothing(phone: Phone) -> None:
     reminder = await set_reminder(phone, asker=USER)
     phone.place = Sender(IN_TOPIC, chat_id=GROUP - 1)
@@ -310,15 +269,6 @@ async def test_a_notice_for_one_member_is_seen_by_them_alone_where_telegram_can(
     assert phone.last.text == say("only_admins", "ru")
     assert phone.last.receiver == (USER if is_modern else None)
     assert phone.last.thread_id == TOPIC
-
-
-async def test_a_refused_notice_comes_as_an_ordinary_message(phone: Phone) -> None:
-    phone.fake.fail_next(
-        "sendMessage", status=400, description="Bad Request: USER_NOT_PARTICIPANT"
-    )
-    await phone.write(f"/settings{TO_BOT}")
-    [shown] = phone.fake.sent_to(GROUP)
-    assert shown.text == say("only_admins", "ru") and shown.receiver is None
 
 
 async def test_a_pressed_button_is_disabled_and_goes_where_the_server_is_too_old(
@@ -365,14 +315,6 @@ def told_by(message: SentMessage, entity: dict[str, int | str]) -> str:
     start, length = int(entity["offset"]), int(entity["length"])
     units = message.text.encode("utf-16-le")[2 * start : 2 * (start + length)]
     return units.decode("utf-16-le")
-
-
-async def test_an_answer_that_sets_a_reminder_carries_its_time(phone: Phone) -> None:
-    phone.place = Sender(chat_id=USER)
-    await phone.write("напомни завтра в 9 позвонить маме")
-    [(_, due)] = waiting(phone)
-    [entity] = times_of(phone.last)
-    assert entity["unix_time"] == int(due.timestamp())
 
 
 async def test_a_citation_carries_its_time(phone: Phone) -> None:

@@ -179,19 +179,6 @@ async def test_without_memories_nothing_stands_in_their_place(rig: Rig) -> None:
     assert kinds(chat.first[1]) == ["system", "user", "assistant", "user"]
 
 
-async def test_nothing_above_the_history_tells_the_time_or_the_question(rig: Rig) -> None:
-    chat = Chat(rig, rig.core.agent)
-    await chat.remember("Меня зовут Анна", 9)
-    await chat.run(18)
-    above = {as_bytes(request.raw["messages"][:2]) for request in chat.first}
-    assert len(above) <= 1 + sum(chat.steps()), "they change when the window moves, if at all"
-    for request in chat.first:
-        last = text_of(request.messages[-1]["content"])
-        clock = last.partition("] ")[0].rpartition(" ")[2]
-        summaries = [text_of(m["content"]) for m in request.messages[:3] if m["role"] == "system"]
-        assert all(clock not in text for text in summaries)
-
-
 # --- between two steps
 
 
@@ -210,23 +197,6 @@ async def test_between_two_steps_the_prompt_only_grows_at_its_end(chat: Chat, tu
             assert as_bytes(after.raw["messages"]).startswith(shared), f"turn {number + 1}"
     longest = max(len(up_to_the_history(request)) for request in chat.first)
     assert longest > 5000
-
-
-async def test_the_tools_are_described_in_the_same_words_every_time(chat: Chat) -> None:
-    await chat.run(12)
-    assert len({json.dumps(request.raw["tools"]) for request in chat.first}) == 1
-
-
-async def test_at_a_step_the_system_prompt_and_the_facts_are_still_shared(rig: Rig) -> None:
-    chat = Chat(rig, rig.core.agent)
-    await chat.remember("Меня зовут Анна", 9)
-    await chat.run(18)
-    moved = [number for number, step in enumerate(chat.steps()) if step]
-    assert moved
-    for number in moved:
-        before, after = (as_bytes(chat.first[n].raw["messages"][:2]) for n in (number, number + 1))
-        assert after.startswith(before.partition("\\n</key_facts>")[0])
-        assert kinds(chat.first[number + 1])[1:3] == ["user_facts", "history_summary"]
 
 
 @pytest.mark.parametrize("in_history", [True, False])

@@ -88,19 +88,6 @@ async def test_what_is_forgotten_stays_ten_minutes_and_is_then_nowhere(person: P
     assert purge(person) == 0
 
 
-async def test_a_fact_of_the_same_message_that_stays_keeps_its_words_alone(person: Person) -> None:
-    told = f"Люблю чай. {SECRET}"
-    tea = {"text": "Люблю чай", "quote": told, "relation": "likes", "object": "чай"}
-    await person.say(told, saved(tea), "Ага")
-    [(id_,)] = person.rows("SELECT id FROM messages WHERE role = 'user'")
-    person.rows(
-        "UPDATE messages SET is_forgotten = true, forgotten_at = now() WHERE id = %(id)s", id=id_
-    )
-    assert purge(person) > 0
-    assert person.facts() == ["Люблю чай"]
-    assert "memory_sources.quote" not in held(person)
-
-
 def summaries(request: ChatRequest) -> Reply | str:
     """Summaries and extraction name what they read."""
     if request.raw.get("tool_choice"):
@@ -150,33 +137,6 @@ async def test_a_message_whose_answer_is_under_way_waits_for_it(person: Person) 
     assert purge(person) == 2 and held(person) == set()
     assert updates.store(BOT, [new]) == 0, "Telegram delivers it again: it is not answered twice"
     assert updates.find_waiting(row) is None
-
-
-async def test_what_was_said_right_after_is_embedded_anew_without_what_is_forgotten(
-    person: Person,
-) -> None:
-    await person.say(SECRET, "Ага")
-    await person.index()
-    [(position,)] = person.rows(
-        "SELECT max(position) FROM search_documents WHERE owner_id = %(owner)s"
-    )
-    await forget(person, SECRET)
-    waiting = person.rows("SELECT position FROM search_documents WHERE model_id IS NULL")
-    answers = person.rows("SELECT 1 FROM search_documents WHERE position = %(p)s", p=position)
-    assert not waiting and not answers, "the answer to it left the search too"
-    conversation = person.conversation()
-    store = person.core.conversations.append_message
-    first = store(conversation, "user", SECRET, said_at=person.moment)
-    store(conversation, "user", "А это остаётся", said_at=person.moment)
-    await person.index()
-    forget_messages(person, [f"msg-{first}"])
-    left = person.rows(
-        "SELECT m.content, d.model_id FROM search_documents d JOIN messages m"
-        " ON m.id = d.message_id WHERE d.model_id IS NULL"
-    )
-    assert left == [("А это остаётся", None)]
-    await person.index()
-    assert person.rows("SELECT 1 FROM search_documents WHERE model_id IS NULL") == []
 
 
 async def test_more_than_one_batch_goes_in_one_run(person: Person) -> None:

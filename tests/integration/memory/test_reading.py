@@ -7,16 +7,11 @@ import itertools
 from typing import Any
 
 import pytest
-from aiogram import Bot
 
-from src.pg.client import PgClient
 from src.texts import LANGUAGES, Language, say
-from tests.cases import for_each
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, user
-from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, open_phone
+from tests.integration.phone import STRANGER, USER, Phone
 from tests.valid_updates import draw_update
 
 NAME = "@pomni_test_bot"
@@ -28,15 +23,15 @@ LINK = [{"type": "text_link", "offset": 0, "length": 5, "url": URL}]
 CHANNEL = {"type": "channel", "date": 0, "message_id": 3,
            "chat": {"id": -100600, "type": "channel", "title": "News"}}  # fmt: skip
 CHANNEL_BOT = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
+pytestmark = pytest.mark.core(transcription_model="whisper-1")
 _groups = itertools.count(1_009_000_000_001)
 
 
 @pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    opened = await open_phone(agents, fake, bot, transcription_model="whisper-1")
+async def phone(phone: Phone) -> Phone:
     text = "Срок аренды — до мая".encode()
-    fake.state.files |= {"photo": JPEG, "voice": SPEECH.encode(), "text": text}
-    return opened
+    phone.fake.state.files |= {"photo": JPEG, "voice": SPEECH.encode(), "text": text}
+    return phone
 
 
 @pytest.fixture
@@ -63,7 +58,7 @@ def asked(phone: Phone) -> str:
 # Words
 
 
-@for_each("content", [
+@pytest.mark.parametrize("content", [
     {"text": "здесь всё", "entities": LINK},
     {"text": "здесь всё", "entities": LINK, "forward_origin": CHANNEL},
     {"photo": PHOTO, "caption": "здесь всё", "caption_entities": LINK},
@@ -82,29 +77,6 @@ async def test_the_model_reads_the_addresses_of_links(
     assert f"здесь ({URL}) всё" in asked(phone)
 
 
-async def test_a_rich_message_is_read_typed_forwarded_and_replied_to(phone: Phone) -> None:
-    words = ["на ", {"type": "bold", "text": "пятницу"}]
-    heading = {"type": "heading", "size": 1, "text": "Билеты"}
-    rich = {"blocks": [heading, {"type": "paragraph", "text": words}]}
-    await send(phone, rich_message=rich)
-    await send(phone, rich_message=rich, forward_origin=CHANNEL)
-    assert said(phone) == [("typed", "Билеты\nна пятницу"), ("forwarded", "Билеты\nна пятницу")]
-    answered = {"message_id": 1, "date": 0, "chat": {"id": USER, "type": "private"},
-                "from": user(STRANGER), "rich_message": rich}  # fmt: skip
-    await send(phone, text="куда?", reply_to_message=answered)
-    assert "Билеты на пятницу" in asked(phone)
-
-
-async def test_linked_words_of_others_make_no_facts(phone: Phone) -> None:
-    text = f"Живу на Марсе ({URL})"
-    fact = {"text": text, "quote": text, "relation": "lives_in", "object": "Марс",
-            "subject": "user"}  # fmt: skip
-    phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Ясно.")
-    link = [{**LINK[0], "offset": 0, "length": 13}]
-    await send(phone, text="Живу на Марсе", entities=link, forward_origin=CHANNEL)
-    assert phone.facts() == []
-
-
 # Commands in captions
 
 
@@ -113,17 +85,6 @@ async def test_a_photo_captioned_remember_teaches_and_is_looked_at(phone: Phone)
     assert await send(phone, photo=PHOTO, caption="/remember Я живу в Риге") == ["done"]
     assert phone.facts() == ["Я живу в Риге"]
     assert said(phone) == [("file", "Чек на 345 гривен."), ("typed", "Я живу в Риге")]
-
-
-async def test_a_photo_captioned_remind_sets_a_reminder(phone: Phone, place: Sender) -> None:
-    await send(phone, photo=PHOTO, caption="/remind завтра в 9 оплатить счёт")
-    mention = f"/remind{NAME} завтра в 9 оплатить счёт"
-    await send(phone, photo=PHOTO, caption=mention, **place)
-    assert [text for (text,) in phone.rig.rows("SELECT text FROM reminders")] == [
-        "оплатить счёт",
-        "оплатить счёт",
-    ]
-    assert phone.rig.model.requests == []
 
 
 # What is replied to, in a group
@@ -147,12 +108,10 @@ async def test_a_photo_that_is_replied_to_is_looked_at(phone: Phone, place: Send
     assert phone.rig.rows(authors) == [(STRANGER, USER)], "an erasure of its author finds it"
 
 
-@for_each("kind", ["document", "voice"])
+@pytest.mark.parametrize(("kind", "name"), [("document", "text"), ("voice", "voice")])
 async def test_a_file_that_is_replied_to_is_read_as_words_of_others(
-    phone: Phone, kind: str
+    phone: Phone, place: Sender, kind: str, name: str
 ) -> None:
-    place = Sender(chat_id=-next(_groups), chat_type="supergroup")
-    name = {"document": "text", "voice": "voice"}[kind]
     file = {"file_id": name, "file_unique_id": "d", "duration": 3, "file_name": "договор.txt"}
     if kind == "voice":
         del file["file_name"]
@@ -173,12 +132,6 @@ async def test_the_bot_s_own_files_are_not_read_again(phone: Phone) -> None:
     await phone.write("/export")
     await send(phone, text="спасибо", reply_to=phone.last.message_id)
     assert said(phone) == [("typed", "спасибо")]
-
-
-async def test_a_long_post_that_is_replied_to_is_read_whole(phone: Phone, place: Sender) -> None:
-    post = f"{'слово ' * 180}конец"
-    await send(phone, **reply(phone, place, text=post))
-    assert "конец" in asked(phone)
 
 
 # Albums, edits, channels

@@ -10,25 +10,16 @@ import re
 from typing import Any
 
 import pytest
-from aiogram import Bot
 
 from src.base.owners import Caller, Owner, Preferences
-from src.memory.retriever import Query
-from src.pg.client import PgClient
 from src.reading.gate import MASK
 from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Agents
-from tests.integration.phone import NOW, USER, Phone, open_phone
-from tests.integration.test_attachments import JPEG
+from tests.integration.phone import NOW, USER, Phone
 
+JPEG = b"\xff\xd8\xff\xe0 a picture"
 WORD = "zq{}Kx7w"  # every password begins with it
-
-
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot)
 
 
 def card(number: int) -> str:
@@ -137,30 +128,10 @@ def payloads(phone: Phone) -> str:
     return str(phone.rig.rows("SELECT payload FROM telegram_updates"))
 
 
-async def test_the_button_deletes_the_message_in_telegram(phone: Phone) -> None:
-    message = await phone.write("мой пароль от почты qwerty123!")
-    await phone.tap(say("unsend_button", "ru"))
-    assert phone.fake.calls_of("deleteMessage")[-1].params["message_id"] == message
-    assert phone.fake.calls_of("answerCallbackQuery")[-1].params["text"] == say(
-        "unsend_done", "ru"
-    )
-
-
-async def test_an_edit_masks_too(phone: Phone) -> None:
-    message = await phone.write("Мой пароль поменялся")
-    await phone.write("Ещё я люблю чай")
-    await phone.fake.edit_text(USER, message, "Мой пароль: qwerty123!")
-    await phone.work()
-    assert "qwerty123" not in everything(phone)
-    assert f"Мой пароль: {MASK}" in everything(phone)
-
-
 APART = [  # what was written, which of it is edited into what, and which holds the secret
     (("мой новый ник от почты", "qwerty123!"), 0, "мой новый пароль от почты:", 1),
     (("пароль от почты сменила, новый:", "потом скажу"), 1, "qwerty123!", 1),
     (("qwerty123!", "это мой ник"), 1, "это мой пароль от почты", 0),
-    (("my new nick for the bank", "qwerty123!"), 0, "my new password for the bank:", 1),
-    (("мій новий нік від пошти", "qwerty123!"), 0, "мій новий пароль від пошти:", 1),
 ]
 
 
@@ -185,20 +156,15 @@ async def test_what_only_an_edit_makes_a_secret_is_masked_and_said_to_be(
 KEPT = [
     ("/remember код от домофона {}", "какой код от домофона?"),
     ("запомни, что пароль от вайфая {}", "напомни пароль от вайфая"),
-    ("запам'ятай: код від під'їзду {}", "який код від під'їзду?"),
-    ("remember that the wifi password is {}", "what is the wifi password?"),
     ("Remember: the garage code is {}", "I need the code of the garage"),
     ("код від під'їзду {}, запам'ятай його", "який код від під'їзду?"),
-    ("we got a new router, remember that the wifi password is {}", "wifi password?"),
     ("changed it!! remember that the gate code at my mums is {}", "whats mums gate code"),
-    ("код от велозамка {} запомни", "код от велозамка какой"),
     ("запиши код до камери схову {}", "який код до камери схову"),
 ]
 
 
 @pytest.mark.parametrize(("told", "asked", "codes"), [
-    *((*one, 2) for one in KEPT[:4]),
-    *((*one, 1) for one in KEPT[4:]),
+    *((*one, 2) for one in KEPT),
     *(pytest.param(*one, 10, marks=pytest.mark.proof) for one in KEPT),
 ])  # fmt: skip
 async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
@@ -247,32 +213,9 @@ async def test_while_the_memory_is_off_remember_offers_to_switch_it_on(
     assert phone.facts() == ["Я люблю чай"]
 
 
-async def test_a_correction_keeps_the_words_even_where_only_a_sign_differs(phone: Phone) -> None:
-    await phone.write("/remember Мой врач доктор иванов")
-    for right in ("Мой врач — доктор Иванов.", "Мой врач: д-р Иванов, тел. 21-03-04. По ср."):
-        fact = phone.rig.rows("SELECT id FROM memories WHERE retired_at IS NULL")[0][0]
-        await phone.press(f"correct:{fact}")
-        await phone.fake.send_text(USER, right, reply_to=phone.last.message_id)
-        await phone.work()
-        assert phone.facts() == [right]
-
-
-async def test_a_code_that_took_another_s_place_is_not_shown_beside_it(phone: Phone) -> None:
-    await phone.write("/remember код от домофона 45112К")
-    await phone.write("/remember код от домофона 45212К")
-    await remember_turns(phone)
-    retriever = phone.rig.core.memory.retriever
-    for question, is_shown in (("кто звонил насчёт дома?", False), ("код от домофона?", True)):
-        query = Query(Owner(USER), question, NOW, threshold=-1.0, limit=20)
-        hits = await retriever.search(query)
-        assert ("45212К" in str(hits)) is is_shown, question
-
-
 @pytest.mark.parametrize(("first", "second"), [
-    ("мой пароль от почты", "qwerty123!"), ("Мой пароль от почты:", "солнышко"),
-    ("мій пін-код від картки", "4821"), ("Мій пароль — ", "ромашка"),
-    ("my password is", "sunflower"), ("the api key", "abc123def"), ("мой пароль", "letmein"),
-    ("паспорт", "4506 123456"), ("my seed phrase", "able " * 11 + "zoo"),
+    ("мой пароль от почты", "qwerty123!"), ("мій пін-код від картки", "4821"),
+    ("my password is", "sunflower"), ("my seed phrase", "able " * 11 + "zoo"),
 ])  # fmt: skip
 async def test_a_secret_in_a_message_of_its_own_is_masked(
     phone: Phone, first: str, second: str
@@ -289,10 +232,9 @@ async def test_a_secret_in_a_message_of_its_own_is_masked(
 
 
 @pytest.mark.parametrize(("first", "second"), [
-    ("мой пароль от почты", "спасибо"), ("напомни завтра сменить пароль", "18:30"),
-    ("Какой пароль лучше?", "qwerty123"), ("пароль от почты", "ivan@mail.example"),
+    ("мой пароль от почты", "спасибо"), ("Какой пароль лучше?", "qwerty123"),
     ("пароль от вайфая в лавке romashka", "поставщик молока тимур приедет к нам во вторник днем"),
-    ("Купи хлеб", "qwerty123!"), ("remind me to change my password", "tomorrow"),
+    ("Купи хлеб", "qwerty123!"),
 ])  # fmt: skip
 async def test_what_only_follows_the_word_stays(phone: Phone, first: str, second: str) -> None:
     await phone.write(first)
@@ -348,10 +290,10 @@ FILE = {"file_id": "file", "file_unique_id": "f"}
               "allows_multiple_answers": False, "allows_revoting": False}},
 ])  # fmt: skip
 @pytest.mark.parametrize("group", [0, -1_001_234_567_894])
+@pytest.mark.core(transcription_model="whisper-1")
 async def test_in_whatever_way_it_comes_it_is_masked(
-    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot, content: Any, group: int
+    phone: Phone, fake: FakeTelegram, content: Any, group: int
 ) -> None:
-    phone = await open_phone(agents, fake, bot, transcription_model="whisper-1")
     fake.state.files |= {"file": SECRET.encode(), "rent": b"rent", "photo": JPEG}
     if group and "text" in content and not content["text"].startswith("/"):
         content = {**content, "text": f"Помни, {content['text']}"}

@@ -6,14 +6,10 @@ import json
 
 import pytest
 
-from src.base.config import Settings
 from src.base.errors import ModelUnavailableError
 from src.base.owners import Owner
-from src.core import Core
-from src.history.conversation_repo import set_conversation_repo_factory
 from src.memory.memory_repo import MemoryRepository
 from src.memory.prompts import UNDERSTANDING_PROMPT
-from src.pg.client import PgClient
 from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
@@ -161,16 +157,6 @@ async def test_the_model_is_shown_the_known_fact_the_new_takes_its_place(person:
     ]
 
 
-async def test_only_what_holds_now_is_known_afterwards(person: Person) -> None:
-    await teach_both_cities(person)
-    await person.index()
-    new = messages(person)[1]
-    reply = f"Твоє улюблене місто - Львів [msg-{new}]"
-    answer = await person.say("Яке моє улюблене місто?", solved(reply))
-    assert answer.text == "Твоє улюблене місто - Львів [1]"
-    assert [record["text"] for record in context_of(person.requests[-1])] == [LVIV["text"]]
-
-
 async def test_who_asks_for_the_past_is_shown_what_held_before_as_past(person: Person) -> None:
     await teach_both_cities(person)
     await person.index()
@@ -180,23 +166,6 @@ async def test_who_asks_for_the_past_is_shown_what_held_before_as_past(person: P
     assert answer.text == "Раніше улюбленим містом був Харків [1]"
     shown = {one["text"]: one.get("note", "") for one in context_of(person.requests[-1])}
     assert shown[KHARKIV["text"]] == "held earlier, not any more" and not shown[LVIV["text"]]
-
-
-async def test_what_was_asked_is_known_where_it_is_asked_for(person: Person) -> None:
-    person.rig.fill(
-        person.conversation(),
-        ("user", "Коли буде готова віза?"),
-        ("assistant", "Не знаю"),
-        ("user", "Віза коштує сто євро"),
-    )
-    await person.index()
-    question, told = messages(person)
-    await person.say("Скільки коштує віза?", solved(f"Сто євро [msg-{told}]"))
-    assert [one["uid"] for one in context_of(person.requests[-1])] == [f"msg-{told}"]
-    answer = await person.say(
-        "Що я питав про візу?", solved(f"Коли вона буде готова [msg-{question}]")
-    )
-    assert answer.text == "Коли вона буде готова [1]"
 
 
 async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
@@ -348,30 +317,6 @@ async def test_what_the_bot_answers_is_never_knowledge(person: Person) -> None:
     assert {(record["uid"], record["text"]) for record in quoted} == {(uid, lesson)}
 
 
-async def test_what_the_bot_said_cannot_be_taught_back_by_the_model(person: Person) -> None:
-    await person.say(CAPITAL["text"], taught(CAPITAL))
-    answer = await person.say("Так, саме так", taught(fact("Столиця Франції - Париж")))
-    assert answer.text == say("refused_other", "uk")
-    assert person.facts() == [CAPITAL["text"]]
-
-
-async def test_a_statement_of_the_user_is_context_and_a_question_is_not(person: Person) -> None:
-    person.rig.fill(
-        person.conversation(),
-        ("user", "Яка столиця України, цікаво?"),
-        ("assistant", "Столиця України - Одеса"),
-        ("user", "Столиця України стоїть на Дніпрі"),
-        ("user", "Київ"),
-    )
-    await person.index()
-    statement = messages(person)[1]
-    answer = await person.say(QUESTION, solved(f"На Дніпрі [msg-{statement}]"))
-    assert answer.text == "На Дніпрі [1]"
-    assert [record["text"] for record in context_of(person.requests[-1])] == [
-        "Столиця України стоїть на Дніпрі"
-    ]
-
-
 # The loop
 
 
@@ -391,17 +336,6 @@ async def test_the_loop_searches_three_times_at_most(person: Person) -> None:
     ]  # fmt: skip
 
 
-async def test_what_a_further_search_finds_joins_the_context(person: Person) -> None:
-    for lesson in ("Сестра живе в Одесі", "У холодильнику стоїть кефір"):
-        await person.say(lesson, taught(fact(lesson)))
-    await person.say("Де живе сестра?", asked("холодильник кефір"), solved("не знаю"))
-    first, second = (
-        [record["text"] for record in context_of(request)] for request in person.requests[-2:]
-    )
-    assert first[0] == "Сестра живе в Одесі"
-    assert set(second) == {"Сестра живе в Одесі", "У холодильнику стоїть кефір"}
-
-
 async def test_an_answer_that_holds_takes_one_call_whatever_else_the_model_would_search(
     person: Person,
 ) -> None:
@@ -411,13 +345,6 @@ async def test_an_answer_that_holds_takes_one_call_whatever_else_the_model_would
     answer = await person.say(QUESTION, solved(f"Київ [msg-{message}]", "столиця"))
     assert answer.text == "Київ [1]"
     assert forms(person.requests[calls:]) == ["Understanding"]
-
-
-async def test_what_a_model_answers_to_what_is_no_question_is_not_said(person: Person) -> None:
-    reply = called("Understanding", intent="teach", facts=[CAPITAL], answer="Вигадка [fact-1]")
-    assert (await person.say(CAPITAL["text"], reply)).text == say(
-        "taught_new", "uk", text=CAPITAL["text"]
-    )
 
 
 async def test_a_turn_that_breaks_off_in_the_loop_is_answered_by_another_attempt(
@@ -463,15 +390,6 @@ async def test_a_message_that_teaches_nothing_is_told_so(person: Person) -> None
     assert answer.text == say("taught_nothing", "uk")
 
 
-async def test_what_postgresql_cannot_hold_does_not_fail_a_strict_turn(person: Person) -> None:
-    text, shown = "нуль\x00 і пів знака \ud83d", "нуль\ufffd і пів знака \ufffd"
-    answer = await person.say(text, taught(fact(shown)))
-    assert answer.text == say("taught_new", "uk", text=shown)
-    replies = [asked("нуль\x00"), asked("пів\x00знака"), solved("так\x00")]
-    answer = await person.say(f"{text}?", *replies)
-    assert answer.text == say("strict_unknown", "uk")
-
-
 # Forgetting
 
 
@@ -505,18 +423,6 @@ async def test_only_what_was_shown_can_be_forgotten(person: Person) -> None:
     assert context_of(other.requests[-1]), "there was something to choose from"
     assert other.facts() == [CAPITAL["text"]]
     assert person.facts() == [KHARKIV["text"]]
-
-
-async def test_what_was_replaced_is_forgotten_when_it_is_meant(person: Person) -> None:
-    await teach_both_cities(person)
-    old, _ = messages(person)
-    answer = await person.say(
-        "Забудь, яке місто було улюбленим раніше",
-        forgetting("яке місто було улюбленим раніше"),
-        chosen(f"msg-{old}"),
-    )
-    assert answer.text == say("forgot", "uk", text=KHARKIV["text"])
-    assert lives(person) == {LVIV["text"]: (True, None, None)}
 
 
 async def test_what_nobody_told_cannot_be_forgotten_and_costs_one_call(person: Person) -> None:
@@ -562,17 +468,6 @@ async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> Non
     assert (await commands.settings.get(Owner(person.user))).mode == "strict"
 
 
-async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared: PgClient) -> None:
-    await person.rig.command("mode", person.user, language="uk", argument="strict")
-    await person.say(CAPITAL["text"], taught(CAPITAL))
-    settings = Settings(llm_model="offline")
-    core = Core(settings, shared)
-    set_conversation_repo_factory(None)
-    assert (await core.commands.settings.get(Owner(person.user))).mode == "strict"
-    known = core.memory.memories.facts.list_facts(person.owner)
-    assert [memory.text for memory in known] == [CAPITAL["text"]]
-
-
 async def test_the_mode_decides_the_way_through_the_graph(person: Person) -> None:
     await person.say("Привіт", "Вітаю!", mode="assistant")
     await person.say("Привіт", asked("привіт"), mode="strict")
@@ -595,20 +490,6 @@ async def test_the_offline_model_teaches_and_solves(offline: Person) -> None:
     assert [source.uid for source in answer.sources] == [uid]
     unknown = await offline.say("Як звати мого собаку?")
     assert unknown.text == say("strict_unknown", "uk") and unknown.sources == ()
-
-
-async def test_the_offline_model_replaces_what_is_denied_undo_restores_it(offline: Person) -> None:
-    before, after = "Мене звати Оля", "Мене звати Оксана"
-    await offline.say(before)
-    assert (await offline.say(after)).asks == "conflict"
-    reply = await offline.say("заміни")
-    assert reply.text == say("taught_update", "uk", text=after, old=before)
-    assert lives(offline)[before] == (False, "replaced", after)
-    question = "Як мене звати?"
-    assert (await offline.say(question)).text == f"{after} [1]"
-    await offline.rig.command("undo", offline.user, language="uk")
-    assert (await offline.say(question)).text == f"{before} [1]"
-    assert offline.facts() == [before]
 
 
 @pytest.mark.parametrize(("language", "tea", "request_", "question"), [

@@ -14,7 +14,6 @@ from tests.fakes.openai_server import Reply
 from tests.integration.memory.test_strict_mode import asked
 from tests.integration.person import FAKE_EMBEDDINGS, Person
 from tests.integration.test_admin_page import PASSWORD, access, browser
-from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -107,16 +106,6 @@ async def test_summaries_of_the_prompt_are_kept(person: Person) -> None:
     assert {"id": f"summary-{number}", "by": "summary", "shown": True} in record["found"]
 
 
-async def test_a_second_attempt_keeps_the_first_record(person: Person) -> None:
-    turn = await person.begin("привет")
-    for reply in ("раз", "два"):  # two workers run the turn
-        person.model.queue(reply)
-        answer = await answer_turn(person.core.agent, turn)
-        assert answer.text == "раз"
-    [record] = records(person)
-    assert record["since"] == turn.message_id
-
-
 async def test_strict_mode_keeps_what_the_model_saw(person: Person) -> None:
     told = person.write("Київ - столиця України").message_id
     await person.index()
@@ -176,11 +165,3 @@ async def test_the_recall_page_shows_what_was_recalled_then(person: Person) -> N
         assert "is no answer" in await open_page(page, f"{of_user}/recall?answer={told}")
         odd = await open_page(page, f"{of_user}/recall?answer=x")
         assert "is no answer" not in odd
-
-
-@pytest.mark.core(llm_model="offline", embedding_model=FAKE_EMBEDDINGS)
-async def test_the_notebook_keeps_it_too(person: Person) -> None:
-    told, _ = await ask_of_old_things(person)
-    [record] = records(person)
-    assert record["model"] == "offline"
-    assert f"msg-{told}" in {one["id"] for one in record["found"] if one["shown"]}
