@@ -49,13 +49,6 @@ def outcome(person: Person) -> Json:
     return dict(json.loads(results(person.requests[-1])[-1]))
 
 
-def fact_id(person: Person, text: str) -> str:
-    [[number]] = person.rows(
-        "SELECT id FROM facts WHERE telegram_user_id = %(user)s AND text = %(text)s", text=text
-    )
-    return f"fact-{number}"
-
-
 async def told(person: Person, *, quote: str | None = None) -> None:
     """Anna tells three things in one message; the answer repeats one."""
     facts = [{**one, **({"quote": quote} if quote else {})} for one in (NAME, JAZZ, HOME)]
@@ -71,7 +64,7 @@ async def test_after_forgetting_one_of_three_facts_the_next_prompt_holds_the_oth
     await told(person, quote=quote)
     arguments: Json = {"about": "что я люблю джаз"}
     if by_id:
-        arguments = {"ids": [fact_id(person, JAZZ["text"])]}
+        arguments = {"ids": [f"fact-{person.fact_id(JAZZ['text'])}"]}
     await person.say("Забудь, что я люблю джаз", called("forget_fact", **arguments), "Забыла.")
     assert outcome(person) == {"forgotten": [JAZZ["text"]], "ask": [], "nearest": []}
     await person.index()
@@ -197,8 +190,8 @@ async def test_after_a_contradiction_the_key_facts_hold_one_of_the_two(person: P
     nuts = fact("Ем орехи каждый день", relation="habit", importance=7)
     await person.say(nuts["text"], saved(nuts))
     denied: Json = fact(
-        "Больше не ем орехи", relation="dislikes", replaces=[fact_id(person, nuts["text"])],
-        importance=3,
+        "Больше не ем орехи", relation="dislikes", importance=3,
+        replaces=[f"fact-{person.fact_id(nuts['text'])}"],
     )  # fmt: skip
     await person.say(denied["text"], saved(denied))
     assert outcome(person)["replaced"] == [nuts["text"]]
@@ -251,6 +244,6 @@ async def test_no_message_is_ever_offered_as_a_fact(person: Person, about: str) 
     await person.say("Какая сегодня погода?", moment=MORNING - timedelta(days=1))
     await person.say("Я люблю дождь", saved(fact("Я люблю дождь")))
     await person.say("Забудь", called("forget_fact", about=about))
-    known = {fact_id(person, "Я люблю дождь")}
+    known = {f"fact-{person.fact_id('Я люблю дождь')}"}
     assert {one["id"] for one in outcome(person)["nearest"]} <= known
     assert person.facts() == ["Я люблю дождь"]

@@ -26,12 +26,7 @@ async def test_a_clause_is_cut_out_and_the_others_stay(
     person = Person(await agents.get(llm_model="offline"), new_user())
     await person.say(told)
     await person.say(order)
-    shown = person.rows(
-        "SELECT message_text(content) FROM messages m "
-        "JOIN conversations c ON c.id = m.conversation_id "
-        "WHERE c.owner_id = %(owner)s AND role = 'user' AND NOT is_forgotten"
-    )
-    text = "\n".join(row[0] for row in shown)
+    text = "\n".join(person.messages(forgotten=False).values())
     assert gone not in text and kept in text
 
 
@@ -72,9 +67,4 @@ async def test_the_nearest_is_forgotten_once_it_is_chosen(
         await person.say(told)
         await person.say(order)
         await person.say(answer)
-        rows = person.rows(
-            "SELECT is_forgotten FROM messages m "
-            "JOIN conversations c ON c.id = m.conversation_id "
-            "WHERE c.owner_id = %(owner)s AND role = 'user' ORDER BY m.id LIMIT 1"
-        )
-        assert rows == [(is_forgotten,)]
+        assert (told in person.messages(forgotten=True).values()) == is_forgotten

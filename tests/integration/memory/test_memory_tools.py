@@ -60,24 +60,12 @@ def shown(request: ChatRequest) -> list[Json]:
 
 def said(person: Person) -> dict[str, int]:
     """The ids of the person's messages, by what they end in."""
-    rows = person.rows(
-        "SELECT message_text(m.content), m.id FROM messages m"
-        " JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user'"
-    )
-    return dict(rows)
+    return {text: number for number, text in person.messages().items()}
 
 
 def hidden(person: Person, role: str = "user") -> list[str]:
     """What was forgotten of the user's messages, or of the answers."""
-    rows = person.rows(
-        "SELECT message_text(m.content) FROM messages m"
-        " JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.is_forgotten AND m.role = %(role)s"
-        " ORDER BY m.id",
-        role=role,
-    )
-    return [text for (text,) in rows]
+    return [*person.messages(role, forgotten=True).values()]
 
 
 # save_user_fact

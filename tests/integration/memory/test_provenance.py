@@ -107,11 +107,7 @@ async def test_words_of_others_become_no_fact_by_tool_teaching_or_extraction(
     assert json.loads(refusal)["reason"] == "others_words"
     await person.say(MARS, taught(fact(MARS)), voice=voice, mode="strict")
     person.rig.set(memory_extraction_window=1)
-    numbers = person.rows(
-        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user'"
-    )
-    proposed = [{**fact(MARS), "message": f"msg-{number}"} for (number,) in numbers]
+    proposed = [{**fact(MARS), "message": f"msg-{number}"} for number in person.messages()]
     person.model.reply = lambda _request: Reply(
         tool_calls=[("ExtractedFacts", {"facts": proposed})], text="кратко"
     )

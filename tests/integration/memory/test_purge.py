@@ -30,28 +30,15 @@ async def person(client: PgClient, agents: Agents) -> Person:
 
 def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> int:
     """What the job does so many minutes after the request."""
-    person.rows(
-        "UPDATE messages SET forgotten_at = forgotten_at - make_interval(mins => %(minutes)s)",
-        minutes=round(minutes_later),
-    )
-    person.rows(
-        "UPDATE changes SET made_at = made_at - make_interval(mins => %(minutes)s)",
-        minutes=round(minutes_later),
-    )
-    person.rows(
-        "UPDATE memories SET retired_at = retired_at - make_interval(mins => %(minutes)s)",
-        minutes=round(minutes_later),
-    )
+    columns = {"messages": "forgotten_at", "changes": "made_at", "memories": "retired_at"}
+    for table, column in columns.items():
+        sql = f"UPDATE {table} SET {column} = {column} - make_interval(mins => %(minutes)s)"
+        person.client.execute(sql, {"minutes": round(minutes_later)})
     return PurgeRepository(person.client).purge_forgotten()
 
 
 def held(person: Person) -> set[str]:
     return columns_that_hold(person.core.dsn, "qzwomba")
-
-
-def number_of(person: Person, text: str) -> int:
-    [(number,)] = person.rows("SELECT id FROM messages WHERE content LIKE %(x)s", x=f"%{text}")
-    return int(number)
 
 
 def forget_messages(person: Person, uids: list[str]) -> None:
@@ -61,7 +48,7 @@ def forget_messages(person: Person, uids: list[str]) -> None:
 
 
 async def forget(person: Person, text: str) -> None:
-    uid = f"msg-{number_of(person, text)}"
+    [uid] = [f"msg-{number}" for number, said in person.messages().items() if said == text]
     await person.say("Забудь это", called("forget_fact", ids=[uid]), "Готово, qzwomba забыта.")
 
 

@@ -278,10 +278,7 @@ async def test_the_background_does_not_decide_instead(
     answer = await ask(person)
     if choice is not None:
         await press(person, answer, choice)
-    [(message,)] = person.rows(
-        "SELECT max(m.id) FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user'"
-    )
+    message = max(person.messages())
     said = replace(person.write("x"), message_id=message, text=TOMSK["text"])
     outcome = await person.tell(said=said, origin="extraction", **TOMSK)
     assert (outcome.kind, outcome.reason) == ("refused", "disputed")
@@ -383,10 +380,7 @@ async def test_the_message_is_forgotten_with_the_question(person: Person) -> Non
         person, fact("Я живу в городе Zqtown", relation="lives_in", object="Zqtown")
     )
     assert "messages.question" in columns_that_hold(person.core.dsn, "Zqtown")
-    [(message,)] = person.rows(
-        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user' ORDER BY m.id DESC LIMIT 1"
-    )
+    message = max(person.messages())
     await person.core.memory.memories.forget(person.owner, [f"msg-{message}"])
     assert is_over(person)
     PurgeRepository(person.client).purge_forgotten(older_than=0)

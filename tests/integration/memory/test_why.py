@@ -25,11 +25,8 @@ SEARCH = Reply(tool_calls=[("search_memory", {"query": "ключ от дачи"}
 
 def records(person: Person) -> list[dict[str, Any]]:
     """What was recalled for each answer, the newest last."""
-    rows = person.rows(
-        "SELECT m.recall FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.role = 'assistant' ORDER BY m.id"
-    )
-    return [record for (record,) in rows]
+    sql = "SELECT recall FROM messages WHERE id = ANY(%(ids)s) ORDER BY id"
+    return [record for (record,) in person.rows(sql, ids=[*person.messages("assistant")])]
 
 
 async def ask_of_old_things(person: Person) -> tuple[int, int]:
