@@ -105,6 +105,20 @@ async def test_when_all_its_users_are_gone_a_batch_is_cancelled_and_deleted(scen
     ]
 
 
+async def test_what_was_forgotten_while_it_was_read_stays_forgotten(scene: Scene) -> None:
+    scene.tell(2)
+    await scene.step()
+    user, other = scene.users
+    scene.rig.client.execute(
+        "UPDATE messages SET is_forgotten = true, forgotten_at = now()"
+        " WHERE conversation_id = %(id)s",
+        {"id": str(scene.users[user])},
+    )
+    scene.erased.add(user)
+    await scene.run()
+    assert scene.check() == {} and facts(scene) == [scene.words(other)]
+
+
 async def test_a_provider_that_refuses_us_leaves_the_windows_and_says_why(scene: Scene) -> None:
     server = scene.servers["openai"]
     server.failures = [("POST", "files", 401, False)]

@@ -75,20 +75,10 @@ async def test_a_batch_lives_from_submission_to_deletion(
 async def test_each_fault_of_a_request_is_told_by_itself(
     server: BatchServer, provider: LLMProvider
 ) -> None:
-    faults = [
-        "ok",
-        "missing",
-        "twice",
-        "foreign",
-        "malformed",
-        "text",
-        "error",
-        "expired",
-        "empty",
-    ]
-    asked = {fault: request(f"слово-{fault}") for fault in faults}
+    kinds = ["ok", "missing", "twice", "foreign", "malformed", "text", "error", "expired", "empty"]
+    asked = {fault: request(f"слово-{fault}") for fault in kinds}
     server.fault_of = lambda words: next(  # type: ignore[assignment,return-value]
-        fault for fault in faults if f"слово-{fault}" in words
+        fault for fault in kinds if f"слово-{fault}" in words
     )
     batch_id = await submit(provider, *asked.values())
     server.finish()
@@ -97,7 +87,7 @@ async def test_each_fault_of_a_request_is_told_by_itself(
     for result in results:
         by_id.setdefault(result.custom_id, []).append(result)
     of = {fault: by_id.get(entry.custom_id, []) for fault, entry in asked.items()}
-    assert [len(of[fault]) for fault in faults] == [1, 0, 2, 1, 1, 1, 1, 1, 1]
+    assert [len(of[fault]) for fault in kinds] == [1, 0, 2, 1, 1, 1, 1, 1, 1]
     assert len(by_id[FOREIGN]) == 1
     for fault in ("error", "expired"):
         assert of[fault][0].reply is None and of[fault][0].error

@@ -152,7 +152,9 @@ def assert_sound(talk: Talk) -> None:
 
 
 async def test_the_ten_messages_that_leave_next_are_folded_as_six_and_four(talk: Talk) -> None:
-    await talk.add_and_compact(14)
+    await talk.add_and_compact(13)
+    assert (talk.ranges(), talk.model.requests) == ([], []), "none has left the window"
+    await talk.add_and_compact(1)
     assert talk.ranges() == [(1, 6), (7, 10)]
     assert [numbers_asked(request) for request in talk.model.requests] == [
         [1, 2, 3, 4, 5, 6],
@@ -254,34 +256,6 @@ async def test_a_portion_of_long_messages_is_bounded_in_characters(talk: Talk) -
 # --- what dies in the middle
 
 
-class KilledError(Exception):
-    """The process died here."""
-
-
-async def turns_to_first_merge(talk: Talk) -> int:
-    """Talk until the next look would merge summaries, and not do it."""
-    for turns in range(1, 200):
-        talk.add(2)
-        caller: Any = Recorder(build_caller(talk.core.settings))
-        try:
-            await talk.worker(caller).compact(talk.id)
-        except KilledError:
-            return turns
-    raise AssertionError("nothing was ever merged")
-
-
-class Recorder:
-    """Asks for summaries as ever, and dies before it asks for a merge."""
-
-    def __init__(self, caller: ModelCaller) -> None:
-        self._caller = caller
-
-    async def text(self, messages: Any, **options: Any) -> str:
-        if messages[0].content == MERGE_PROMPT:
-            raise KilledError
-        return await self._caller.text(messages, **options)
-
-
 REFUSE_COMMITS = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION 'the commit fails'; END $$;
@@ -291,12 +265,8 @@ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse();
 
 
 @pytest.mark.own_database
-@pytest.mark.parametrize("merging", [False, True])
-async def test_a_commit_that_fails_takes_everything_back(talk: Talk, merging: bool) -> None:
-    if merging:
-        await turns_to_first_merge(talk)
-    else:
-        talk.add(28)
+async def test_a_commit_that_fails_takes_everything_back(talk: Talk) -> None:
+    talk.add(28)
     before, documents = talk.summaries(), talk.documents()
     talk.client.execute(REFUSE_COMMITS)
     with pytest.raises(StorageError):
@@ -308,12 +278,8 @@ async def test_a_commit_that_fails_takes_everything_back(talk: Talk, merging: bo
     assert_sound(talk)
 
 
-@pytest.mark.parametrize("merging", [False, True])
-async def test_two_workers_at_once_store_everything_once(talk: Talk, merging: bool) -> None:
-    if merging:
-        await turns_to_first_merge(talk)
-    else:
-        talk.add(28)
+async def test_two_workers_at_once_store_everything_once(talk: Talk) -> None:
+    talk.add(28)
     gate = asyncio.Event()
     talk.model.reply = lambda request: Reply(text=summarise(request), gate=gate)
     other = PgClient(talk.client.dsn)
@@ -329,13 +295,8 @@ async def test_two_workers_at_once_store_everything_once(talk: Talk, merging: bo
     finally:
         other.close()
     assert_sound(talk)
-    assert talk.documents() == [summary.id for summary in sorted(talk.summaries(), key=by_id)]
-    if not merging:
-        assert talk.ranges() == [(1, 6), (7, 10)]
-
-
-def by_id(summary: Summary) -> int:
-    return summary.id
+    assert talk.documents() == [summary.id for summary in talk.summaries()]
+    assert talk.ranges() == [(1, 6), (7, 10)]
 
 
 # --- what the user takes back
@@ -380,19 +341,6 @@ async def test_what_is_forgotten_while_the_model_reads_it_stays_out(talk: Talk) 
     await working
     await talk.service.compact(talk.id)
     assert [summary.content for summary in talk.summaries()] == ["1-2 4-6", "7-10"]
-
-
-async def test_new_while_the_model_reads_leaves_nothing_behind(talk: Talk) -> None:
-    talk.add(28)
-    gate = asyncio.Event()
-    talk.model.queue(Reply(text="1-6", gate=gate))
-    working = asyncio.create_task(talk.service.compact(talk.id))
-    await talk.model.wait_for(lambda: talk.model.waiting_at_gate)
-    await talk.core.commands.forgetting.start_new_conversation(Owner(USER))
-    gate.set()
-    assert await working == 0
-    assert talk.rows("SELECT count(*) FROM conversation_summaries") == [(0,)]
-    assert talk.documents() == []
 
 
 # --- the numbers are settings

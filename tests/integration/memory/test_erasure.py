@@ -515,19 +515,6 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_him(r
         await answer_turn(rig.core.agent, turn)
 
 
-async def test_vectors_of_others_that_were_made_with_his_words_are_made_anew(rig: Rig) -> None:
-    await write(rig, ANNA, "qzanna", "ответ", place=GROUP)
-    rig.rows("DELETE FROM messages WHERE role = 'assistant'")
-    await write(rig, BORIS, "сразу после", "ответ", place=GROUP)
-    await digest(rig, GROUP)
-    erase(rig)
-    waiting = rig.rows(
-        "SELECT message_text(m.content) FROM search_documents d"
-        " JOIN messages m ON m.id = d.message_id WHERE d.model_id IS NULL"
-    )
-    assert waiting == [("сразу после",)]
-
-
 async def in_flight(rig: Rig, work: Any) -> None:
     """Start some work, erase Anna while the model thinks, and let it end."""
     gate = asyncio.Event()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -73,17 +72,6 @@ async def test_after_forgetting_one_of_three_facts_the_next_prompt_holds_the_oth
     assert "джаз" not in prompt
     assert "анна" in prompt and "харьков" in prompt and "[…]" in prompt
     assert {*person.facts()} == {NAME["text"], HOME["text"]}  # tools run side by side
-
-
-async def test_what_else_a_message_said_is_found_and_what_was_cut_is_not(person: Person) -> None:
-    await told(person)
-    await person.say("Забудь про джаз", called("forget_fact", about="про джаз"))
-    await person.index()
-    for query, there in (("Харьков", True), ("джаз", False)):
-        await person.say("Поищи", called("search_memory", query=query, limit=20))
-        texts = [memory["text"] for memory in outcome(person)["memories"]]
-        assert not any("джаз" in text.lower() for text in texts)
-        assert any("харьков" in text.lower() for text in texts) == there or not there
 
 
 async def test_a_doubtful_request_destroys_nothing_and_shows_what_is_near(person: Person) -> None:
@@ -186,20 +174,6 @@ async def test_what_shall_not_be_remembered_is_in_the_window_and_nowhere_else(
     assert "я влюблена" not in whole(person.requests[-2]).replace("в кого я влюблена?", "")
 
 
-async def test_after_a_contradiction_the_key_facts_hold_one_of_the_two(person: Person) -> None:
-    nuts = fact("Ем орехи каждый день", relation="habit", importance=7)
-    await person.say(nuts["text"], saved(nuts))
-    denied: Json = fact(
-        "Больше не ем орехи", relation="dislikes", importance=3,
-        replaces=[f"fact-{person.fact_id(nuts['text'])}"],
-    )  # fmt: skip
-    await person.say(denied["text"], saved(denied))
-    assert outcome(person)["replaced"] == [nuts["text"]]
-    await person.say("Что я ем?")
-    facts = dict(named(person.requests[-1]))["user_facts"]
-    assert denied["text"] in facts and nuts["text"] not in facts
-
-
 async def test_what_replaces_a_pinned_fact_is_pinned_and_as_important(person: Person) -> None:
     await person.say(
         "Я живу в Омске", saved(fact("Я живу в Омске", relation="lives_in", object="Омск",
@@ -237,13 +211,3 @@ async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person
     assert "живу" not in whole(person.requests[-1])
     assert "Омске" in await person.rig.command("undo", person.user, language="ru")
     assert person.facts() == ["Я живу в Омске"]
-
-
-@pytest.mark.parametrize("about", ["", " ", "о чём мы говорили вчера", "what we talked about"])
-async def test_no_message_is_ever_offered_as_a_fact(person: Person, about: str) -> None:
-    await person.say("Какая сегодня погода?", moment=MORNING - timedelta(days=1))
-    await person.say("Я люблю дождь", saved(fact("Я люблю дождь")))
-    await person.say("Забудь", called("forget_fact", about=about))
-    known = {f"fact-{person.fact_id('Я люблю дождь')}"}
-    assert {one["id"] for one in outcome(person)["nearest"]} <= known
-    assert person.facts() == ["Я люблю дождь"]

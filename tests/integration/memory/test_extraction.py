@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,17 +26,6 @@ from tests.integration.person import FAKE_EMBEDDINGS, USER, Json, Person, Rig, r
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 SAID_AT = datetime(2026, 11, 20, 22, 30, tzinfo=UTC)  # in Moscow it is the 21st already
-# Everything that extraction writes, by table.
-WRITTEN = {
-    "memories": "id, text, subject, relation, object, retired_at, superseded_by, content_hash",
-    "memory_sources": "memory_id, message_id, uid, episode, quote, said_at",
-    "entities": "id, name, normalised_name",
-    "memory_entities": "memory_id, entity_id",
-    "rejected_facts": "message_id, reason, text",
-    "search_documents": "id, position, memory_id, length",
-    "search_postings": "term, position, frequency",
-    "document_embeddings": "document_id, model_id",
-}
 
 
 class Talk(Person):
@@ -87,13 +75,6 @@ class Talk(Person):
 
     def refused(self) -> list[tuple[str, str | None]]:
         return [tuple(r) for r in self.rows("SELECT reason, text FROM rejected_facts")]
-
-    def written(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Every row that extraction may write."""
-        return {
-            table: self.rows(f"SELECT {columns} FROM {table} ORDER BY {columns}")
-            for table, columns in WRITTEN.items()
-        }
 
     def set(self, **settings: Any) -> None:
         """What an operator writes into global_settings."""
@@ -147,26 +128,6 @@ async def test_twenty_messages_are_one_window_and_one_model_call(talk: Talk) -> 
     }
     assert await talk.service.extract(talk.id) == 0
     assert len(talk.requests) == 1
-
-
-async def test_an_hour_of_silence_closes_a_shorter_window(talk: Talk) -> None:
-    talk.chat(5)
-    talk.pass_time(61)
-    assert await talk.service.extract(talk.id) == 1
-    assert (talk.position(), len(read_by_model(talk.requests[0]))) == (5, 5)
-    assert await talk.service.extract(talk.id) == 0
-
-
-async def test_the_operator_s_numbers_change_the_windows(talk: Talk) -> None:
-    talk.set(memory_extraction_window=6, memory_extraction_silence_minutes=5)
-    talk.chat(15)
-    assert await talk.service.extract(talk.id) == 2
-    assert talk.position() == 12
-    talk.pass_time(4)
-    assert await talk.service.extract(talk.id) == 0
-    talk.pass_time(2)
-    assert await talk.service.extract(talk.id) == 1
-    assert talk.position() == 15
 
 
 async def test_an_operator_can_turn_it_off(talk: Talk) -> None:
@@ -371,26 +332,6 @@ async def test_a_window_that_the_model_cannot_read_does_not_hold_up_the_next(
     talk.model.queue(reply, found(fact("У меня есть дача", message)))
     assert await talk.service.extract(talk.id) == 2
     assert talk.facts() == ["У меня есть дача"]
-
-
-@pytest.mark.parametrize(
-    "form", [Reply(text='```json\n{"facts": [%s]}\n```'), Reply(text='Вот факты: {"facts": [%s]}')]
-)
-async def test_a_server_without_forced_calls_is_understood(talk: Talk, form: Reply) -> None:
-    message = talk.add("У меня есть дача")
-    talk.chat(19)
-    written = json.dumps(fact("У меня есть дача", message), ensure_ascii=False)
-    talk.model.queue(Reply(text=form.text % written))
-    await talk.service.extract(talk.id)
-    assert talk.facts() == ["У меня есть дача"]
-
-
-async def test_odd_fields_are_put_right_instead_of_losing_the_window(talk: Talk) -> None:
-    message = talk.add("У меня есть дача")
-    odd = fact("У меня есть дача", message, importance="очень", memory_type="факт", subject=None)
-    assert await extract_from(talk, odd) == ["У меня есть дача"]
-    rows = talk.rows("SELECT memory_type, importance, subject FROM memories")
-    assert rows == [("user_fact", 5, "user")]
 
 
 async def test_a_summary_model_that_is_away_keeps_no_facts_from_being_read(talk: Talk) -> None:

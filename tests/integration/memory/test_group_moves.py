@@ -327,14 +327,12 @@ def test_an_answer_that_was_under_way_in_the_new_chat_is_asked_for_again(
     assert turns.save_answer(kept).delivered is False, "turns of the old chat go on"
 
 
-@pytest.mark.parametrize("spoke_before", [False, True])
 async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
-    client: PgClient, old: Group, new: Group, spoke_before: bool
+    client: PgClient, old: Group, new: Group
 ) -> None:
     asked = old.write("cats of old", 0)
     old.forget(old.teach(asked, "lost"))
-    if spoke_before:
-        new.fill("new", 60)
+    new.fill("new", 60)
     move(client)
 
     def undo(transaction: Transaction, group: Group) -> list[str] | None:
@@ -342,8 +340,7 @@ async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
         return undone.restored if undone else None
 
     assert client.in_transaction(lambda t: undo(t, old)) is None
-    if spoke_before:
-        assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
+    assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
     assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]
     facts = MemoryRepository(client).list_facts(new.owner)
     assert "lost" in {fact.text for fact in facts}

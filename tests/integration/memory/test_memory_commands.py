@@ -240,6 +240,20 @@ async def test_what_cannot_be_remembered_is_said(phone: Phone, text: str, key: s
     assert phone.last.text.startswith(say(key, "ru")) and phone.facts() == []
 
 
+async def test_a_repeated_update_teaches_once(phone: Phone) -> None:
+    await phone.write("/remember Я живу в Киеве")
+    phone.rig.rows(
+        "UPDATE telegram_updates SET handled_at = NULL, payload = %(p)s::jsonb RETURNING 1",
+        p='{"update_id": 1, "message": {"message_id": 1, "date": 1, "text": "/remember Я живу в '
+        f'Киеве", "chat": {{"id": {USER}, "type": "private"}}, "from": {{"id": {USER}, '
+        '"is_bot": false, "first_name": "x"}}}',
+    )
+    await phone.work()
+    assert phone.facts() == ["Я живу в Киеве"]
+    answers = phone.rig.rows("SELECT count(*) FROM messages WHERE role = 'assistant'")
+    assert answers == [(1,)]
+
+
 # /forget
 
 

@@ -178,22 +178,6 @@ async def test_the_jobs_index_and_embed_what_was_said_by_everybody(works: Works)
     assert works.digests == [], "nothing is to be digested yet"
 
 
-async def test_a_conversation_is_digested_when_messages_leave_the_window(works: Works) -> None:
-    for number in range(14):
-        await works.turn(f"реплика {number}")
-        await works.work_off()
-        expected = 0 if number < 9 else 1  # extraction, at 20 messages
-        expected += 3 * (number == 13)  # three summaries, at 28
-        assert len(works.digests) == expected, f"after {2 * number + 2} messages"
-    ranges = "SELECT first_position, last_position FROM conversation_summaries ORDER BY 1"
-    assert works.rig.rows(ranges) == [(1, 6), (7, 12), (13, 15)]
-    assert works.rig.rows("SELECT extracted_position FROM conversations") == [(20,)]
-    summaries = "search_documents d JOIN document_embeddings e ON e.document_id = d.id"
-    await works.turn("ещё")
-    await works.work_off()
-    assert works.count(f"{summaries} WHERE d.kind = 'summary'") == 3, "they are searched as well"
-
-
 async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:
     await works.turn("у меня есть уж")
     works.rig.client.execute("DELETE FROM procrastinate_jobs")

@@ -451,6 +451,18 @@ async def test_a_summary_that_fails_does_not_fail_the_turn(
     assert "the history is cut without a summary" in caplog.messages
 
 
+async def test_a_message_that_fills_the_context_alone_is_answered_without_a_summary(
+    shared: PgClient,
+) -> None:
+    async with open_forgetful(shared) as person:
+        person.core.conversations.create_new_conversation(person.user)
+        long = "слово " * 600
+        assert (await person.say(long, "Ничего себе!")).text == "Ничего себе!"
+        assert asked(person, "fake-summary") == []
+        [chat] = asked(person, "fake-model")
+    assert [name for name, _ in named(chat)] == ["system", "user_facts", "user"]
+
+
 async def test_a_call_and_its_result_are_not_torn_apart_by_a_summary(shared: PgClient) -> None:
     async with open_forgetful(shared) as person:
         fill(person, 25)

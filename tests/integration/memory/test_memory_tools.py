@@ -166,17 +166,6 @@ async def test_a_search_finds_what_left_the_prompt_and_says_when_it_was(person: 
     assert memory["lexical"] > 0 and 0 <= memory["similarity"] <= 1
 
 
-async def test_the_message_that_asks_is_not_found(person: Person) -> None:
-    await person.say("Ключи от дачи лежат под ковриком")
-    person.model.queue(called("search_memory", query="ключи от дачи"))
-    turn = await person.begin("Где лежат ключи от дачи?")
-    await person.index()
-    await answer_turn(person.core.agent, turn)
-    assert [memory["text"] for memory in found(person.requests[-1])] == [
-        "Ключи от дачи лежат под ковриком"
-    ]
-
-
 ADVICE = "Посмотрите «Сталкер», это лучший фильм о желаниях"
 
 
@@ -236,16 +225,6 @@ async def test_what_is_forgotten_is_in_no_prompt_and_no_search_any_more(person: 
         "SELECT count(*) FROM search_documents d JOIN messages m ON m.id = d.message_id"
         " WHERE d.owner_id = %(owner)s AND m.is_forgotten"
     ) == [(0,)]
-
-
-async def test_forgetting_a_fact_takes_what_told_it_and_what_it_replaced(person: Person) -> None:
-    await person.say(OMSK["text"], saved(OMSK))
-    await person.say(KYIV["text"], saved(KYIV))
-    again = f"Да, {KYIV['text'].lower()}"
-    await person.say(again, saved({**KYIV, "quote": KYIV["text"].lower()}))
-    assert await forget(person, again) == [KYIV["text"]]
-    assert hidden(person) == [OMSK["text"], KYIV["text"], again, "Забудь это"]
-    assert person.rows("SELECT count(*) FROM facts WHERE owner_id = %(owner)s") == [(0,)]
 
 
 async def test_the_answers_that_repeat_what_is_forgotten_go_too(person: Person) -> None:

@@ -15,7 +15,7 @@ from src.base.zones import local_time
 from src.memory.retriever import Query
 from src.pg.client import PgClient
 from tests.fakes.openai_server import Reply
-from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person
 from tests.tables import columns_that_hold
 
 # Bags of words without order: what the fake's embeddings call the same.
@@ -403,67 +403,32 @@ async def test_a_refused_fact_is_noted_once_with_its_reason(
     assert teller.rows("SELECT count(*) FROM memories") == [(0,)]
 
 
-async def test_beyond_the_limit_the_least_important_go_never_the_pinned(client: PgClient) -> None:
-    client.execute("UPDATE global_settings SET max_memories_per_user = 3")
-    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
-        trifle = await teller.tell("Видела радугу", importance=1)
-        teller.client.execute(
-            "UPDATE memories SET pinned = true WHERE id = %(id)s", {"id": trifle.memory_id}
-        )
-        await teller.tell("Меня зовут Анна", importance=9)
-        await teller.tell("Люблю чай", importance=3)
-        await teller.tell("Люблю кофе", importance=4)
-        assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Люблю кофе"]
-        await teller.tell("Видела кита", importance=2)
-        assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Люблю кофе"]
-        recalled = await teller.tell("Работаю врачом", importance=4)
-        assert "Люблю кофе" not in await teller.texts()
-        assert recalled.memory_id in [fact.id for fact in await teller.living()]
-        assert teller.rows(
-            "SELECT retired_reason, count(*) FROM memories WHERE retired_at IS NOT NULL GROUP BY 1"
-        ) == [("limit", 3)]
-        other = replace(teller, user=7, told=[])
-        for number in range(3):
-            await other.tell(f"Читаю книгу номер {number}")
-        assert len(await other.texts()) == 3 and len(await teller.texts()) == 3
-        teller.client.execute("UPDATE memories SET pinned = true WHERE retired_at IS NULL")
-        await teller.tell("Видела сову", importance=10)
-        assert len(await teller.texts()) == 3, "the pinned stay; the new one is beyond the limit"
-
-
-async def test_an_entity_is_its_whole_name_in_any_form_with_a_type(teller: Person) -> None:
-    for text, subject, relation, value in (
-        ("Марина живёт в Праге", "Марина", "lives_in", "Прага"),
-        ("Мария любит Марину", "Мария", "likes", "Марину"),
-        ("Сестра Мария работает в Гугле", "сестра", "works_at", "Гугл"),
-        ("Кота зовут Рыжик", "кот", "name", "Рыжик"), ("Рыжика люблю", "user", "likes", "Рыжика"),
-    ):  # fmt: skip
-        await teller.tell(text, subject=subject, relation=relation, object=value)
-    assert teller.rows("SELECT name, entity_type FROM entities ORDER BY id") == [
-        ("Марина", "person"), ("Прага", "place"), ("Мария", "thing"), ("сестра", "person"),
-        ("Гугл", "organisation"), ("кот", "pet"), ("Рыжик", "pet"),
-    ]  # fmt: skip
-    linked = teller.rows(
-        "SELECT f.text FROM memory_entities l JOIN memories f ON f.id = l.memory_id"
-        " JOIN entities e ON e.id = l.entity_id WHERE e.name = 'Марина' ORDER BY f.id"
-    )
-    assert linked == [("Марина живёт в Праге",), ("Мария любит Марину",)]
+async def test_beyond_the_limit_the_least_important_go_never_the_pinned(teller: Person) -> None:
+    teller.rig.set(max_memories_per_user=3)
+    await teller.tell("Видела радугу", importance=1, pinned=True)
+    await teller.tell("Меня зовут Анна", importance=9)
+    await teller.tell("Люблю чай", importance=3)
+    await teller.tell("Люблю кофе", importance=4)
+    assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Люблю кофе"]
+    await teller.tell("Видела кита", importance=2)
+    assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Люблю кофе"]
+    await teller.tell("Работаю врачом", importance=4)
+    assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Работаю врачом"]
+    reasons = "SELECT retired_reason, count(*) FROM memories WHERE retired_at > '-infinity'"
+    assert teller.rows(f"{reasons} GROUP BY 1") == [("limit", 3)]
+    other = replace(teller, user=7, told=[])
+    for number in range(3):
+        await other.tell(f"Читаю книгу номер {number}")
+    assert len(await other.texts()) == 3 and len(await teller.texts()) == 3
+    teller.client.execute("UPDATE memories SET pinned = true WHERE retired_at IS NULL")
+    await teller.tell("Видела сову", importance=10)
+    assert len(await teller.texts()) == 3, "the pinned stay; the new one is beyond the limit"
 
 
 async def test_the_confidence_of_a_fact_is_stored(teller: Person) -> None:
     for text, written in (("Люблю чай", 0.4), ("Люблю кофе", "sure"), ("Люблю сок", 7)):
         await teller.tell(text, confidence=written)
     assert [fact.confidence for fact in await teller.living()] == [pytest.approx(0.4), 1.0, 1.0]
-
-
-async def test_two_links_lead_from_my_brother_to_his_city(teller: Person) -> None:
-    first, second = "Моего брата зовут Олег", "Олег живёт в Праге"
-    await teller.tell(first, subject="мой брат", relation="name", object="Олег")
-    await teller.tell(second, subject="Олег", **lives_in("Праге"))
-    for number in range(5):
-        await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
-    hits = await teller.find("В каком городе мой брат?", limit=10, threshold=2.0)
-    assert {hit.text: hit.hops for hit in hits} == {first: 1, second: 2}
 
 
 async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:

@@ -204,19 +204,21 @@ async def test_an_answer_and_a_reply_to_a_command_find_the_general_topic(
     assert waiting(phone) == [], "a button in the general topic acts on the topic's own reminder"
 
 
-async def test_in_private_only_the_buttons_of_the_reminder_come_along(phone: Phone) -> None:
-    phone.fake.close_topic(GROUP, TOPIC)
-    phone.fake.close_topic(GROUP)
-    await phone.write(f"/remind{TO_BOT} завтра в 9 чай")
-    [told] = phone.fake.sent_to(USER)
-    assert told.text.startswith(say("place_closed_group", "ru")) and buttons(told) == []
-
-
 async def test_a_private_topic_that_is_gone_is_answered_in_the_main_chat(phone: Phone) -> None:
     phone.place = Sender(chat_id=USER, thread_id=TOPIC)
     phone.fake.delete_topic(USER, TOPIC)
     await phone.write("/help")
     assert phone.last.text.startswith(say("place_gone", "ru")) and not phone.last.thread_id
+
+
+async def test_a_reply_target_that_is_gone_costs_only_the_reply(
+    phone: Phone, keeper: Keeper
+) -> None:
+    phone.fake.fail_next(
+        "sendMessage", status=400, description="Bad Request: message to be replied not found"
+    )
+    await phone.write(f"{TO_BOT} напомни завтра в 9 чай")
+    assert buttons(phone.last) and phone.last.thread_id == TOPIC
 
 
 # Old buttons
@@ -249,14 +251,6 @@ async def test_old_buttons_of_facts_and_answers_act_in_their_topic(phone: Phone)
     assert phone.facts() == [] and phone.last.thread_id == TOPIC
 
 
-async def test_an_old_button_of_another_group_does_nothing(phone: Phone) -> None:
-    reminder = await set_reminder(phone, asker=USER)
-    phone.place = Sender(IN_TOPIC, chat_id=GROUP - 1)
-    await phone.write(f"/help{TO_BOT}")
-    await phone.press(f"done:{reminder.id}", is_old=True)
-    assert phone.popups[-1] == say("reminder_gone", "ru") and len(waiting(phone)) == 1
-
-
 # Notices, previews, clocks
 
 
@@ -269,6 +263,15 @@ async def test_a_notice_for_one_member_is_seen_by_them_alone_where_telegram_can(
     assert phone.last.text == say("only_admins", "ru")
     assert phone.last.receiver == (USER if is_modern else None)
     assert phone.last.thread_id == TOPIC
+
+
+async def test_a_refused_notice_comes_as_an_ordinary_message(phone: Phone) -> None:
+    phone.fake.fail_next(
+        "sendMessage", status=400, description="Bad Request: USER_NOT_PARTICIPANT"
+    )
+    await phone.write(f"/settings{TO_BOT}")
+    [shown] = phone.fake.sent_to(GROUP)
+    assert shown.text == say("only_admins", "ru") and shown.receiver is None
 
 
 async def test_a_pressed_button_is_disabled_and_goes_where_the_server_is_too_old(

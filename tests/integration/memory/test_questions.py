@@ -160,16 +160,6 @@ async def test_family_and_health_are_asked_about_a_home_is_not(
         assert answer.text.startswith(told)
 
 
-async def test_a_conflict_that_only_the_model_finds_is_asked_about(person: Person) -> None:
-    vegan = fact("Я веган", relation="habit", object="веган", importance=9)
-    meat = fact("Я каждый день ем мясо", relation="habit", object="мясо")
-    outcome = await person.remember(vegan)
-    answer = await person.say(meat["text"], taught(meat), denied((0, outcome.memory_id or 0)))
-    assert answer.asks == "conflict" and person.facts() == [vegan["text"]]
-    await press(person, answer, "replace")
-    assert person.facts() == [meat["text"]]
-
-
 async def test_the_rest_of_the_message_is_stored_at_once(person: Person) -> None:
     await person.remember(OMSK)
     pin(person)
@@ -386,16 +376,6 @@ async def test_the_message_is_forgotten_with_the_question(person: Person) -> Non
     PurgeRepository(person.client).purge_forgotten(older_than=0)
     assert columns_that_hold(person.core.dsn, "Zqtown") == set()
     assert (await press(person, answer, "replace")).text == say("conflict_gone", "ru")
-
-
-@pytest.mark.parametrize("numbers", [(), (1, 99), (2**62, 2**62)])
-async def test_a_button_that_nobody_made_is_answered_plainly(
-    person: Person, numbers: tuple[int, ...]
-) -> None:
-    [button] = choice_rows(1, "ru")[0]
-    action = replace(button.action, numbers=numbers)
-    reply = await person.core.commands.press(action, person.rig.called(person.user, "ru"))
-    assert reply is not None and reply.text == say("conflict_gone", "ru")
 
 
 async def test_in_a_group_only_who_said_it_answers(shared: PgClient) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
+from src.memory.retriever import Query
 from src.reading.gate import MASK
 from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender
@@ -211,6 +212,27 @@ async def test_while_the_memory_is_off_remember_offers_to_switch_it_on(
     await phone.tap(say("memory_switch_on", "ru"))
     await phone.write("/remember Я люблю чай")
     assert phone.facts() == ["Я люблю чай"]
+
+
+async def test_a_correction_keeps_the_words_even_where_only_a_sign_differs(phone: Phone) -> None:
+    await phone.write("/remember Мой врач доктор иванов")
+    for right in ("Мой врач — доктор Иванов.", "Мой врач: д-р Иванов, тел. 21-03-04. По ср."):
+        fact = phone.rig.rows("SELECT id FROM memories WHERE retired_at IS NULL")[0][0]
+        await phone.press(f"correct:{fact}")
+        await phone.fake.send_text(USER, right, reply_to=phone.last.message_id)
+        await phone.work()
+        assert phone.facts() == [right]
+
+
+async def test_a_code_that_took_another_s_place_is_not_shown_beside_it(phone: Phone) -> None:
+    await phone.write("/remember код от домофона 45112К")
+    await phone.write("/remember код от домофона 45212К")
+    await remember_turns(phone)
+    retriever = phone.rig.core.memory.retriever
+    for question, is_shown in (("кто звонил насчёт дома?", False), ("код от домофона?", True)):
+        query = Query(Owner(USER), question, NOW, threshold=-1.0, limit=20)
+        hits = await retriever.search(query)
+        assert ("45212К" in str(hits)) is is_shown, question
 
 
 @pytest.mark.parametrize(("first", "second"), [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,13 +14,11 @@ from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.talk.forget_screens import MAX_UNDO
 from src.telegram.buttons import answer_rows, build_keyboard
-from src.telegram.delivery import Address, Delivery
-from src.telegram.rendering import Part, render
+from src.telegram.delivery import Delivery
 from src.telegram.requests import QUICK_RETRIES
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import called, fact, saved
 from tests.integration.phone import (
@@ -37,8 +34,8 @@ from tests.integration.phone import (
 
 GROUP, TOPIC = -1_001_234_567_890, 5
 IN_TOPIC = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC)
-LONG_AGO = datetime(2001, 3, 2, 22, 30, tzinfo=UTC)
 LONG = "\n\n".join(f"абзац {number} " + "слово " * 100 for number in range(20)) + "\n\nвсё [1]"
+LONG_AGO = datetime(2001, 3, 2, 22, 30, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -100,6 +97,12 @@ def test_at_most_eight_sources_are_shown_four_in_a_row() -> None:
     ]
 
 
+def test_only_messages_are_led_to_and_each_one_once() -> None:
+    sources = (source(1), source(2, "sum-7"), source(3, "msg-1"), source(4, ""), source(5))
+    found = labels(answer_with(*sources))
+    assert [label.split()[0] for label in found[0]] == ["[1][3]", "[5]"]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_was_replaced_can_be_brought_back_below_the_sources(language: Language) -> None:
     label = say("undo_button", language)
@@ -110,24 +113,6 @@ def test_what_was_replaced_can_be_brought_back_below_the_sources(language: Langu
 
 
 # Where the buttons stand
-
-
-async def parts_with_buttons(markdown: str) -> list[Part]:
-    *before, last = await render(markdown)
-    return [*before, replace(last, keyboard=keyboard_under(answer_with(source(1))))]
-
-
-@pytest.mark.parametrize("shown", [False, True])
-async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
-    fake: FakeTelegram, bot: Bot, delivery: Delivery, shown: bool
-) -> None:
-    edit = (await bot.send_message(GROUP, "абзац")).message_id if shown else None
-    parts = await parts_with_buttons(LONG)
-    await delivery.send_answer(Address(GROUP), parts, edit=edit)
-    found = [buttons(message) for message in fake.sent_to(GROUP)]
-    count = len(parts)
-    assert count == len(found) >= 3
-    assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:1")]]]
 
 
 @pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
@@ -154,18 +139,6 @@ async def test_an_interrupted_delivery_goes_on_with_buttons(phone: Phone, place:
     assert [len(buttons(message)) for message in phone.fake.sent_to(chat)][-2:] == [0, 1]
     assert buttons(phone.last)[0][0][1] == f"source:{cited}"
     assert phone.rig.model.requests == []
-
-
-async def test_an_answer_that_cites_a_memory_leads_to_its_message(phone: Phone) -> None:
-    said = (await phone.remember("Краков")).uid
-    phone.rig.core.conversations.create_new_conversation(USER)  # else the prompt holds it already
-    phone.rig.model.queue("В Кракове [1], а не в Москве [7].")
-    await phone.write("В каком городе я живу?")
-    assert phone.last.text == "В Кракове [1], а не в Москве."
-    [[(label, data)]] = buttons(phone.last)
-    assert label.startswith("[1] 21 ноября") and data == f"source:{said.removeprefix('msg-')}"
-    await phone.press(data)
-    assert "Я живу в городе Краков" in phone.last.text and phone.last.reply_to is None
 
 
 # What they lead to
@@ -208,6 +181,14 @@ async def test_a_message_that_telegram_does_not_have_any_more_is_quoted(
     assert phone.last.reply_to is None
 
 
+async def test_a_message_of_the_group_before_it_moved_is_quoted(phone: Phone) -> None:
+    _, stored = await phone.said("Собаку зовут Рекс")
+    phone.rig.client.execute("UPDATE messages SET chat_id = -17")
+    await phone.write("/help")
+    await phone.press(f"source:{stored}")
+    assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
+
+
 async def test_when_nothing_is_left_that_is_said(phone: Phone) -> None:
     _, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/new")
@@ -245,13 +226,6 @@ async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> 
     assert await phone.press(data) == ["done"]
     assert len(phone.fake.calls_of("answerCallbackQuery")) == 1
     assert len(phone.fake.sent_to(USER)) == 1
-
-
-@pytest.mark.parametrize("data", ["source:0", "source:msg-12"])
-async def test_a_source_that_cannot_be_is_gone(phone: Phone, data: str) -> None:
-    await phone.write("/help")
-    await phone.press(data)
-    assert phone.told == say("source_gone", "ru")
 
 
 # Whatever fails
@@ -328,19 +302,6 @@ async def test_a_fact_that_a_tool_replaced_is_brought_back_with_one_tap(
     )
     assert phone.last.thread_id == place.get("thread_id")
     assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
-
-
-async def test_every_replaced_fact_is_named(phone: Phone) -> None:
-    for text in ("Люблю чай", "Люблю кофе"):
-        await phone.write(f"/remember {text}")
-    ids = [f"fact-{id_}" for (id_,) in phone.rig.rows("SELECT id FROM memories ORDER BY id")]
-    new = fact("Больше не пью чай и кофе", relation="likes", replaces=ids)
-    phone.rig.client.execute("UPDATE memories SET relation = 'likes', importance = 5")
-    phone.rig.model.queue(saved(new), f"{new['text']}. Понял.")
-    await phone.write(f"@pomni_test_bot {new['text']}")
-    old = "Люблю кофе; Люблю чай"
-    assert say("note_replaced", "ru", text=new["text"], old=old) in phone.last.text
-    assert phone.facts() == [new["text"]]
 
 
 async def test_what_the_background_replaced_is_named_below_the_next_answer(phone: Phone) -> None:

@@ -168,23 +168,6 @@ async def test_who_asks_for_the_past_is_shown_what_held_before_as_past(person: P
     assert shown[KHARKIV["text"]] == "held earlier, not any more" and not shown[LVIV["text"]]
 
 
-async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
-    await teach_both_cities(person)
-    await person.index()
-    reply = await person.rig.command("undo", person.user, language="uk")
-    assert reply == say("undo_done", "uk", restored=KHARKIV["text"], text=LVIV["text"])
-    assert lives(person) == {
-        KHARKIV["text"]: (True, None, None),
-        LVIV["text"]: (False, "undone", None),
-    }
-    [old, _] = messages(person)
-    answer = await person.say("Яке моє улюблене місто?", solved(f"Харків [msg-{old}]"))
-    assert answer.text == "Харків [1]"
-    assert [record["text"] for record in context_of(person.requests[-1])] == [KHARKIV["text"]]
-    again = await person.rig.command("undo", person.user, language="uk")
-    assert again == say("undo_nothing", "uk")
-
-
 async def test_a_model_that_finds_the_conflict_retires_what_no_rule_would(person: Person) -> None:
     known, told = "Я веганка", "Я щодня їм м’ясо"  # no word in common
     old_fact, new_fact = (fact(text, relation="habit", object=text) for text in (known, told))
@@ -334,6 +317,16 @@ async def test_the_loop_searches_three_times_at_most(person: Person) -> None:
     assert searched == [
         [], *([{"queries": further[: 4 - left], "searches_left": left}] for left in (2, 1, 0))
     ]  # fmt: skip
+
+
+async def test_the_same_query_is_not_searched_twice(person: Person) -> None:
+    await person.say(CAPITAL["text"], taught(CAPITAL))
+    [message] = messages(person)
+    again = [asked("столиця України"), asked(QUESTION), solved(f"Київ [msg-{message}]")]
+    answer = await person.say(QUESTION, *again)
+    assert answer.text == "Київ [1]"
+    told = {"queries": [QUESTION, "столиця України"], "searches_left": 0}
+    assert records(person.requests[-1], "searched") == [told]
 
 
 async def test_an_answer_that_holds_takes_one_call_whatever_else_the_model_would_search(

@@ -90,19 +90,6 @@ async def test_a_hit_that_does_not_fit_is_kept_as_not_shown(person: Person) -> N
     assert recalled.count(", not shown") == shown.count(False)
 
 
-async def test_summaries_of_the_prompt_are_kept(person: Person) -> None:
-    for number in range(40):
-        person.write(f"Погода, день {number}")
-    conversation = person.conversation()
-    [(number,)] = person.rows(
-        "INSERT INTO conversation_summaries (conversation_id, first_position, last_position,"
-        " content) VALUES (%(id)s, 1, 5, 'О погоде') RETURNING id", id=conversation,
-    )  # fmt: skip
-    await person.say("Что дальше?", "Дождь")
-    [record] = records(person)
-    assert {"id": f"summary-{number}", "by": "summary", "shown": True} in record["found"]
-
-
 async def test_strict_mode_keeps_what_the_model_saw(person: Person) -> None:
     told = person.write("Київ - столиця України").message_id
     await person.index()
