@@ -67,7 +67,7 @@ def _has_late_system(chat: ChatRequest) -> bool:
 
 
 @pytest.mark.parametrize(("turns", "llm_calls"), [
-    (40, "tools"), (40, "auto"), pytest.param(250, "auto", marks=pytest.mark.proof),
+    (20, "tools"), (25, "auto"), pytest.param(250, "auto", marks=pytest.mark.proof),
 ])  # fmt: skip
 async def test_no_markup_reaches_a_person_and_every_turn_ends_with_a_sentence(
     agents: Agents, turns: int, llm_calls: str

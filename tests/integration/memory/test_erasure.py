@@ -163,8 +163,8 @@ async def live(rig: Rig, user: int, word: str) -> None:
     await digest(rig, owner)
     search = Reply(tool_calls=[("search_memory", {"query": f"город {word}"})])
     await write(rig, user, f"Где город {word}?", search, f"Вы жили там: {word} [1]")
-    for number in range(18):
-        await write(rig, user, f"{word} и число {number}", f"число {word}")
+    talk = [("user", f"{word} и число 1"), ("assistant", f"число {word}")] * 18
+    rig.fill(rig.conversation(user), *talk)
     fact = {"text": f"Любит {word}", "quote": f"{word} и число 1"}
     summarise(rig, f"Говорили о {word}.", fact)
     await digest(rig, owner)

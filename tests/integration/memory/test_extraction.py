@@ -322,6 +322,7 @@ async def test_a_provider_that_is_away_makes_nothing_be_skipped(
 @pytest.mark.parametrize("reply", [
     Reply(status=400, error="content policy"), Reply(text="я не понял"),
     Reply(tool_calls=[("ExtractedFacts", {"facts": "нет"})]),
+    Reply(tool_calls=[("ExtractedFacts", {"facts": "слово " * 30_000})], chunk_size=10**6),
 ])  # fmt: skip
 async def test_a_window_that_the_model_cannot_read_does_not_hold_up_the_next(
     talk: Talk, reply: Reply
