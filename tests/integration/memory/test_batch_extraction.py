@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from src.pg.client import PgClient
-from tests.attacks.batches import FIRST_USER, Scene, attack, open_scene
+from tests.attacks.batches import Scene, attack, open_scene
 from tests.fakes.batch_servers import SERVERS, OpenAIBatches
 
 JOBS = "SELECT status, requests, succeeded, failed, dropped FROM batch_jobs ORDER BY created_at"
@@ -66,17 +66,6 @@ async def test_a_batch_is_begun_once_an_interval_and_none_without_being_asked(
     scene.rig.client.execute(age)
     assert await scene.service.gather() == 3
     assert server.submitted == 2
-
-
-async def test_a_window_that_waits_is_read_by_nobody_else(scene: Scene) -> None:
-    scene.tell(1)
-    await scene.step()
-    scene.rig.set(memory_extraction_provider="immediate")
-    asked = len(scene.rig.model.requests)
-    assert await scene.extraction.extract(scene.users[FIRST_USER]) == 0
-    assert len(scene.rig.model.requests) == asked
-    await scene.run()  # by its own provider, whatever is set by now
-    assert scene.check() == {} and facts(scene) == ["У меня кот по имени Барсик0"]
 
 
 async def test_what_comes_after_new_or_an_erasure_is_for_nobody(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from src.base.owners import Owner
 from src.core import build_caller
 from src.history.new_messages import window_start
 from src.llm.chat import ModelCaller
-from src.memory.compaction import CompactionService, first_gap
+from src.memory.compaction import CompactionService
 from src.memory.digest import needs_digest
 from src.memory.digest_repo import (
     ExtractionRepository,
@@ -201,22 +201,6 @@ async def test_hundreds_of_messages_turn_by_turn_are_summarised_once_each(
     assert {len(numbers_asked(request)) for request in folds} == {6, 4}
 
 
-async def test_more_than_six_become_one_and_the_newest_stays_as_it_is(talk: Talk) -> None:
-    counts = []
-    for _ in range(100):
-        await talk.add_and_compact(1)
-        start = window_start(talk.last + 1, step=STEP)
-        counts.append(sum(summary.last_position < start for summary in talk.summaries()))
-    assert max(counts) <= 8 and counts.count(2) > 5, "they grow to six and a step, and shrink"
-    merges = [r for r in talk.model.requests if r.system_text == MERGE_PROMPT]
-    assert len(merges) >= 2
-    for merge in merges:
-        assert len(records(merge, "history_summary")) >= 6
-    first, *others = talk.summaries()
-    assert first.first_position == 1 and first.last_position > 100
-    assert all(last - first < 6 for first, last in talk.ranges()[1:]) and others
-
-
 async def test_the_background_looks_at_a_talk_only_when_there_is_something_to_fold(
     talk: Talk,
 ) -> None:
@@ -398,27 +382,3 @@ async def test_a_chatty_model_is_cut_to_size(talk: Talk) -> None:
     [sentences, word] = [summary.content for summary in talk.summaries()]
     assert MAX_SUMMARY / 2 < len(sentences) <= MAX_SUMMARY and sentences.endswith("о даче.")
     assert len(word) <= MAX_SUMMARY + 1 and word.endswith("…")
-
-
-def at(*ranges: tuple[int, int]) -> list[Summary]:
-    return [Summary(number, first, last, "") for number, (first, last) in enumerate(ranges)]
-
-
-def test_every_gap_is_found_whatever_is_missing() -> None:
-    chance = random.Random(6)
-    for _ in range(200):
-        taken: list[tuple[int, int]] = []
-        position = 1
-        while position < 60:
-            end = position + chance.randint(0, 8)
-            if chance.random() < 0.6:
-                taken.append((position, end))
-            position = end + 1
-        summaries, last = at(*taken), chance.randint(1, 70)
-        while gap := first_gap(summaries, last):
-            assert gap[1] <= last
-            assert not any(f <= gap[1] and t >= gap[0] for f, t in taken), "nothing twice"
-            taken = sorted([*taken, gap])
-            summaries = at(*taken)
-        covered = {n for first, end in taken for n in range(first, end + 1)}
-        assert set(range(1, last + 1)) <= covered

@@ -459,16 +459,6 @@ async def test_a_whole_group_goes_with_all_its_topics_under_each_of_its_ids(rig:
     assert rig.rows("SELECT outcome FROM telegram_updates WHERE handled_at IS NULL") == []
 
 
-async def test_an_update_of_the_person_that_waits_goes_with_its_job(rig: Rig) -> None:
-    for place in (None, GROUP):
-        rig.core.updates.store(BOT, [message_of(ANNA, "qzanna", place)])
-        rig.core.updates.store(BOT, [message_of(BORIS, "моё", place)])
-    erase(rig)
-    assert columns_that_hold(rig.core.dsn, "qzanna", str(ANNA)) == set()
-    left = rig.rows("SELECT (args ->> 'update')::bigint FROM procrastinate_jobs ORDER BY id")
-    assert left == rig.rows("SELECT id FROM telegram_updates ORDER BY id") and len(left) == 2
-
-
 @pytest.mark.parametrize("place", [None, GROUP], ids=["private", "group"])
 async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
     rig: Rig, place: Owner | None

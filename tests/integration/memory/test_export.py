@@ -118,12 +118,6 @@ async def test_the_file_to_read_has_facts_first_then_days(
     assert lines[at - 1].startswith(f"**{say('export_you', language)}** ")
 
 
-async def test_nothing_is_also_exported(phone: Phone) -> None:
-    found = export(phone).json
-    assert [found[part] for part in PARTS] == [[] for _ in PARTS]
-    assert export(phone).to_read.count("#") == 1
-
-
 async def test_what_was_just_forgotten_is_not_exported(phone: Phone) -> None:
     await phone.write("/remember Мою кошку зовут Муся")
     await phone.write("/forget про кошку")

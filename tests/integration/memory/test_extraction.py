@@ -107,13 +107,6 @@ def read_by_model(request: ChatRequest) -> list[Json]:
 # --- windows
 
 
-async def test_an_open_window_is_left_alone(talk: Talk) -> None:
-    talk.chat(19)
-    talk.pass_time(59)
-    assert await talk.service.extract(talk.id) == 0
-    assert (talk.position(), talk.requests) == (0, [])
-
-
 async def test_twenty_messages_are_one_window_and_one_model_call(talk: Talk) -> None:
     ids = [talk.add(f"реплика {n}", "assistant" if n % 2 else "user") for n in range(20)]
     assert await talk.service.extract(talk.id) == 1

@@ -195,17 +195,6 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert new.found("old") >= {"old"} and old.found("cats") == set()
 
 
-def test_what_waits_for_the_search_in_either_chat_is_found_after_the_move(
-    client: PgClient, old: Group, new: Group
-) -> None:
-    waiting = [old.write("early cats", 0), new.write("late cats", 60)]
-    move(client)
-    listed = SearchIndexRepository(client).list_unindexed(new.conversation)
-    assert [message.id for message in listed] == waiting
-    new.index()
-    assert client.fetch_all("SELECT count(*) FROM unindexed_messages") == [(0,)]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_messages_come_in_the_order_of_time_and_what_is_digested_stays_so(
     client: PgClient, old: Group, new: Group, seed: int

@@ -452,22 +452,6 @@ async def test_an_answer_is_given_whatever_the_endpoint_returns(desk: Desk) -> N
         assert answer.text == f"эхо: Вопрос {number}: где ромашки?"
 
 
-async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(desk: Desk) -> None:
-    first = desk.add("номер один")
-    desk.add("номер два")
-    await desk.index_words()
-    space = await desk.core.memory.space.current()
-    embed = space.embed_documents
-
-    async def forget_meanwhile(texts: list[str]) -> list[str]:
-        await desk.core.memory.memories.forget(Owner(USER), [f"msg-{first}"])
-        return await embed(texts)
-
-    space.embed_documents = forget_meanwhile  # type: ignore[assignment,method-assign]
-    await desk.indexer.embed_pending()
-    assert len(desk.rows("SELECT 1 FROM document_embeddings")) == 1
-
-
 # --- at once
 
 

@@ -13,7 +13,6 @@ from src.memory.screens import PAGE_SIZE
 from src.pg.client import PgClient
 from src.talk.forget_screens import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
-from src.texts.reply import MAX_DATA, Action, Button
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.phone import STRANGER, USER, Phone, buttons
@@ -180,14 +179,6 @@ async def test_the_buttons_of_another_open_and_change_nothing(phone: Phone) -> N
         await alien.work()
         assert "Оля" not in phone.fake.sent_to(STRANGER)[-1].text
     assert pinned(phone) == [False] and len(phone.facts()) == 1
-
-
-def test_every_action_fits_into_a_button() -> None:
-    longest = Action("correct", (2**63 - 1, 2**31, 9))
-    assert len(longest.pack().encode()) <= MAX_DATA
-    assert Action.unpack(longest.pack()) == longest
-    assert Action.unpack(f"fact:{2**63}") is Action.unpack("fact:-1") is Action.unpack("") is None
-    assert Button("x", longest).action.number(3, 7) == 7
 
 
 # /remember

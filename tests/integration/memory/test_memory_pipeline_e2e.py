@@ -207,19 +207,6 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
     assert [name for name, _ in named(person.requests[1])].count("user_facts") == 1
 
 
-async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> None:
-    await person.remember(HOME)
-    [(message,)] = person.rows(
-        "SELECT s.message_id FROM memory_sources s JOIN memories f ON f.id = s.memory_id"
-        " WHERE f.owner_id = %(owner)s"
-    )
-    forget = called("forget_fact", ids=[f"msg-{message}"])
-    await person.say("забудь, где я живу", forget, "Забыл.")
-    before, after = (named(request) for request in person.requests)
-    assert before[1][0] == "user_facts" and HOME["text"] in before[1][1]
-    assert [name for name, _ in after].count("user_facts") == 0
-
-
 # inserted and replaced by load_facts
 
 

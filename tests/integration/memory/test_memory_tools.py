@@ -25,10 +25,7 @@ from tests.integration.turns import answer_turn, begin_turn
 
 CAT = fact("Моего кота зовут Барсик", subject="cat", relation="name", object="Барсик")
 DOG = fact("Моего пса зовут Рекс", subject="dog", relation="name", object="Рекс")
-OMSK, KYIV = (
-    fact(f"Живу в {city}е", relation="lives_in", object=city, importance=7)
-    for city in ("Омск", "Киев")
-)
+OMSK = fact("Живу в Омске", relation="lives_in", object="Омск", importance=7)
 OFF_TOPIC = "Понятно."
 NOTHING = '{"forgotten": [], "ask": [], "nearest": []}'
 
@@ -93,34 +90,6 @@ async def test_a_fact_is_saved_with_the_words_that_said_it(person: Person) -> No
     ]  # fmt: skip
 
 
-async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None:
-    await person.say(OMSK["text"], saved(OMSK))
-    answer = await person.say(KYIV["text"], saved(KYIV))
-    assert outcome(person) == {
-        "saved": True, "outcome": "update", "id": outcome(person)["id"], "text": KYIV["text"],
-        "replaced": [OMSK["text"]], "reason": None,
-    }  # fmt: skip
-    assert person.facts() == [KYIV["text"]] and len(answer.changes.replaced_by) == 1
-    facts = dict(named(person.requests[-1]))["user_facts"]
-    assert KYIV["text"] in facts and OMSK["text"] not in facts
-
-
-@pytest.mark.parametrize(("text", "known", "reason"), [
-    ("Пароль от почты: hunter2", fact("Пароль от почты: hunter2"), "secret"),
-    ("Люблю чай", fact("Любит кофе", quote="Люблю кофе"), "quote_not_said"),
-])  # fmt: skip
-async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(
-    person: Person, text: str, known: Json, reason: str
-) -> None:
-    answer = await person.say(text, saved(known), "Не буду.")
-    result = outcome(person)
-    assert (result["saved"], result["outcome"], result["reason"]) == (False, "refused", reason)
-    assert person.facts() == [] and answer.text == "Не буду."
-    assert person.rows("SELECT reason, origin FROM rejected_facts WHERE owner_id = %(owner)s") == [
-        (reason, "tool")
-    ]
-
-
 async def test_one_call_saves_all_facts_of_a_message(person: Person) -> None:
     text = f"{CAT['text']}, а ещё {DOG['text'].lower()}"
     dog = {**DOG, "quote": DOG["text"].lower()}
@@ -154,16 +123,6 @@ async def test_the_numbers_of_a_search_go_on_after_those_of_the_prompt(person: P
     for memory in [*shown(person.requests[-1]), *found(person.requests[-1])]:
         numbers.setdefault(memory["text"], set()).add(memory["n"])
     assert numbers == {CAT["text"]: {2}, DOG["text"]: {1}}
-
-
-async def test_a_search_finds_what_left_the_prompt_and_says_when_it_was(person: Person) -> None:
-    await person.say("Ключи от дачи лежат под ковриком")
-    await person.index()
-    await person.say("Где ключи?", called("search_memory", query="ключи от дачи"), "Там [1].")
-    [memory] = found(person.requests[-1])
-    uid = f"msg-{said(person)['Ключи от дачи лежат под ковриком']}"
-    assert (memory["uid"], memory["said_at"]) == (uid, "2026-11-20 09:01")
-    assert memory["lexical"] > 0 and 0 <= memory["similarity"] <= 1
 
 
 ADVICE = "Посмотрите «Сталкер», это лучший фильм о желаниях"

@@ -187,15 +187,6 @@ async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_nam
     assert await teller.texts() == ["Пью чай", "Снова ем всё подряд"]
 
 
-async def test_a_contradiction_with_the_fact_of_somebody_else_or_of_nobody_is_ignored(
-    teller: Person,
-) -> None:
-    other = replace(teller, user=7, told=[])
-    theirs = await other.tell("Не ем мяса")
-    outcome = await teller.tell("Ем всё", contradicts=[theirs.memory_id or 0, 10**15])
-    assert (outcome.kind, await other.texts()) == ("new", ["Не ем мяса"])
-
-
 STATEMENTS = (("Живу в Москве", "Москве"), ("Живу в Туле", "Туле"), ("Живу в Омске", "Омске"))
 
 

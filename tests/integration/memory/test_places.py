@@ -243,14 +243,6 @@ async def test_an_old_button_acts_on_its_reminder_and_answers_in_its_topic(
     assert phone.popups[-1] != say("reminder_gone", "ru")
 
 
-async def test_old_buttons_of_facts_and_answers_act_in_their_topic(phone: Phone) -> None:
-    await phone.write(f"/remember{TO_BOT} Ключ под ковриком")
-    saved = phone.last
-    [[(_, data), *_]] = buttons(saved)
-    await phone.press(data, under=saved, is_old=True)
-    assert phone.facts() == [] and phone.last.thread_id == TOPIC
-
-
 # Notices, previews, clocks
 
 

@@ -138,15 +138,6 @@ def wait(person: Person, days: int) -> None:
 # --- when it asks
 
 
-async def test_what_denies_a_pinned_fact_is_asked_about_and_not_stored(person: Person) -> None:
-    answer = await ask(person)
-    told = say("conflict_pinned", "ru", old=OMSK["text"], new=TOMSK["text"])
-    assert answer.text == f"{told}\n{say('conflict_ask', 'ru')}"
-    assert answer.asks == "conflict" and answer.changes.saved == ()
-    assert person.facts() == [OMSK["text"]]
-    assert open_answers(person) == [answer.id]
-
-
 @pytest.mark.parametrize(("importance", "asks"), [(7, False), (8, True), (10, True)])
 async def test_family_and_health_are_asked_about_a_home_is_not(
     person: Person, importance: int, asks: bool

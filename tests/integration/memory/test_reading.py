@@ -108,26 +108,6 @@ async def test_a_photo_that_is_replied_to_is_looked_at(phone: Phone, place: Send
     assert phone.rig.rows(authors) == [(STRANGER, USER)], "an erasure of its author finds it"
 
 
-@pytest.mark.parametrize(("kind", "name"), [("document", "text"), ("voice", "voice")])
-async def test_a_file_that_is_replied_to_is_read_as_words_of_others(
-    phone: Phone, place: Sender, kind: str, name: str
-) -> None:
-    file = {"file_id": name, "file_unique_id": "d", "duration": 3, "file_name": "договор.txt"}
-    if kind == "voice":
-        del file["file_name"]
-    await send(phone, **reply(phone, place, **{kind: file}))
-    words = {"document": "Срок аренды — до мая", "voice": SPEECH}[kind]
-    assert said(phone)[-2:] == [("file", words), ("typed", "что это?")]
-    assert words in asked(phone) and phone.facts() == []
-
-
-async def test_a_photo_quoted_from_elsewhere_is_looked_at(phone: Phone) -> None:
-    phone.rig.model.queue("Кот на крыше.", "Это кот.")
-    await send(phone, text="кто это?", external_reply={"origin": CHANNEL, "photo": PHOTO},
-               quote={"text": "смотрите", "position": 0})  # fmt: skip
-    assert "Кот на крыше." in asked(phone) and "смотрите" in asked(phone)
-
-
 async def test_the_bot_s_own_files_are_not_read_again(phone: Phone) -> None:
     await phone.write("/export")
     await send(phone, text="спасибо", reply_to=phone.last.message_id)

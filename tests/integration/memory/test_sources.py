@@ -217,17 +217,6 @@ async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> No
     assert all(call.ok for call in phone.fake.calls_of("answerCallbackQuery"))
 
 
-@pytest.mark.parametrize(
-    "data",
-    ["source", "source:1:2:3:4:5", "undo:x", "source:٣", f"undo:{2**63}", "Undo:1"],
-)
-async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> None:
-    await phone.write("/help")
-    assert await phone.press(data) == ["done"]
-    assert len(phone.fake.calls_of("answerCallbackQuery")) == 1
-    assert len(phone.fake.sent_to(USER)) == 1
-
-
 # Whatever fails
 
 
