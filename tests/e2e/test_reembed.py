@@ -1,6 +1,6 @@
 """``reembed``: another embedding model for everything, while the bot goes on answering.
 
-What one process shows of it is in ``tests/integration/test_reembed.py``.
+What one process shows of it is in ``tests/integration/memory/test_reembed.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.e2e.bot_command import Machine
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import ChatRequest
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.test_reembed import (
+from tests.integration.memory.test_reembed import (
     DOG,
     MESSAGES,
     TwoModels,

@@ -313,6 +313,30 @@ class Person:
         )
         return [text for (text,) in self.rows(sql)]
 
+    def messages(self, role: str = "user", *, forgotten: bool | None = None) -> dict[int, str]:
+        """Return ids and texts of the user's messages, or of the answers, oldest first."""
+        sql = (
+            "SELECT m.id, message_text(m.content) FROM messages m"
+            " JOIN conversations c ON c.id = m.conversation_id"
+            " WHERE c.telegram_user_id = %(user)s AND m.role = %(role)s"
+            " AND coalesce(m.is_forgotten = %(forgotten)s, true) ORDER BY m.id"
+        )
+        return dict(self.rows(sql, role=role, forgotten=forgotten))
+
+    def fact_id(self, text: str) -> int:
+        """Return the id of the fact with this text."""
+        sql = "SELECT id FROM facts WHERE telegram_user_id = %(user)s AND text = %(text)s"
+        [(number,)] = self.rows(sql, text=text)
+        return int(number)
+
+    def sources(self) -> list[tuple[Any, ...]]:
+        """Return text, uid, episode and quote of every fact, oldest first."""
+        return self.rows(
+            "SELECT f.text, s.uid, s.episode, s.quote FROM memories f"
+            " LEFT JOIN memory_sources s ON s.memory_id = f.id"
+            " WHERE f.owner_id = %(owner)s ORDER BY f.id, s.id"
+        )
+
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         """Query the database; ``%(user)s`` is the user's id, ``%(owner)s`` the owner's."""
         return self.rig.rows(sql, user=self.user, **params)

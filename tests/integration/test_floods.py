@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from src.memory.prompts import SUMMARY_PROMPT
+from tests.integration.memory.test_memory_jobs import Works, is_extraction, open_works
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
-from tests.integration.test_memory_jobs import Works, is_extraction, open_works
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 

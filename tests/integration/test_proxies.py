@@ -15,8 +15,8 @@ from tests.fakes.batch_servers import SERVERS
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.other_models import FakeOtherModels
 from tests.fakes.proxies import FakeProxy
-from tests.integration.test_batch_providers import JOB, request, submit
-from tests.integration.test_rerank import FakeRerank
+from tests.integration.memory.test_batch_providers import JOB, request, submit
+from tests.integration.memory.test_rerank import FakeRerank
 
 LOGIN = ("user", "p@ss/w:rd%1")
 

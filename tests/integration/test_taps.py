@@ -21,10 +21,10 @@ from src.texts.reply import Action
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
+from tests.integration.memory.test_memory_commands import open_card
 from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
 from tests.integration.polling import build_intake
-from tests.integration.test_memory_commands import open_card
 from tests.integration.test_reminder_dialogues import DAILY, arrive, set_reminder
 
 

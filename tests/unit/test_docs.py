@@ -93,7 +93,7 @@ RUN = {
         "tests/e2e/test_interleavings.py"
         "::test_whatever_people_do_and_whenever_the_bot_dies_nothing_is_lost_or_mixed_up",
     "python -m tests.attacks.batches --windows 1000 --faults 0.2 --seed 7":
-        "tests/integration/test_batch_extraction.py::test_a_bad_day_in_short",
+        "tests/integration/memory/test_batch_extraction.py::test_a_bad_day_in_short",
     "python -m tests.attacks.canary --n 100":
         "tests/e2e/test_canary.py::test_no_word_of_an_erased_person_or_group_is_left_anywhere",
     "python -m tests.attacks.database_urls --n 5000":

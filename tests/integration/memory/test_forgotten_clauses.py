@@ -1,0 +1,70 @@
+"""Forgetting takes the thing and leaves its neighbours, without a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.person import Agents, Person, new_user
+
+
+@pytest.mark.parametrize(("told", "order", "gone", "kept"), [
+    ("mum takes warfarin, and she cant eat grapefruit", "forget the grapefruit bit",
+     "grapefruit", "warfarin"),
+    ("jonahs bday is 14 april and he likes lego", "dont like jonah lol forget his bday",
+     "april", "lego"),
+    ("flat 9 old lady tips cash, ring flat 4 twice", "forget the flat 9 thing she moved out",
+     "cash", "twice"),
+    ("рост: Лиза 98 см, Глеб 101 см", "забудь рост лизы, ошиблись", "98", "101"),
+    ("масло в тракторе м10, аккум поменян в мае", "забудь про аккумулятор", "мае", "м10"),
+    ("сукня: талія 66 груди 88 довжина 142", "забудь довжину сукні, зріжемо", "142", "66"),
+    ("Мене звати Соломія, я граю на бандурі, а чоловік Остап ремонтує годинники",
+     "забудь, що я граю на бандурі", "бандур", "Остап"),
+])  # fmt: skip
+async def test_a_clause_is_cut_out_and_the_others_stay(
+    agents: Agents, told: str, order: str, gone: str, kept: str
+) -> None:
+    person = Person(await agents.get(llm_model="offline"), new_user())
+    await person.say(told)
+    await person.say(order)
+    text = "\n".join(person.messages(forgotten=False).values())
+    assert gone not in text and kept in text
+
+
+@pytest.mark.parametrize(("told", "order", "gone", "kept"), [
+    ("I am allergic to nuts and I hate cilantro", "cilantro", "I hate cilantro",
+     "I am allergic to nuts"),
+    ("Люблю чай, кофе и какао", "кофе", "кофе", "Люблю чай, какао"),
+    ("Олег любить джаз, а Віра грає в шахи", "про джаз Олега", "Олег любить джаз",
+     "Віра грає в шахи"),
+])  # fmt: skip
+async def test_a_clause_is_cut_out_of_a_fact_and_an_undo_brings_it_back(
+    agents: Agents, told: str, order: str, gone: str, kept: str
+) -> None:
+    person = Person(await agents.get(llm_model="offline"), new_user())
+    await person.tell(told)
+    memories = person.core.memory.memories
+    assert (await memories.forget(person.owner, about=order)).texts == (gone,)
+    assert person.facts() == [kept]
+    cut = "SELECT text, object, quote FROM memories f JOIN memory_sources s ON s.memory_id = f.id"
+    assert gone not in str(person.rows(f"{cut} WHERE owner_id = %(owner)s"))
+    found = await person.find(kept)
+    assert kept in [hit.text for hit in found if hit.kind == "memory"]
+    assert await memories.undo(person.owner) == (None, [gone])
+    assert person.facts() == [told]
+    assert person.rows(f"{cut} WHERE owner_id = %(owner)s")[0][::2] == (told, told)
+
+
+@pytest.mark.parametrize(("order", "choice", "other"), [
+    ("забудь про заказ вадима он отменил", "первое", "купил молоко"),
+    ("forget vadims order", "honey cake", "bought milk today"),
+])  # fmt: skip
+async def test_the_nearest_is_forgotten_once_it_is_chosen(
+    agents: Agents, order: str, choice: str, other: str
+) -> None:
+    told = "Вадим хочет медовик" if choice == "первое" else "vadim wants a honey cake"
+    for answer, is_forgotten in ((choice, True), (other, False)):
+        person = Person(await agents.get(llm_model="offline"), new_user())
+        await person.say(told)
+        await person.say(order)
+        await person.say(answer)
+        assert (told in person.messages(forgotten=True).values()) == is_forgotten
