@@ -21,7 +21,13 @@ from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import Agents
 from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never, open_phone
-from tests.integration.test_reminder_dialogues import DAILY, NINE, arrive, set_reminder, waiting
+from tests.integration.reminders.test_reminder_dialogues import (
+    DAILY,
+    NINE,
+    arrive,
+    set_reminder,
+    waiting,
+)
 
 GROUP = -1_001_234_567_877
 TOPIC, OTHER = 5, 6

@@ -21,7 +21,7 @@ from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents
 from tests.integration.phone import NOW, USER, Phone, open_phone
-from tests.integration.test_attachments import JPEG
+from tests.integration.media.test_attachments import JPEG
 
 WORD = "zq{}Kx7w"  # every password begins with it
 

@@ -13,7 +13,7 @@ from src.base.owners import Owner
 from src.web import admin_talk
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
-from tests.integration.test_admin_page import USER, inside, logged_in
+from tests.integration.web.test_admin_page import USER, inside, logged_in
 from tests.tables import nodes_of
 
 __all__ = ["inside", "logged_in"]

@@ -19,7 +19,7 @@ from src.web import admin_failures, admin_overview, admin_prices, admin_usage
 from src.web.admin_pages import build_admin_app
 from src.web.admin_words import money, plain_cell, seconds, size
 from tests.integration.person import Rig
-from tests.integration.test_admin_page import PASSWORD, USER, access, browser, token
+from tests.integration.web.test_admin_page import PASSWORD, USER, access, browser, token
 
 # A day: four people, of whom one got an apology; one wrote before it, one pressed a button.
 DAY = """

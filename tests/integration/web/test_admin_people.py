@@ -13,8 +13,8 @@ from src.texts import say
 from src.web import admin_people
 from src.web.admin_people import ORDERS, page_query
 from tests.integration.person import Person, Rig
-from tests.integration.test_admin_page import USER, inside, logged_in, token
-from tests.integration.test_admin_talk import nodes_of
+from tests.integration.web.test_admin_page import USER, inside, logged_in, token
+from tests.integration.web.test_admin_talk import nodes_of
 from tests.integration.web_page import open_page
 
 __all__ = ["inside", "logged_in"]

@@ -18,9 +18,15 @@ from tests.fakes.telegram_people import Sender, command_entities, user
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
-from tests.integration.test_menu_button import settings
+from tests.integration.telegram.test_menu_button import settings
 from tests.integration.test_places import Keeper, is_inactive
-from tests.integration.test_reminder_dialogues import DAILY, NINE, arrive, set_reminder, waiting
+from tests.integration.reminders.test_reminder_dialogues import (
+    DAILY,
+    NINE,
+    arrive,
+    set_reminder,
+    waiting,
+)
 
 NAME, KEY = "@pomni_test_bot", "Ключ под ковриком"
 GROUP, TOPIC, OTHER = -1_001_234_567_811, 15, 16

@@ -24,7 +24,7 @@ from src.web.admin_prices import KINDS
 from src.web.admin_settings import SELECT_CHANGES, fields
 from src.web.admin_words import labels
 from tests.integration.person import Rig
-from tests.integration.test_admin_page import PASSWORD, access, browser
+from tests.integration.web.test_admin_page import PASSWORD, access, browser
 
 Form = dict[str, str]
 
