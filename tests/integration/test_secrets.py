@@ -19,9 +19,9 @@ from src.reading.gate import MASK
 from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.media.test_attachments import JPEG
 from tests.integration.person import Agents
 from tests.integration.phone import NOW, USER, Phone, open_phone
-from tests.integration.media.test_attachments import JPEG
 
 WORD = "zq{}Kx7w"  # every password begins with it
 

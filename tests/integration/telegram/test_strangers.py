@@ -18,8 +18,6 @@ from tests.fakes.telegram_people import Sender, command_entities, user
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
-from tests.integration.telegram.test_menu_button import settings
-from tests.integration.test_places import Keeper, is_inactive
 from tests.integration.reminders.test_reminder_dialogues import (
     DAILY,
     NINE,
@@ -27,6 +25,8 @@ from tests.integration.reminders.test_reminder_dialogues import (
     set_reminder,
     waiting,
 )
+from tests.integration.telegram.test_menu_button import settings
+from tests.integration.test_places import Keeper, is_inactive
 
 NAME, KEY = "@pomni_test_bot", "Ключ под ковриком"
 GROUP, TOPIC, OTHER = -1_001_234_567_811, 15, 16

@@ -24,8 +24,8 @@ from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
 from tests.integration.polling import build_intake
-from tests.integration.test_memory_commands import open_card
 from tests.integration.reminders.test_reminder_dialogues import DAILY, arrive, set_reminder
+from tests.integration.test_memory_commands import open_card
 
 
 @pytest.fixture
