@@ -86,6 +86,11 @@ async def eventually(
         raise AssertionError(f"waited {timeout} s in vain for {what}") from None
 
 
+async def write(fake: FakeTelegram, text: str, user: int = 2**41 + 7) -> int:
+    """Write as a user; returns the update's number."""
+    return fake.update_id_of(await fake.send_text(user, text))
+
+
 def texts(dsn: str) -> list[str]:
     """Return the texts of stored messages in order of arrival."""
     sql = "SELECT payload->'message'->>'text' FROM telegram_updates ORDER BY id"

@@ -21,7 +21,7 @@ from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import Agents
 from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never, open_phone
-from tests.integration.reminders.test_reminder_dialogues import (
+from tests.integration.reminding import (
     DAILY,
     NINE,
     arrive,

@@ -11,10 +11,10 @@ import pytest
 
 from src.web.admin_pages import build_admin_app
 from tests.fakes.openai_server import Reply
+from tests.integration.admin_browser import PASSWORD, access, browser
 from tests.integration.person import FAKE_EMBEDDINGS, Person
 from tests.integration.test_strict_mode import asked
 from tests.integration.turns import answer_turn
-from tests.integration.web.test_admin_page import PASSWORD, access, browser
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 

@@ -100,12 +100,11 @@ async def test_by_default_answers_grow_by_edits_with_a_stop_button(
     assert buttons(message) == [] and len(fake.sent_to(owner)) == 1
 
 
-@pytest.mark.parametrize("owner", [USER, GROUP])
 async def test_with_streaming_off_only_typing_is_shown(
-    fake: FakeTelegram, bot: Bot, monkeypatch: pytest.MonkeyPatch, owner: int
+    fake: FakeTelegram, bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.05)
-    stream = AnswerStream(Delivery(bot, never), Address(owner), DRAFT_ID, True, streaming="off")
+    stream = AnswerStream(Delivery(bot, never), Address(USER), DRAFT_ID, True, streaming="off")
     await stream.open(turn(), Shown(bot).note)
     stream.think()
     stream.feed("Раз")
@@ -126,20 +125,13 @@ async def test_a_lost_topic_is_asked_once_while_an_answer_grows(
     assert len(fake.calls_of("sendMessage")) == 1 and shown.messages == []
 
 
-async def test_a_draft_stays_in_its_topic(fake: FakeTelegram, shown: Shown) -> None:
+async def test_a_long_draft_shows_its_end_in_its_topic(fake: FakeTelegram, shown: Shown) -> None:
     stream = await shown.open(Address(USER, 5))
-    stream.feed("Раз")
-    await fake.wait_for(lambda: fake.drafts)
-    await stream.close()
-    assert fake.drafts[0].thread_id == 5
-
-
-async def test_a_long_draft_shows_its_end_and_is_taken(fake: FakeTelegram, shown: Shown) -> None:
-    stream = await shown.open(Address(USER))
     stream.feed("😀" * 3000 + "конец")
     await fake.wait_for(lambda: fake.drafts)
     await stream.close()
     assert fake.drafts[0].text.endswith("конец") and utf16_length(fake.drafts[0].text) <= 4096
+    assert fake.drafts[0].thread_id == 5
 
 
 async def test_close_waits_for_the_draft_that_is_under_way(
@@ -155,14 +147,15 @@ async def test_close_waits_for_the_draft_that_is_under_way(
     assert fake.visible_drafts(USER) == []
 
 
-async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown) -> None:
-    stream = await shown.open(Address(USER))
+@pytest.mark.parametrize("owner", [USER, GROUP])
+async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown, owner: int) -> None:
+    stream = await shown.open(Address(owner))
     stream.feed("начало")
-    await fake.wait_for(lambda: fake.drafts)
+    await fake.wait_for(lambda: fake.drafts or fake.sent)
     stream.feed(" и ещё")
     assert await requests_after(fake, stream) == 0
     stream.feed("поздно")
-    assert [draft.text for draft in fake.drafts] == ["начало"]
+    assert [one.text for one in (*fake.drafts, *fake.sent)] == ["начало"]
 
 
 @pytest.mark.parametrize("style", ["not_found", "bad_request"])
@@ -213,15 +206,6 @@ async def test_a_retry_goes_on_with_the_message_of_the_first_attempt(
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["начало"]
 
 
-async def test_no_edit_comes_after_close(fake: FakeTelegram, shown: Shown) -> None:
-    stream = await shown.open(Address(GROUP))
-    stream.feed("начало")
-    await fake.wait_sent(GROUP)
-    stream.feed(" и ещё")
-    assert await requests_after(fake, stream) == 0
-    assert fake.sent_to(GROUP)[0].edits == []
-
-
 async def test_edits_obey_retry_after(fake: FakeTelegram, shown: Shown) -> None:
     stream = await shown.open(Address(GROUP))
     stream.feed("раз")
@@ -246,11 +230,6 @@ async def test_typing_is_shown_when_the_model_is_slow(fake: FakeTelegram, shown:
     [call] = fake.calls_of("sendChatAction")
     assert call.at - start >= TYPING_AFTER
     assert call.params["action"] == "typing" and call.params["message_thread_id"] == 5
-
-
-async def test_a_quick_answer_shows_no_typing(fake: FakeTelegram, shown: Shown) -> None:
-    stream = await shown.open(Address(USER))
-    assert await requests_after(fake, stream) == 0
 
 
 @pytest.mark.parametrize("trouble", ["fail", "garbage", "drop"])
@@ -296,15 +275,3 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
     if owner == GROUP:
         assert fake.sent_to(owner)[0].text == "ответ"
         assert shown.messages == [stream.message_id], "the final answer is an edit of it"
-
-
-async def test_a_model_that_answers_soon_says_nothing_of_it(
-    fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answer_stream, "SLOW_AFTER", 0.05)
-    stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID, True, streaming="drafts")
-    await stream.open(turn(), shown.note)
-    stream.feed("ответ")
-    await fake.wait_for(lambda: fake.drafts)
-    await stream.close()
-    assert [draft.text for draft in fake.drafts] == ["ответ"]

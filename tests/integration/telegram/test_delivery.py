@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from src.telegram.rendering import render
 from src.telegram.requests import QUICK_RETRIES
 from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import open_bot
 
 USER = 2**41 + 7
 GROUP = -1_001_234_567_890
@@ -59,23 +57,12 @@ def refuse(fake: FakeTelegram, method: str, description: str, times: int = 1) ->
 
 async def test_an_answer_arrives_formatted(fake: FakeTelegram, delivery: Delivery) -> None:
     assert await send_answer(delivery, Address(USER), "это **важно**") == 1
-    [sent] = fake.sent_to(USER)
+    await send_answer(delivery, Address(USER), " \n ")
+    await delivery.send_text(Address(USER), "не *размечено*")
+    sent, empty, plain = fake.sent_to(USER)
     assert sent.text == "это важно" and sent.entities[0]["type"] == "bold"
     assert sent.parse_mode is None and sent.reply_to is None
-
-
-async def test_in_a_topic_answers_quote_questions(fake: FakeTelegram, delivery: Delivery) -> None:
-    asked = await fake.send_text(USER, "вопрос", chat_id=GROUP, chat_type="supergroup")
-    await send_answer(delivery, Address(GROUP, 5, asked), "ответ")
-    [sent] = fake.sent_to(GROUP)
-    assert (sent.thread_id, sent.reply_to) == (5, asked)
-
-
-async def test_a_deleted_question_is_answered_all_the_same(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
-    await send_answer(delivery, Address(GROUP, 0, 999_999), "ответ")
-    assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
+    assert (empty.text, plain.text, plain.entities) == ("…", "не *размечено*", [])
 
 
 async def test_a_long_answer_comes_in_order_and_tells_of_each_part(
@@ -109,19 +96,6 @@ async def test_refused_formatting_goes_as_plain_text(
     await send_answer(delivery, Address(USER), "это **важно**")
     [sent] = fake.sent_to(USER)
     assert sent.text == "это важно" and sent.entities == []
-
-
-async def test_a_refusal_of_plain_text_is_final(fake: FakeTelegram, delivery: Delivery) -> None:
-    refuse(fake, "sendMessage", "message is too strange")
-    with pytest.raises(AppError) as caught:
-        await send_answer(delivery, Address(USER), "просто")
-    assert not isinstance(caught.value, DeliveryError)
-    assert len(fake.calls_of("sendMessage")) == 1
-
-
-async def test_an_empty_answer_is_still_a_message(fake: FakeTelegram, delivery: Delivery) -> None:
-    await send_answer(delivery, Address(USER), " \n ")
-    assert [sent.text for sent in fake.sent_to(USER)] == ["…"]
 
 
 async def test_the_shown_beginning_becomes_the_first_part(
@@ -221,31 +195,20 @@ async def test_a_failing_telegram_is_tried_quickly_and_then_left_to_the_queue(
     assert [sent.text for sent in fake.sent_to(USER)] == ["раз"]
 
 
-async def test_who_has_blocked_the_bot_is_unavailable(
-    fake: FakeTelegram, delivery: Delivery
+@pytest.mark.parametrize(("address", "reason", "error"), [
+    (Address(USER), "chat not found", ChatUnavailableError),
+    (Address(USER), "user is deactivated", ChatUnavailableError),
+    (Address(USER), "PEER_ID_INVALID", ChatUnavailableError),
+    (Address(USER), "message is too strange", DeliveryRefusedError),
+    (Address(GROUP, 5), "TOPIC_CLOSED", PlaceLostError),
+    (Address(GROUP, 5), "CHAT_WRITE_FORBIDDEN", PlaceLostError),
+])  # fmt: skip
+async def test_each_refusal_is_told_from_the_others(
+    fake: FakeTelegram, delivery: Delivery, address: Address, reason: str, error: type[AppError]
 ) -> None:
-    fake.block(USER)
-    with pytest.raises(ChatUnavailableError):
-        await send_answer(delivery, Address(USER), "ответ")
-    assert len(fake.calls_of("sendMessage")) == 1
-
-
-@pytest.mark.parametrize("reason", ["chat not found", "user is deactivated", "PEER_ID_INVALID"])
-async def test_a_chat_that_is_gone_is_unavailable(
-    fake: FakeTelegram, delivery: Delivery, reason: str
-) -> None:
-    refuse(fake, "sendMessage", reason)
-    with pytest.raises(ChatUnavailableError):
-        await send_answer(delivery, Address(USER), "ответ")
-
-
-@pytest.mark.parametrize("description", ["TOPIC_CLOSED", "CHAT_WRITE_FORBIDDEN"])
-async def test_where_no_place_is_left_the_chat_is_not_gone(
-    fake: FakeTelegram, delivery: Delivery, description: str
-) -> None:
-    fake.refuse_sends(GROUP, 400, f"Bad Request: {description}")
-    with pytest.raises(PlaceLostError):
-        await send_answer(delivery, Address(GROUP, 5), "ответ")
+    fake.refuse_sends(address.chat_id, 400, f"Bad Request: {reason}")
+    with pytest.raises(error):
+        await send_answer(delivery, address, "ответ")
 
 
 @pytest.mark.parametrize("edit", [None, 5])
@@ -304,40 +267,15 @@ async def test_no_connection_is_certain_and_tried_again_quickly(
     assert len(fake.sent_to(USER)) == 1
 
 
+@pytest.mark.parametrize("trouble", ["drop", "garbage"])
 async def test_an_unanswered_request_is_unknown_and_not_repeated(
-    fake: FakeTelegram, delivery: Delivery
+    fake: FakeTelegram, delivery: Delivery, trouble: str
 ) -> None:
-    fake.drop_next("sendMessage", when="after")
+    if trouble == "drop":
+        fake.drop_next("sendMessage", when="after")
+    else:
+        fake.garbage_next("sendMessage")
     with pytest.raises(DeliveryUnknownError):
         await send_answer(delivery, Address(USER), "ответ")
     assert [sent.text for sent in fake.sent_to(USER)] == ["ответ"]
     assert len(fake.calls_of("sendMessage")) == 1
-
-
-async def test_an_answer_that_is_not_telegram_s_is_unknown(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
-    fake.garbage_next("sendMessage")
-    with pytest.raises(DeliveryUnknownError):
-        await send_answer(delivery, Address(USER), "ответ")
-
-
-async def test_an_unreachable_host_is_certain(moves: list[tuple[int, int]]) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
-        async with open_bot(FakeTelegram(port=taken.getsockname()[1])) as bot:
-            with pytest.raises(DeliveryError) as caught:
-                await send_answer(Delivery(bot, _never), Address(USER), "ответ")
-    assert not isinstance(caught.value, DeliveryUnknownError)
-
-
-async def _never(_old: int, _new: int) -> None:
-    raise AssertionError("nothing moved")
-
-
-async def test_a_sentence_of_ours_is_sent_as_it_stands(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
-    await delivery.send_text(Address(USER), "не *размечено*")
-    [sent] = fake.sent_to(USER)
-    assert sent.text == "не *размечено*" and sent.entities == []

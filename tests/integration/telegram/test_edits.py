@@ -5,21 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from aiogram import Bot
 
 from src.base.errors import ModelUnavailableError
 from src.memory.retriever import Query
-from src.pg.client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import Reply
-from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
-
-
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot)
+from tests.integration.phone import STRANGER, USER, Phone, buttons
 
 
 def saving(city: str, *then: str) -> list[Reply | str]:
@@ -65,16 +56,11 @@ async def test_what_the_old_words_had_replaced_holds_again(phone: Phone) -> None
     assert retired == [("Я живу в городе Киев", "edited")]
 
 
-async def test_a_fact_that_is_still_said_stays(phone: Phone) -> None:
+async def test_a_fact_that_is_still_said_stays_and_told_back_it_is_new(phone: Phone) -> None:
     asked = await tell(phone, "Киев")
-    phone.rig.model.queue("Хорошо.")
+    phone.rig.model.queue("Хорошо.", "Хорошо.", *saving("Киев", "Снова Киев"))
     await edit(phone, asked, "Я живу в городе Киев, и у меня кот")
     assert phone.facts() == ["Я живу в городе Киев"]
-
-
-async def test_told_back_a_fact_is_new(phone: Phone) -> None:
-    asked = await tell(phone, "Киев")
-    phone.rig.model.queue("Хорошо.", *saving("Киев", "Снова Киев"))
     await edit(phone, asked, "Пошутил")
     assert phone.facts() == []
     await edit(phone, asked, "Я живу в городе Киев")

@@ -8,13 +8,11 @@ import pytest
 from aiogram import Bot
 
 from src.base.config import Settings
-from src.pg.client import PgClient
 from src.telegram.setup import MENUS, configure_telegram, configure_until_done
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Agents
-from tests.integration.phone import USER, Phone, open_phone
+from tests.integration.phone import Phone
 
 PAGE = "https://bot.example.org"
 HOOK = {"telegram_webhook_secret": "s3cret_-of-32", "telegram_webhook_url": f"{PAGE}:8443/t/hook"}
@@ -53,46 +51,38 @@ async def test_without_a_page_our_button_goes_and_another_s_stays(
     assert fake.menu_button == ({"type": "default"} if is_ours else SHOP)
 
 
-async def test_a_429_of_the_menu_is_waited_out_and_nothing_is_set_twice(
-    fake: FakeTelegram, bot: Bot
+@pytest.mark.parametrize("method", ["setMyCommands", "setChatMenuButton"])
+async def test_every_429_of_the_menu_is_waited_out_and_nothing_is_set_twice(
+    fake: FakeTelegram, bot: Bot, method: str
 ) -> None:
     await bot.set_my_commands([])
     fake.calls.clear()
-    fake.fail_next(
-        "setMyCommands", status=429, description="Too Many", parameters={"retry_after": 3}
-    )
-    await configure_until_done(bot, settings(fake))
-    refused, *taken = fake.calls_of("setMyCommands")
-    assert not refused.ok and taken[0].at - refused.at >= 3
-    assert len(taken) == len(MENUS) * len(LANGUAGES) and all(call.ok for call in taken)
-    await configure_until_done(bot, settings(fake))
-    assert len(fake.calls_of("setMyCommands")) == 1 + len(taken)
+    fake.fail_next(method, status=429, description="Too Many", parameters={"retry_after": 1})
+    await configure_until_done(bot, settings(fake, public_url=PAGE))
+    refused, taken, *_ = fake.calls_of(method)
+    assert not refused.ok and taken.at - refused.at >= 1
+    count = len(fake.calls_of("setMyCommands"))
+    assert count == len(MENUS) * len(LANGUAGES) + (method == "setMyCommands")
+    await configure_until_done(bot, settings(fake, public_url=PAGE))
+    assert len(fake.calls_of("setMyCommands")) == count
 
 
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model="offline", public_url=PAGE)
-
-
+@pytest.mark.core(llm_model="offline", public_url=PAGE)
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_the_command_brings_a_button(phone: Phone, language: Language) -> None:
-    await phone.fake.send_text(USER, "/app", language_code=language)
-    await phone.work()
+async def test_the_command_brings_a_button_in_the_private_chat(
+    phone: Phone, language: Language
+) -> None:
+    await phone.write("/app", language_code=language)
     assert phone.last.text == say("app_open", language)
     button = {"text": say("app_button", language), "web_app": {"url": f"{PAGE}/app/"}}
     assert phone.last.reply_markup == {"inline_keyboard": [[button]]}
-
-
-async def test_a_group_is_sent_to_the_private_chat(phone: Phone) -> None:
     phone.place = Sender(chat_id=-1_001_234_567_892, chat_type="supergroup")
-    await phone.write("/app")
-    assert phone.last.text == say("app_in_private", "ru")
+    await phone.write("/app", language_code=language)
+    assert phone.last.text == say("app_in_private", language)
     assert phone.last.reply_markup is None
 
 
-async def test_without_an_address_the_command_says_who_can_mend_that(
-    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
-) -> None:
-    phone = await open_phone(agents, fake, bot, llm_model="offline")
+@pytest.mark.core(llm_model="offline")
+async def test_without_an_address_the_command_says_who_can_mend_that(phone: Phone) -> None:
     await phone.write("/app")
     assert phone.last.text == say("app_disabled", "ru")

@@ -12,20 +12,15 @@ from src.telegram.receiver import UNAUTHORIZED
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import build_poller, eventually, open_bot, running, texts
+from tests.integration.polling import write as send
 
 pytestmark = pytest.mark.own_database
 
-USER = 7
 HOLDERS = f"""
 SELECT pid FROM pg_locks
 WHERE locktype = 'advisory' AND classid = {POLLER_LOCK} AND granted
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-
-
-async def send(fake: FakeTelegram, text: str) -> int:
-    """Write as a person; returns the update's number."""
-    return fake.update_id_of(await fake.send_text(USER, text))
 
 
 async def test_a_wrong_token_is_an_error_of_settings(fake: FakeTelegram, client: PgClient) -> None:
@@ -106,12 +101,3 @@ async def test_a_killed_lock_connection_is_replaced(
         [(another,)] = await eventually(lambda: query(client.dsn, HOLDERS), "the lock")
         assert another != pid and poller.is_receiver
     assert texts(client.dsn) == ["до", "после"]
-
-
-async def test_the_lock_is_let_go_when_the_poller_ends(
-    fake: FakeTelegram, bot: Bot, client: PgClient
-) -> None:
-    async with running(build_poller(bot, client)):
-        await fake.wait_polling()
-        assert len(query(client.dsn, HOLDERS)) == 1
-    await eventually(lambda: not query(client.dsn, HOLDERS), "the lock to be free")

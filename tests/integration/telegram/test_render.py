@@ -82,11 +82,6 @@ async def test_code_stays_code_on_both_sides_of_a_split() -> None:
     assert "```" not in "".join(part.text for part in parts)
 
 
-async def test_a_small_code_block_is_text_and_never_a_file() -> None:
-    [part] = await render("```python\nprint(1)\n```")
-    assert kinds(part) == ["pre"] and part.entities[0].language == "python"
-
-
 async def test_bold_goes_on_behind_a_split() -> None:
     parts = await render("**" + "слово " * 1000 + "конец**")
     check(parts)

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from aiogram import Bot
 
 from src.base.owners import Owner
 from src.base.zones import first_zone, place_of_zone
 from src.memory.prompts import LENGTHS as LENGTH_WISHES
-from src.pg.client import PgClient
 from src.talk.settings import LENGTHS
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
+from tests.integration.phone import STRANGER, USER, Phone, buttons
 from tests.languages import WRITTEN
 
 GROUP = -1_001_234_567_892
 NAMES = {"ru": "Русский", "uk": "Українська", "en": "English"}
 
 
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot)
-
-
 async def open_choice(phone: Phone, key: str, language: Language = "ru") -> SentMessage:
-    await phone.fake.send_text(USER, "/settings", language_code=language)
-    await phone.work()
+    await phone.write("/settings", language_code=language)
     return await phone.tap(say(key, language))
 
 
 @pytest.mark.parametrize("language", WRITTEN)
 async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: Language) -> None:
-    await phone.fake.send_text(USER, "/settings", language_code=language)
-    await phone.work()
+    await phone.write("/settings", language_code=language)
     text = phone.last.text
     assert text.startswith(say("settings_title", language)) and NAMES[language] in text
     zone = first_zone(language, "Europe/Moscow")
@@ -60,8 +49,7 @@ async def test_memory_is_switched_in_words_without_a_model(
     phone: Phone, off: str, on: str, language: Language
 ) -> None:
     for said, is_on, switch in ((off, False, "off"), (on, True, "on")):
-        await phone.fake.send_text(USER, said, language_code=language)
-        await phone.work()
+        await phone.write(said, language_code=language)
         assert phone.last.text == say(f"memory_switched_{switch}", language)
         assert phone.rig.core.user_settings.get(USER).memory_on is is_on
     assert phone.rig.model.requests == []
@@ -99,11 +87,9 @@ async def test_a_question_for_the_zone_is_known_by_its_place_not_by_its_words(
     question = phone.last
     phone.rig.model.queue(f"{question.text} Да?", "Хорошо.")
     await phone.write("Повтори вопрос, пожалуйста")
-    await phone.fake.send_text(USER, "Рига", reply_to=phone.last.message_id)
-    await phone.work()
+    await phone.write("Рига", reply_to=phone.last.message_id)
     assert phone.last.text == "Хорошо."
-    await phone.fake.send_text(USER, "Рига", reply_to=question.message_id)
-    await phone.work()
+    await phone.write("Рига", reply_to=question.message_id)
     assert place_of_zone("Europe/Riga", "ru") in phone.last.text
     assert len(phone.rig.model.requests) == 2
 
@@ -111,8 +97,7 @@ async def test_a_question_for_the_zone_is_known_by_its_place_not_by_its_words(
 async def test_a_zone_is_set_by_a_place_and_rules_from_then_on(phone: Phone) -> None:
     await open_choice(phone, "settings_zone")
     place = {"latitude": 38.72, "longitude": -9.14}
-    await phone.fake.send_message(USER, location=place, reply_to=phone.last.message_id)
-    await phone.work()
+    await phone.send(location=place, reply_to=phone.last.message_id)
     assert "Лиссабон" in phone.last.text
     await phone.write("Который час?")
     [(content,)] = phone.rig.rows("SELECT content FROM messages WHERE role = 'user'")
@@ -126,20 +111,10 @@ async def test_a_zone_is_set_by_a_place_and_rules_from_then_on(phone: Phone) -> 
 @pytest.mark.parametrize("said", ["Нарния", "?", "x" * 4000, "+99"])
 async def test_an_unknown_place_is_asked_for_again(phone: Phone, said: str) -> None:
     await open_choice(phone, "settings_zone")
-    await phone.fake.send_text(USER, said, reply_to=phone.last.message_id)
-    await phone.work()
+    await phone.write(said, reply_to=phone.last.message_id)
     assert say("zone_unknown", "ru") in phone.last.text
-    await phone.fake.send_text(USER, "Рига", reply_to=phone.last.message_id)
-    await phone.work()
+    await phone.write("Рига", reply_to=phone.last.message_id)
     assert "Рига" in phone.last.text
-
-
-async def test_of_several_places_one_is_chosen(phone: Phone) -> None:
-    await phone.write("/settings Portland")
-    if buttons(phone.last)[0][0][1].startswith("zone:"):
-        chosen = phone.last
-        await phone.press(buttons(chosen)[0][0][1], under=chosen)
-    assert phone.last.text.startswith(say("zone_set", "ru", zone="")[:6])
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -5,35 +5,21 @@ from __future__ import annotations
 import io
 
 import pytest
-from aiogram import Bot
 
 from src.console import Console, ConsoleStreams
-from src.pg.client import PgClient
 from src.texts import Language, say
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Agents
-from tests.integration.phone import USER, Phone, open_phone
+from tests.integration.phone import USER, Phone
 
 UKRAINIAN, RUSSIAN = "Де лежить мій паспорт?", "Где лежит мой паспорт?"
 ENGLISH = "Where did I put my passport?"
 GROUP = -1_001_234_567_899
+pytestmark = pytest.mark.core(llm_model="offline")
 
 
-@pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model="offline")
-
-
-async def write(phone: Phone, text: str, code: str | None, **sender: object) -> str:
-    await phone.fake.send_text(USER, text, language_code=code, **sender)  # type: ignore[arg-type]
-    await phone.work()
+async def write(phone: Phone, text: str, code: str | None) -> str:
+    await phone.write(text, language_code=code)
     return phone.last.text
-
-
-async def unknown_after(phone: Phone, text: str, code: str | None) -> bool:
-    """Whether a strict bot answers a text in the language of each key."""
-    return await write(phone, text, code) == say("strict_unknown", LANGUAGE_OF[text])
 
 
 LANGUAGE_OF: dict[str, Language] = {UKRAINIAN: "uk", RUSSIAN: "ru", ENGLISH: "en"}
@@ -44,8 +30,8 @@ async def test_a_strict_bot_answers_in_the_language_of_the_message(
     phone: Phone, code: str | None
 ) -> None:
     await write(phone, "/mode strict", code)
-    for text in LANGUAGE_OF:
-        assert await unknown_after(phone, text, code), text
+    for text, language in LANGUAGE_OF.items():
+        assert await write(phone, text, code) == say("strict_unknown", language)
 
 
 async def test_commands_and_short_words_keep_the_language_spoken_before(phone: Phone) -> None:
@@ -75,8 +61,7 @@ async def test_a_chosen_language_stays_whatever_is_written(phone: Phone) -> None
 
 async def test_words_of_others_are_no_sign(phone: Phone) -> None:
     origin = {"type": "hidden_user", "sender_user_name": "Ann", "date": 1_700_000_000}
-    await phone.fake.send_message(USER, text=ENGLISH, forward_origin=origin)
-    await phone.work()
+    await phone.send(text=ENGLISH, forward_origin=origin)
     assert await write(phone, "/stop", "ru") == say("stop_nothing", "ru")
 
 

@@ -6,28 +6,23 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from aiogram import Bot
 
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError, PlaceLostError
-from src.pg.client import PgClient
-from src.telegram.setup import configure_until_done
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, command_entities, user
-from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
-from tests.integration.reminders.test_reminder_dialogues import (
+from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
+from tests.integration.reminding import (
     DAILY,
     NINE,
     arrive,
     set_reminder,
     waiting,
 )
-from tests.integration.telegram.test_menu_button import settings
 from tests.integration.test_places import Keeper, is_inactive
 
+pytestmark = pytest.mark.core(transcription_model="whisper-1")
 NAME, KEY = "@pomni_test_bot", "Ключ под ковриком"
 GROUP, TOPIC, OTHER = -1_001_234_567_811, 15, 16
 URL, SPEECH, CAT, LEASE = "https://shop.example/sale?id=7", "Дочь — Вера", "Кот.", "Аренда до мая"
@@ -44,34 +39,21 @@ POST = {"from": {"id": 777000, "is_bot": False, "first_name": "Telegram"},
         "sender_chat": AS_CHANNEL["sender_chat"], "is_automatic_forward": True,
         "forward_origin": CHANNEL}  # fmt: skip
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
-RECORDINGS = {
-    "ogg": b"OggS\0\2", "m4a": b"\0\0\0\x20ftypM4A ", "mp4": b"\0\0\0\x18ftypmp42",
-    "webm": b"\x1aE\xdf\xa3", "mp3": b"\xff\xf3\x40\xc0\0", "aac": b"\xff\xf1\x50\x80\0",
-    "amr": b"#!AMR\n", "flac": b"fLaC\0", "wav": b"RIFF\0\0\0\0WAVEfmt ",
-}  # fmt: skip
 
 
 @pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    opened = await open_phone(agents, fake, bot, transcription_model="whisper-1")
-    fake.state.files |= {name: start + SPEECH.encode() for name, start in RECORDINGS.items()}
-    fake.state.files |= {"photo": b"\xff\xd8\xff\xe0 x", "text": LEASE.encode()}
-    return opened
-
-
-@pytest.fixture
-async def notebook(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+async def phone(phone: Phone) -> Phone:
+    phone.fake.state.files |= {
+        "ogg": b"OggS\0\2" + SPEECH.encode(), "m4a": b"\0\0\0\x20ftypM4A " + SPEECH.encode(),
+        "mp4": b"\0\0\0\x18ftypmp42" + SPEECH.encode(), "photo": b"\xff\xd8\xff\xe0 x",
+        "text": LEASE.encode(),
+    }  # fmt: skip
+    return phone
 
 
 @pytest.fixture
 def keeper(phone: Phone) -> Keeper:
     return Keeper(phone)
-
-
-async def send(phone: Phone, **content: Any) -> list[str]:
-    await phone.fake.send_message(USER, **content)
-    return await phone.work()
 
 
 async def edit(phone: Phone, message: int, **changes: Any) -> list[str]:
@@ -165,7 +147,7 @@ async def test_a_429_in_a_topic_is_waited_out_by_its_reminder_alone(
 async def test_a_topic_that_closes_loses_no_part_of_an_answer(phone: Phone) -> None:
     phone.rig.model.queue("слово " * 1500)
     phone.fake.fail_next("sendMessage", status=400, description="Bad Request: TOPIC_CLOSED")
-    await send(phone, text=f"{NAME} расскажи", **IN_TOPIC)
+    await phone.send(text=f"{NAME} расскажи", **IN_TOPIC)
     first, *others = phone.fake.sent_to(GROUP)
     assert first.text.startswith(say("place_closed", "ru"))
     assert sum(one.text.count("слово") for one in (first, *others)) == 1500
@@ -178,11 +160,11 @@ async def test_an_answer_that_a_group_refuses_comes_in_private(
 ) -> None:
     reason = "CHAT_WRITE_FORBIDDEN" if is_known else "NEW_REASON_OF_2027"
     phone.fake.refuse_sends(GROUP, 403, f"Forbidden: {reason}")
-    await send(phone, text=f"{NAME} как дела?", **IN_GROUP)
+    await phone.send(text=f"{NAME} как дела?", **IN_GROUP)
     [told] = phone.fake.sent_to(USER)
     assert told.text == f"{say('place_mute_group', 'ru')}\n\nэхо: как дела?"
     phone.fake.allow_sends(GROUP)
-    await send(phone, text=f"{NAME} а теперь?", **IN_GROUP)
+    await phone.send(text=f"{NAME} а теперь?", **IN_GROUP)
     assert in_group(phone) == ["эхо: а теперь?"] and not is_inactive(phone)
 
 
@@ -192,20 +174,20 @@ async def test_who_writes_as_a_chat_is_told_nothing_in_another_one(
 ) -> None:
     phone.fake.refuse_sends(GROUP, 400, "Bad Request: CHAT_WRITE_FORBIDDEN")
     with pytest.raises(PlaceLostError):
-        await send(phone, text=f"{NAME} тайна?", **sender, **IN_GROUP)
+        await phone.send(text=f"{NAME} тайна?", **sender, **IN_GROUP)
     assert {call.params["chat_id"] for call in phone.fake.calls_of("sendMessage")} == {GROUP}
 
 
 async def test_an_export_of_a_closed_topic_comes_in_the_general_one(phone: Phone) -> None:
     phone.fake.state.admins[GROUP] = {USER}
     phone.fake.close_topic(GROUP, TOPIC)
-    await send(phone, text=f"/export{NAME}", **IN_TOPIC)
+    await phone.send(text=f"/export{NAME}", **IN_TOPIC)
     files = [one for one in phone.fake.sent_to(GROUP) if one.method == "sendDocument"]
     assert files and not any(one.thread_id for one in files)
 
 
 async def test_a_thread_of_replies_is_no_topic(phone: Phone) -> None:
-    await send(phone, text=f"{NAME} привет", message_thread_id=77, **IN_GROUP)
+    await phone.send(text=f"{NAME} привет", message_thread_id=77, **IN_GROUP)
     [answer] = phone.fake.sent_to(GROUP)
     assert answer.thread_id is None and answer.reply_to is not None
 
@@ -225,18 +207,6 @@ async def test_an_old_undo_button_of_a_topic_undoes(phone: Phone) -> None:
     assert phone.facts() == [] and phone.last.thread_id == TOPIC
 
 
-async def test_an_old_page_of_a_private_topic_turns_there(phone: Phone) -> None:
-    phone.place = Sender(PRIVATE, thread_id=TOPIC)
-    for number in range(25):
-        await phone.write(f"/remember Дом {number} стоит на улице {number * 37}")
-    await phone.write("/memory")
-    [data, *_] = [
-        data for row in buttons(phone.last) for label, data in row if set(label) & set("▶→›»")
-    ]
-    assert await phone.press(data, under=phone.last, is_old=True) == ["done"]
-    assert phone.last.thread_id == TOPIC
-
-
 # Words
 
 
@@ -249,13 +219,13 @@ async def test_an_old_page_of_a_private_topic_turns_there(phone: Phone) -> None:
 async def test_addresses_in_what_is_replied_to_are_read(
     phone: Phone, content: dict[str, Any]
 ) -> None:
-    await send(phone, **reply(**content))
+    await phone.send(**reply(**content))
     assert URL in asked(phone)
 
 
 async def test_addresses_of_quotes_edits_and_facts_are_read(phone: Phone) -> None:
     quote = {"text": "вот тут", "position": 0, "entities": link("тут", "вот тут")}
-    await send(phone, text="что это?", external_reply={"origin": CHANNEL}, quote=quote)
+    await phone.send(text="что это?", external_reply={"origin": CHANNEL}, quote=quote)
     assert URL in asked(phone)
     message = await phone.fake.send_text(USER, f"{NAME} смотри", **IN_GROUP)
     await phone.work()
@@ -263,7 +233,7 @@ async def test_addresses_of_quotes_edits_and_facts_are_read(phone: Phone) -> Non
     await edit(phone, message, text=text, entities=link("тут", text))
     assert URL in asked(phone)
     text = "/remember Магазин тут"
-    await send(phone, text=text, entities=[*command_entities(text), *link("тут", text)])
+    await phone.send(text=text, entities=[*command_entities(text), *link("тут", text)])
     assert phone.facts() == [f"Магазин тут ({URL})"]
 
 
@@ -291,13 +261,13 @@ RICH_WORDS = ("Смета", "Окна | 450 €", "Двери", "7.", "снят�
 async def test_all_blocks_of_a_rich_message_are_read(
     phone: Phone, content: dict[str, Any]
 ) -> None:
-    assert await send(phone, **content) == ["done"]
+    assert await phone.send(**content) == ["done"]
     assert [words for words in RICH_WORDS if words not in asked(phone)] == []
 
 
 async def test_a_rich_message_names_the_bot_teaches_and_shows_pictures(phone: Phone) -> None:
     mention = {"type": "mention", "text": NAME, "username": NAME[1:]}
-    await send(phone, rich_message={"blocks": [para([mention, " где обед?"])]}, **IN_GROUP)
+    await phone.send(rich_message={"blocks": [para([mention, " где обед?"])]}, **IN_GROUP)
     message = await phone.fake.send_message(
         USER, rich_message={"blocks": [para("где ужин?")]}, **IN_GROUP
     )
@@ -305,11 +275,11 @@ async def test_a_rich_message_names_the_bot_teaches_and_shows_pictures(phone: Ph
     await edit(phone, message, rich_message={"blocks": [para(f"{NAME} где ужин?")]})
     assert in_group(phone) == ["эхо: где обед?", "эхо: где ужин?"]
     order = {"type": "bot_command", "text": "/remember", "bot_command": "/remember"}
-    await send(phone, rich_message={"blocks": [para([order, f" {KEY}"])]})
+    await phone.send(rich_message={"blocks": [para([order, f" {KEY}"])]})
     assert phone.facts() == [KEY]
     phone.rig.model.queue(CAT)
     picture = {"type": "photo", "photo": PHOTO, "caption": {"text": "утро"}}
-    await send(phone, **reply(rich_message={"blocks": [para("Вид"), picture]}))
+    await phone.send(**reply(rich_message={"blocks": [para("Вид"), picture]}))
     assert all(words in asked(phone) for words in ("Вид", "утро", CAT))
 
 
@@ -320,7 +290,7 @@ async def test_a_long_target_is_whole_or_cut_with_a_sign(
 ) -> None:
     post = ("слово " * 1000)[: length - 6] + " конец"
     content = {"rich_message": {"blocks": [para(post)]}} if is_rich else {"text": post}
-    await send(phone, **reply(**content))
+    await phone.send(**reply(**content))
     assert ("конец" in asked(phone)) == (length == 3900) == ("…" not in asked(phone))
     assert asked(phone).count("слово") > 600
 
@@ -343,7 +313,7 @@ async def test_what_is_replied_to_is_read(
     if words == CAT:
         phone.rig.model.queue(CAT)
     question = {"text": "что это?", "external_reply": {"origin": PERSON, **content}}
-    await send(phone, **(reply(**content) if place == "group" else question))
+    await phone.send(**(reply(**content) if place == "group" else question))
     assert words in asked(phone) and phone.facts() == []
 
 
@@ -352,7 +322,7 @@ async def test_the_name_alone_asks_about_what_it_replies_to(phone: Phone, words:
     for content, expected in (({"photo": PHOTO}, CAT), ({"text": LEASE}, LEASE)):
         if expected == CAT:
             phone.rig.model.queue(CAT)
-        await send(phone, **{**reply(**content), "text": words})
+        await phone.send(**{**reply(**content), "text": words})
         assert expected in asked(phone)
 
 
@@ -375,7 +345,7 @@ async def test_an_album_of_files_is_one_message_whichever_names_the_bot(
 
 
 async def test_an_album_or_voice_that_replies_to_the_bot_is_heard(phone: Phone) -> None:
-    await send(phone, text=f"{NAME} покажи", **IN_GROUP)
+    await phone.send(text=f"{NAME} покажи", **IN_GROUP)
     [mine] = phone.fake.sent_to(GROUP)
     phone.rig.model.queue("Кухня.", "Спальня.", "Хорошо.")
     for _ in range(2):
@@ -384,7 +354,7 @@ async def test_an_album_or_voice_that_replies_to_the_bot_is_heard(phone: Phone) 
     await phone.work()
     assert in_group(phone)[1:] == ["Хорошо."]
     assert "Кухня." in asked(phone) and "Спальня." in asked(phone)
-    await send(phone, voice=file("ogg"), reply_to=mine.message_id, **IN_GROUP)
+    await phone.send(voice=file("ogg"), reply_to=mine.message_id, **IN_GROUP)
     assert SPEECH in asked(phone)
 
 
@@ -401,45 +371,23 @@ async def test_a_command_in_a_caption_runs(
     phone: Phone, content: dict[str, Any], place: Sender, order: str
 ) -> None:
     phone.rig.model.queue(CAT)
-    await send(phone, **command(f"{order} {KEY}", **content), **place)
+    await phone.send(**command(f"{order} {KEY}", **content), **place)
     [(fact,)] = phone.rig.rows("SELECT text FROM facts")
     assert fact.startswith(KEY)
 
 
 async def test_commands_in_captions_set_reminders_and_belong_to_their_bot(phone: Phone) -> None:
-    await send(phone, **command("/remind каждый понедельник в 9 вынести бумагу", photo=PHOTO))
+    await phone.send(**command("/remind каждый понедельник в 9 вынести бумагу", photo=PHOTO))
     assert [text for text, _ in waiting(phone)] == ["вынести бумагу"]
     before = len(phone.fake.sent)
-    await send(phone, **command(f"/remember@other_bot {KEY}", photo=PHOTO), **IN_GROUP)
+    await phone.send(**command(f"/remember@other_bot {KEY}", photo=PHOTO), **IN_GROUP)
     assert len(phone.fake.sent) == before and phone.rig.rows("SELECT 1 FROM facts") == []
 
 
 async def test_a_voice_captioned_remember_teaches_what_is_said(phone: Phone) -> None:
-    await send(phone, **command("/remember", voice=file("ogg")))
+    await phone.send(**command("/remember", voice=file("ogg")))
     [(fact,)] = phone.rig.rows("SELECT text FROM facts")
     assert fact.endswith(SPEECH)
-
-
-# Recordings
-
-
-@pytest.mark.parametrize("ending", RECORDINGS)
-@pytest.mark.parametrize("kind", ["document", "audio"])
-async def test_a_recording_without_a_name_is_heard(phone: Phone, ending: str, kind: str) -> None:
-    await send(phone, **{kind: file(ending, file_name="без имени", mime_type="x/y")})
-    assert SPEECH in asked(phone)
-    assert phone.rig.model.transcribed[-1][0] == f"recording.{ending}"
-
-
-@pytest.mark.parametrize("content", [
-    {"voice": file("ogg")}, {"voice": file("m4a", mime_type="")}, {"document": file("m4a")},
-    {"document": file("ogg", file_name="договор.docx")}, {"video_note": file("m4a", length=240)},
-])  # fmt: skip
-async def test_a_recording_is_known_by_what_it_holds(
-    phone: Phone, content: dict[str, Any]
-) -> None:
-    await send(phone, **content)
-    assert SPEECH in asked(phone)
 
 
 # Edits, and members in disguise
@@ -474,7 +422,7 @@ async def test_an_edited_caption_is_heard_with_its_picture(phone: Phone) -> None
     ANONYMOUS, {**ANONYMOUS, "author_signature": "староста"}, AS_CHANNEL, POST,
 ])  # fmt: skip
 async def test_who_writes_as_a_chat_is_heard(phone: Phone, sender: dict[str, Any]) -> None:
-    await send(phone, text=f"{NAME} где обед?", **sender, **IN_GROUP)
+    await phone.send(text=f"{NAME} где обед?", **sender, **IN_GROUP)
     message = await phone.fake.send_message(USER, text="где ужин?", **sender, **IN_GROUP)
     await phone.work()
     assert len(in_group(phone)) == 1 and in_group(phone)[0].endswith("где обед?")
@@ -484,10 +432,10 @@ async def test_who_writes_as_a_chat_is_heard(phone: Phone, sender: dict[str, Any
 
 async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone) -> None:
     order = f"/settings{NAME}"
-    await send(phone, text=order, entities=command_entities(order), **ANONYMOUS, **IN_GROUP)
+    await phone.send(text=order, entities=command_entities(order), **ANONYMOUS, **IN_GROUP)
     [shown] = phone.fake.sent_to(GROUP)
     assert shown.text != say("only_admins", "ru")
-    await send(phone, text="а ещё?", reply_to=shown.message_id, **ANONYMOUS, **IN_GROUP)
+    await phone.send(text="а ещё?", reply_to=shown.message_id, **ANONYMOUS, **IN_GROUP)
     assert in_group(phone)[1:] == ["эхо: а ещё?"]
 
 
@@ -508,7 +456,7 @@ async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone
 async def test_contents_without_a_text_are_read(
     phone: Phone, content: dict[str, Any], words: tuple[str, ...]
 ) -> None:
-    assert await send(phone, forward_origin=PERSON, **content) == ["done"]
+    assert await phone.send(forward_origin=PERSON, **content) == ["done"]
     assert [word for word in words if word not in asked(phone)] == []
 
 
@@ -519,7 +467,7 @@ async def test_no_preview_but_that_of_the_user_s_own_address(phone: Phone) -> No
     evil = "https://evil.example/?q=secret"
     for text, place in ((f"что тут: {URL}", PRIVATE), (f"{NAME} а там?", IN_GROUP)):
         phone.rig.model.queue(f"[Сюда]({evil}), {evil} и {URL}")
-        await send(phone, text=text, **place)
+        await phone.send(text=text, **place)
     await arrive(phone, await set_reminder(phone, f"открыть {evil}"))
     for order in (f"/remember Магазин {evil}", "/memory", "/search магазин", "/help"):
         await phone.write(order)
@@ -529,37 +477,15 @@ async def test_no_preview_but_that_of_the_user_s_own_address(phone: Phone) -> No
     assert len(shown) >= 7
 
 
-@pytest.mark.parametrize("method", ["setMyCommands", "setChatMenuButton"])
-async def test_every_429_of_the_menus_is_waited_out(
-    fake: FakeTelegram, bot: Bot, method: str
-) -> None:
-    fake.fail_next(method, times=2, status=429, parameters={"retry_after": 1})
-    await configure_until_done(bot, settings(fake, public_url="https://b.example"))
-    first, second, third, *_ = fake.calls_of(method)
-    assert second.at - first.at >= 1 <= third.at - second.at and third.ok
-
-
-@pytest.mark.parametrize(("code", "text", "language"), [
-    ("ru", "Коли в мене наступний прийом у лікаря?", "uk"), ("uk", "Где ключи от гаража?", "ru"),
-    ("ru", "Привіт, як справи в тебе?", "uk"), ("ru", "What did I say about my passport?", "en"),
-])  # fmt: skip
-async def test_a_message_is_answered_in_its_language(
-    notebook: Phone, code: str, text: str, language: Language
-) -> None:
-    for words in ("/mode strict", text):
-        await notebook.fake.send_text(USER, words, language_code=code)
-        await notebook.work()
-    assert notebook.last.text == say("strict_unknown", language)
-
-
+@pytest.mark.core(llm_model=OFFLINE_MODEL)
 @pytest.mark.parametrize(("text", "language"), [
     ("нагадай завтра о 9 🎂🎂 торт", "uk"), ("remind me tomorrow at 9 to bake 🎂🎂", "en"),
 ])  # fmt: skip
 async def test_a_reminder_keeps_the_language_in_which_it_was_set(
-    notebook: Phone, text: str, language: Language
+    phone: Phone, text: str, language: Language
 ) -> None:
-    await notebook.write(text)
-    assert say("reminder_cancel_button", language) in str(buttons(notebook.last))
-    assert "date_time" in [one["type"] for one in notebook.last.entities]
-    [reminder] = notebook.rig.core.reminders.rows.list_waiting(notebook.owner, limit=9)
-    assert say("later_hour", language) in str(buttons(await arrive(notebook, reminder)))
+    await phone.write(text)
+    assert say("reminder_cancel_button", language) in labels(phone.last)
+    assert "date_time" in [one["type"] for one in phone.last.entities]
+    [reminder] = phone.rig.core.reminders.rows.list_waiting(phone.owner, limit=9)
+    assert say("later_hour", language) in labels(await arrive(phone, reminder))

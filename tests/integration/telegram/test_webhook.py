@@ -47,42 +47,23 @@ def stored(client: PgClient) -> int:
 async def test_an_update_is_stored_with_its_job_before_the_200(
     telegram: httpx.AsyncClient, client: PgClient
 ) -> None:
-    response = await telegram.post(PATH, json=update(message=message("привет")))
-    assert response.status_code == 200
+    for _ in range(2):  # the second time as a duplicate
+        response = await telegram.post(PATH, json=update(message=message("привет")))
+        assert response.status_code == 200
     assert texts(client.dsn) == ["привет"]
     assert query(client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(1,)]
 
 
-async def test_a_duplicate_is_confirmed_and_stored_once(
-    telegram: httpx.AsyncClient, client: PgClient
+@pytest.mark.parametrize(
+    "secret", [None, "", "wrong", SECRET[:-1], SECRET + "0", SECRET.upper(), b"\xff\xfe\xd0\xb9"]
+)
+async def test_a_wrong_secret_or_none_is_forbidden(
+    telegram: httpx.AsyncClient, client: PgClient, secret: str | bytes | None
 ) -> None:
-    for _ in range(2):
-        response = await telegram.post(PATH, json=update(message=message("привет")))
-        assert response.status_code == 200
-    assert stored(client) == 1
-    assert query(client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(1,)]
-
-
-@pytest.mark.parametrize("token", ["", "wrong", SECRET[:-1], SECRET + "0", SECRET.upper()])
-async def test_a_wrong_secret_is_forbidden(
-    telegram: httpx.AsyncClient, client: PgClient, token: str
-) -> None:
-    body = update(message=message("подделка"))
-    response = await telegram.post(PATH, json=body, headers={HEADER: token})
-    assert response.status_code == 403
-    assert stored(client) == 0
-
-
-async def test_a_secret_in_odd_bytes_is_forbidden(telegram: httpx.AsyncClient) -> None:
-    headers = [(HEADER.encode(), b"\xff\xfe\xd0\xb9")]
     telegram.headers.pop(HEADER)
-    response = await telegram.post(PATH, json={}, headers=headers)
-    assert response.status_code == 403
-
-
-async def test_a_missing_secret_is_refused(telegram: httpx.AsyncClient, client: PgClient) -> None:
-    telegram.headers.pop(HEADER)
-    response = await telegram.post(PATH, json=update(message=message("подделка")))
+    given = secret.encode() if isinstance(secret, str) else secret
+    headers = [] if given is None else [(HEADER.encode(), given)]
+    response = await telegram.post(PATH, json=update(message=message("подделка")), headers=headers)
     assert response.status_code == 403
     assert stored(client) == 0
 
@@ -116,10 +97,6 @@ async def test_without_the_database_telegram_is_asked_to_try_again(
     client.open()
     assert (await telegram.post(PATH, json=body)).status_code == 200
     assert texts(client.dsn) == ["подожди"]
-
-
-async def test_only_posts_are_taken(telegram: httpx.AsyncClient) -> None:
-    assert (await telegram.get(PATH)).status_code == 405
 
 
 def test_a_webhook_without_a_secret_is_refused(client: PgClient) -> None:

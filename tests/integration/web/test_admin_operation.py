@@ -6,20 +6,16 @@ import csv
 import io
 import re
 import time
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 
 import httpx
-import pytest
 
 from src.pg.records_repo import RecordsRepository
-from src.web import admin_failures, admin_overview, admin_prices, admin_usage
-from src.web.admin_pages import build_admin_app
+from src.web import admin_prices, admin_usage
 from src.web.admin_words import money, plain_cell, seconds, size
+from tests.integration.admin_browser import USER, token, told
 from tests.integration.person import Rig
-from tests.integration.web.test_admin_page import PASSWORD, USER, access, browser, token
 
 # A day: four people, of whom one got an apology; one wrote before it, one pressed a button.
 DAY = """
@@ -65,20 +61,6 @@ PRICE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-async def inside(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser of an operator who has logged in."""
-    async with browser(build_admin_app(rig.core, access())) as client:
-        assert (await client.post("/login", data={"password": PASSWORD})).status_code == 303
-        yield client
-
-
-def told(page: str) -> str:
-    """What is read on a page."""
-    text = re.sub(r"<[^>]+>", " ", page.partition("<main>")[2])
-    return " ".join(text.split())
-
-
 async def test_the_overview_tells_of_24_hours_and_of_today(
     rig: Rig, inside: httpx.AsyncClient
 ) -> None:
@@ -120,7 +102,6 @@ async def test_what_is_not_well_is_said_first(rig: Rig, inside: httpx.AsyncClien
 
 
 async def test_growth_since_the_day_before_is_told(rig: Rig, inside: httpx.AsyncClient) -> None:
-    assert "the first count is still to come" in told((await inside.get("/")).text)
     rig.client.execute(
         "INSERT INTO growth_days (day, people, messages, facts, bytes)"
         " VALUES (current_date - 1, 1, 40, 100, 5000)"
@@ -275,30 +256,6 @@ async def test_a_batch_says_what_came_to_nothing(rig: Rig, inside: httpx.AsyncCl
     assert f"{USER} 3–22 failed the reply is not the form" in text
     nowhere = await inside.get("/batches/00000000-0000-0000-0000-000000000000")
     assert nowhere.status_code == 404
-
-
-@pytest.mark.parametrize("path", [
-    "/usage?days=abc&by=x", "/usage.csv?days=-1&by=%00", "/failures?days=999&part=%00&before=x",
-    "/failures?before=99999999999",
-])  # fmt: skip
-async def test_an_odd_question_is_answered_as_the_usual_one(
-    inside: httpx.AsyncClient, path: str
-) -> None:
-    assert (await inside.get(path)).status_code == 200
-
-
-@pytest.mark.parametrize("statement", [
-    admin_overview.SELECT_DAY, admin_overview.SELECT_LAST, admin_overview.SELECT_CALLS,
-    admin_failures.SELECT_MESSAGES, admin_failures.SELECT_CALLS,
-    admin_failures.SELECT_REASONS, admin_failures.SELECT_FAILURES,
-])  # fmt: skip
-def test_no_figure_reads_a_whole_table(rig: Rig, statement: str) -> None:
-    now = datetime.now(UTC)
-    values = {"zone": "UTC", "days": 1, "part": "model", "before": 0, "limit": 50, "since": now}
-    with rig.client.transaction() as transaction:
-        transaction.execute("SET LOCAL enable_seqscan = off")
-        plan = "\n".join(row[0] for row in transaction.fetch_all(f"EXPLAIN {statement}", values))
-    assert "Seq Scan" not in plan and "reltuples" not in statement, plan
 
 
 def test_figures_are_said_shortly() -> None:

@@ -7,17 +7,12 @@ import re
 
 import httpx
 
-from src.base.owners import Owner
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.texts import say
-from src.web import admin_people
-from src.web.admin_people import ORDERS, page_query
+from src.web.admin_people import ORDERS
+from tests.integration.admin_browser import USER, token
 from tests.integration.person import Person, Rig
-from tests.integration.web.test_admin_page import USER, inside, logged_in, token
-from tests.integration.web.test_admin_talk import nodes_of
 from tests.integration.web_page import open_page
-
-__all__ = ["inside", "logged_in"]
 
 NAMED = """
 INSERT INTO owners (telegram_user_id, thread_id, name, username, seen_at)
@@ -75,25 +70,6 @@ async def test_every_order_shows_each_once_over_all_pages(
         pages = [await listed(inside, sort=order, page=str(n)) for n in range(3)]
         assert [len(page) for page in pages] == [50, 50, 20]
         assert len({user for page in pages for user in page}) == 120
-
-
-def test_pages_of_people_go_by_index_and_sort_nothing(rig: Rig) -> None:
-    values = {**Owner(USER).columns(), "words": "", "limit": 51, "offset": 50, "days": 30}
-    for statement in (
-        *(page_query("", order) for order in ORDERS),
-        admin_people.SELECT_PEOPLE, admin_people.SELECT_TALKS, admin_people.SELECT_SUMMARIES,
-        admin_people.SELECT_USAGE, admin_people.SELECT_FAILURES,
-    ):  # fmt: skip
-        with rig.client.transaction() as transaction:
-            transaction.execute("SET LOCAL enable_seqscan = off")
-            [[[plan]]] = transaction.fetch_all(
-                f"EXPLAIN (FORMAT JSON) {statement}", {**values, "owners": [1, 2]}
-            )
-        kinds = {
-            (node["Node Type"], node.get("Relation Name", "")) for node in nodes_of(plan["Plan"])
-        }
-        assert not {relation for kind, relation in kinds if kind == "Seq Scan"} - {"model_prices"}
-        assert "FROM owners o\nWHERE" not in statement or ("Sort", "") not in kinds, statement
 
 
 async def test_names_come_with_updates_and_go_with_the_owner(rig: Rig) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import html
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, get_args
 
 import httpx
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.base.errors import SettingsError
@@ -23,8 +23,8 @@ from src.web.admin_pages import build_admin_app
 from src.web.admin_prices import KINDS
 from src.web.admin_settings import SELECT_CHANGES, fields
 from src.web.admin_words import labels
+from tests.integration.admin_browser import access, browser, log_in
 from tests.integration.person import Rig
-from tests.integration.web.test_admin_page import PASSWORD, access, browser
 
 Form = dict[str, str]
 
@@ -63,17 +63,6 @@ def fields_of(page: str) -> Form:
         html.unescape(name): html.unescape(value)
         for name, value in SELECT.findall(form) + INPUT.findall(form)
     }
-
-
-async def log_in(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/login", data={"password": PASSWORD})).status_code == 303
-
-
-@pytest.fixture
-async def inside(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
-    async with browser(build_admin_app(rig.core, access())) as client:
-        await log_in(client)
-        yield client
 
 
 def history(rig: Rig) -> list[tuple[str, str, str, str]]:
@@ -124,6 +113,7 @@ class Kind:
     now: Callable[[Rig], Awaitable[Form]]
     change: Callable[[Form, Form], Form]
     resets: Callable[[Form], tuple[str, Form]]
+    restores: str
 
 
 SETTINGS = Kind(
@@ -132,10 +122,21 @@ SETTINGS = Kind(
         name := next(iter(typed), "summaries_shown"),
         {name: as_text(GlobalSettings.model_fields[name].default)},
     ),
+    "DELETE FROM global_settings; INSERT INTO global_settings DEFAULT VALUES",
 )  # fmt: skip
 PRICE_LIST = Kind(
     "/prices", prices_now, change_prices,
     lambda _typed: ("x:a", {f"{kind}.x:a": "" for kind in KINDS}),
+    "DELETE FROM model_prices;"
+    " INSERT INTO model_prices VALUES ('x:a', 1, 0, 3), ('y:b/c.', 0.25, 0.025, 2)",
+)  # fmt: skip
+EXAMPLES: tuple[tuple[Kind, list[tuple[int, str, Form]]], ...] = (
+    (SETTINGS, [(1, "send", {"daily_tokens": "5"}), (0, "send", {"summaries_shown": "4"})]),
+    (SETTINGS, [(1, "send", {"daily_tokens": "5"}), (0, "send", {"daily_tokens": "1000000"})]),
+    (PRICE_LIST, [(1, "send", {"prompt.x:a": "2"}), (0, "send", {"cached.x:a": "0.5"})]),
+    (PRICE_LIST, [(1, "reset", {}), (0, "send", {"prompt.x:a": "2"}), (0, "send", {})]),
+    (PRICE_LIST, [(0, "send", {"model": "a\0b"}),
+                  (1, "send", {"prompt.": "5", "model": "z:new"})]),
 )  # fmt: skip
 
 
@@ -151,6 +152,7 @@ def of_the_new(form: Form) -> Form:
 async def play(rig: Rig, kind: Kind, steps: list[tuple[int, str, Form]]) -> None:
     """Two operators, each with a tab, open, edit and send the form."""
     app = build_admin_app(rig.core, access())
+    rig.client.execute(kind.restores)
     async with browser(app) as one, browser(app) as other:
         tabs = []
         for client in (one, other):
@@ -200,37 +202,17 @@ def outcome(
     return (before, 422) if after is None else (after, 200)
 
 
-TRIES = pytest.mark.parametrize("tries", [3, pytest.param(30, marks=pytest.mark.proof)])
-
-
-@TRIES
-def test_no_setting_changes_that_nobody_edited(rig: Rig, tries: int) -> None:
+@pytest.mark.parametrize("tries", [3, pytest.param(30, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("kind", [SETTINGS, PRICE_LIST], ids=["settings", "prices"])
+def test_nothing_changes_that_nobody_edited(rig: Rig, kind: Kind, tries: int) -> None:
     @settings(max_examples=tries, deadline=None)
-    @given(steps(VALUES))
-    @example([(1, "send", {"daily_tokens": "5"}), (0, "send", {"summaries_shown": "4"})])
-    @example([(1, "send", {"daily_tokens": "5"}), (0, "send", {"daily_tokens": "1000000"})])
+    @given(steps(VALUES if kind is SETTINGS else PRICES))
     def check(steps: Any) -> None:
-        rig.client.execute("DELETE FROM global_settings")
-        rig.client.execute("INSERT INTO global_settings DEFAULT VALUES")
-        asyncio.run(play(rig, SETTINGS, steps))
+        asyncio.run(play(rig, kind, steps))
 
-    check()
-
-
-@TRIES
-def test_no_price_changes_that_nobody_edited(rig: Rig, tries: int) -> None:
-    @settings(max_examples=tries, deadline=None)
-    @given(steps(PRICES))
-    @example([(1, "send", {"prompt.x:a": "2"}), (0, "send", {"cached.x:a": "0.5"})])
-    @example([(1, "reset", {}), (0, "send", {"prompt.x:a": "2"}), (0, "send", {})])
-    @example([(0, "send", {"model": "a\0b"}), (1, "send", {"prompt.": "5", "model": "z:new"})])
-    def check(steps: Any) -> None:
-        rig.client.execute("DELETE FROM model_prices")
-        rig.client.execute(
-            "INSERT INTO model_prices VALUES ('x:a', 1, 0, 3), ('y:b/c.', 0.25, 0.025, 2)"
-        )
-        asyncio.run(play(rig, PRICE_LIST, steps))
-
+    for of, example in EXAMPLES:
+        if of is kind:
+            asyncio.run(play(rig, kind, example))
     check()
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import html
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import pytest
 
 from src.base.owners import Owner
-from src.web import admin_talk
+from src.memory.consolidation import SELECT_MERGES
+from src.memory.memory_repo import SELECT_FACTS, FactQuery
+from src.web import admin_facts, admin_failures, admin_overview, admin_people, admin_talk
 from tests.fakes.openai_server import Reply
+from tests.integration.admin_browser import USER
 from tests.integration.person import Person, Rig
-from tests.integration.web.test_admin_page import USER, inside, logged_in
 from tests.tables import nodes_of
-
-__all__ = ["inside", "logged_in"]
 
 
 def texts_of(page: str) -> list[str]:
@@ -100,11 +102,10 @@ async def test_a_bubble_tells_tools_tokens_sources_and_why_it_failed(
 
 
 def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) -> None:
-    somebody = Person(rig, user=USER)
     rig.client.execute(
         "INSERT INTO messages (conversation_id, role, content, position)"
         " SELECT %(id)s::uuid, 'user', 'x', n FROM generate_series(1, 20000) n",
-        {"id": str(somebody.conversation())},
+        {"id": str(rig.conversation(USER))},
     )
     rig.client.execute("ANALYZE messages")
     owner = Owner(USER).columns()
@@ -118,9 +119,29 @@ def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) ->
         ]
         assert scans and all(scan["Node Type"].startswith("Index") for scan in scans)
         assert sum(scan["Actual Rows"] for scan in scans) <= 41
-    values = {**owner, "ids": list(range(50)), "zone": "UTC"}
-    for statement in (admin_talk.SELECT_BUBBLES, admin_talk.SELECT_CALLS):
-        with rig.client.transaction() as transaction:
-            transaction.execute("SET LOCAL enable_seqscan = off")
-            [[[plan]]] = transaction.fetch_all(f"EXPLAIN (FORMAT JSON) {statement}", values)
-        assert not [node for node in nodes_of(plan["Plan"]) if node["Node Type"] == "Seq Scan"]
+
+
+@pytest.mark.parametrize("statement", [
+    admin_talk.SELECT_BUBBLES, admin_talk.SELECT_CALLS,
+    SELECT_FACTS["newest"], SELECT_MERGES, admin_facts.SELECT_SOURCES, admin_facts.SELECT_REFUSED,
+    *(admin_people.page_query("", order) for order in admin_people.ORDERS),
+    admin_people.SELECT_PEOPLE, admin_people.SELECT_TALKS, admin_people.SELECT_SUMMARIES,
+    admin_people.SELECT_USAGE, admin_people.SELECT_FAILURES,
+    admin_overview.SELECT_DAY, admin_overview.SELECT_LAST, admin_overview.SELECT_CALLS,
+    admin_failures.SELECT_MESSAGES, admin_failures.SELECT_CALLS,
+    admin_failures.SELECT_REASONS, admin_failures.SELECT_FAILURES,
+])  # fmt: skip
+def test_pages_go_by_index_and_those_of_people_sort_nothing(rig: Rig, statement: str) -> None:
+    values = {
+        **vars(FactQuery(limit=51, text="a")), **Owner(USER).columns(), "kinds": [], "ids": [1],
+        "before": 10**6, "zone": "UTC", "days": 1, "part": "model", "since": datetime.now(UTC),
+        "words": "", "offset": 50, "owners": [1, 2],
+    }  # fmt: skip
+    with rig.client.transaction() as transaction:
+        transaction.execute("SET LOCAL enable_seqscan = off")
+        [[[plan]]] = transaction.fetch_all(f"EXPLAIN (FORMAT JSON) {statement}", values)
+    nodes = nodes_of(plan["Plan"])
+    scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
+    assert not scanned - {"model_prices"} and "reltuples" not in statement, scanned
+    if "FROM owners o\nWHERE" in statement:
+        assert "Sort" not in {node["Node Type"] for node in nodes}

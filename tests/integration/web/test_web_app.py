@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -92,13 +91,11 @@ async def test_every_address_refuses_whom_telegram_does_not_vouch_for(page: WebP
             assert response.json() == {"error": say(key, "uk")}
     in_address = f"?initData={quote(signed(TOKEN, page.user, now))}"
     assert (await page.http.get(f"/api/facts{in_address}")).status_code == 401
-    assert rows_of(page.rig.client.dsn, page.owner) == before
-
-
-async def test_two_headers_are_none(page: WebPage) -> None:
     [(name, value)] = page.headers.items()
-    response = await page.http.get("/api/facts", headers=[(name, value), (name, value)])
-    assert response.status_code == 401
+    twice = await page.http.get("/api/facts", headers=[(name, value), (name, value)])
+    assert twice.status_code == 401
+    assert ("GET", "/search") not in found, "what is looked for stands in no address"
+    assert rows_of(page.rig.client.dsn, page.owner) == before
 
 
 async def test_strangers_and_bots_are_told_so(page: WebPage) -> None:
@@ -140,7 +137,12 @@ async def test_one_person_s_flood_ends_with_429_and_slows_nobody_else(page: WebP
     assert answers[:230] == [200] * 230 and answers[-1] == 429
     sentence = await page.refused("facts", status=429)
     assert sentence == say("app_too_often", "ru")
-    assert await page.of(new_user()).facts() == []
+    other = page.of(new_user())
+    exports = [
+        (await page.http.get("/api/export/json", headers=other.headers)).status_code
+        for _ in range(14)
+    ]
+    assert exports[:12] == [200] * 12 and exports[-1] == 429, "an export takes more of it"
 
 
 async def test_an_allowance_is_each_person_s_own_and_forgets_whom_it_saw_long_ago() -> None:
@@ -291,15 +293,6 @@ async def test_it_speaks_the_language_of_one_s_telegram(page: WebPage, code: str
     assert told["texts"]["facts"] == say("page_facts", language)  # type: ignore[arg-type]
     assert told["kinds"]["preference"] == say("kind_preference", language)  # type: ignore[arg-type]
     assert set(told["texts"]) == page_names()
-
-
-async def test_the_language_that_one_chose_comes_first(page: WebPage) -> None:
-    page.rig.client.execute(
-        "INSERT INTO user_settings (owner_id, language) VALUES (add_owner(%(user)s, 0), 'uk')",
-        {"user": page.user},
-    )
-    assert (await page.ask("start"))["language"] == "uk"
-    assert await page.refused("facts/5/forget", {}) == say("memory_gone", "uk")
 
 
 SCRIPTS = [HERE / "static" / "app.js", *sorted((HERE / "static" / "app").glob("*.js"))]
@@ -497,16 +490,8 @@ async def test_a_fact_is_forgotten_and_taken_back_once(page: WebPage) -> None:
     assert [one["text"] for one in await page.facts()] == [fact["text"]]
     late = await page.refused(f"changes/{done['undo']}/undo", {})
     assert late == say("undo_nothing", "ru")
-
-
-async def test_a_forgetting_cannot_be_taken_back_after_ten_minutes(page: WebPage) -> None:
-    await page.teach("У меня есть собака Рекс")
-    [fact] = await page.facts()
     done = await page.ask(f"facts/{fact['id']}/forget", {})
-    page.rig.client.execute(
-        "UPDATE changes SET made_at = now() - interval '11 minutes' WHERE id = %(id)s",
-        {"id": done["undo"]},
-    )
+    page.rig.client.execute("UPDATE changes SET made_at = now() - interval '11 minutes'")
     await page.refused(f"changes/{done['undo']}/undo", {})
     assert await page.facts() == []
 
@@ -527,10 +512,6 @@ async def test_a_search_finds_facts_and_messages_with_their_days(
     nothing = await page.of(new_user()).ask("search", {"text": "синяя коробка"})
     assert nothing == {"hits": [], "nothing": say("search_nothing", "ru")}
     await page.refused("search", {"text": "x" * (MAX_QUERY + 1)}, status=413)
-
-
-async def test_what_is_looked_for_stands_in_no_address(page: WebPage) -> None:
-    assert {method for method, path in routes(page) if path == "/search"} == {"POST"}
 
 
 def texts(told: Json) -> list[str]:
@@ -583,6 +564,10 @@ async def test_the_timeline_jumps_to_a_day_of_one_s_own_zone(
 async def test_the_timeline_shows_what_both_said_but_not_what_is_forgotten(
     page: WebPage, person: Person
 ) -> None:
+    person.write("ё" * 100_000)
+    [long] = (await page.ask("timeline"))["messages"]
+    assert long["text"] == "ё" * 20_000
+    person.core.conversations.create_new_conversation(page.user)
     person.write("это только между нами", voice=TYPED.__class__(is_private=True))
     await page.teach("У меня есть собака Рекс")
     person.rig.fill(person.conversation(), ("system", "Tools used: x"), ("tool", "y"))
@@ -594,14 +579,6 @@ async def test_the_timeline_shows_what_both_said_but_not_what_is_forgotten(
     await page.ask(f"facts/{(await page.facts())[0]['id']}/forget", {})
     left = json.dumps((await page.ask("timeline"))["messages"], ensure_ascii=False)
     assert "Рекс" not in left and "между нами" in left
-
-
-async def test_a_message_is_cut_where_a_page_would_become_too_long(
-    page: WebPage, person: Person
-) -> None:
-    person.write("ё" * 100_000)
-    [message] = (await page.ask("timeline"))["messages"]
-    assert message["text"] == "ё" * 20_000
 
 
 async def test_messages_of_a_topic_stay_there(page: WebPage, person: Person) -> None:
@@ -672,6 +649,7 @@ async def test_settings_are_those_of_the_chat(page: WebPage) -> None:
         "en", "strict", "long", False,
     )  # fmt: skip
     assert (await page.ask("start"))["language"] == "en"
+    assert await page.refused("facts/5/forget", {}) == say("memory_gone", "en")
 
 
 async def test_a_city_sets_the_zone_and_what_recurs_moves_along(page: WebPage) -> None:
@@ -747,14 +725,6 @@ def unmoving(content: bytes) -> str:
     return re.sub(r'"exported_at": "[^"]+"|^# .*$', "", text, flags=re.M)
 
 
-async def test_exports_take_more_of_one_s_allowance(page: WebPage) -> None:
-    statuses = [
-        (await page.http.get("/api/export/json", headers=page.headers)).status_code
-        for _ in range(14)
-    ]
-    assert statuses[:12] == [200] * 12 and statuses[-1] == 429
-
-
 @pytest.mark.parametrize("name", ["privacy", "usage"])
 async def test_what_a_command_says_is_said_here(page: WebPage, name: str) -> None:
     reply = await page.rig.run_command(name, page.user)
@@ -772,9 +742,3 @@ async def test_logs_hold_neither_what_was_sent_nor_who_vouched(
     ours = [record for record in caplog.records if record.name.startswith("src.web")]
     said = " ".join(record.getMessage() for record in ours)
     assert "секретоград" not in said and "hash" not in said
-
-
-def test_each_file_of_the_page_is_light() -> None:
-    sizes = {path.name: path.stat().st_size for path in Path(HERE).rglob("*.*")}
-    files = {name: sizes[name] for name in ("page.html", "app.css", *(f.name for f in SCRIPTS))}
-    assert sum(files.values()) < 60_000, files
