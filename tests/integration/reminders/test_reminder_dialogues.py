@@ -9,18 +9,13 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from aiogram import Bot
 
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError
-from src.base.owners import Caller, Owner, Preferences
+from src.base.owners import Owner
 from src.memory.group_moves import GroupMoveRepository
-from src.pg.client import PgClient
-from src.queue.workers import build_queue
 from src.reading.recurrences import Recurrence
-from src.reading.reminder_moments import ReminderRequest
 from src.reading.voices import MAX_NAME
-from src.reminders.reminder_repo import Reminder
 from src.reminders.reminder_service import describe_reminder_time
 from src.reminders.screens import PAGE
 from src.telegram.delivery import Delivery
@@ -28,57 +23,28 @@ from src.telegram.tasks import ReminderTasks
 from src.texts import Language, say
 from src.texts.reply import MAX_DATA, Action
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
-from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Agents
-from tests.integration.phone import STRANGER, USER, Phone, buttons, never, open_phone
+from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
+from tests.integration.reminding import (
+    DAILY,
+    NINE,
+    ZONE,
+    arrive,
+    courier,
+    set_reminder,
+    waiting,
+)
 
 GROUP = -1_001_234_567_892
 IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
-ZONE = "Europe/Moscow"
-NINE = datetime(2027, 3, 1, 6, tzinfo=UTC)  # 9:00 in Moscow
-DAILY = Recurrence("daily", (9,))
+
+
+pytestmark = pytest.mark.core(llm_model=OFFLINE_MODEL)
 
 
 @pytest.fixture
-async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    phone = await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+async def phone(phone: Phone) -> Phone:
     phone.rig.core.user_settings.change(USER, time_zone=ZONE)
     return phone
-
-
-def waiting(phone: Phone) -> list[tuple[str, datetime]]:
-    """Text and time of what is to come."""
-    sql = "SELECT text, due_at FROM reminders WHERE is_waiting ORDER BY due_at, id"
-    return [(text, due.astimezone(UTC)) for text, due in phone.rig.rows(sql)]
-
-
-def labels(message: SentMessage) -> list[str]:
-    return [label for row in buttons(message) for label, _ in row]
-
-
-async def set_reminder(
-    phone: Phone,
-    text: str = "позвонить маме",
-    when: datetime = NINE,
-    repeats: Recurrence | None = None,
-    asker: int | None = None,
-) -> Reminder:
-    """As a tool does it, some time before."""
-    asking = Caller(phone.owner, Preferences("ru", ZONE), when - timedelta(hours=5), member=asker)
-    asked = await phone.rig.core.reminders.set(asking, ReminderRequest(text, when, repeats))
-    assert asked.reminder is not None
-    return asked.reminder
-
-
-async def arrive(
-    phone: Phone, reminder: Reminder, *, late: timedelta = timedelta()
-) -> SentMessage:
-    """Its time has come."""
-    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
-    due = int(reminder.due_at.timestamp())
-    assert await tasks.deliver(reminder.id, due, reminder.due_at + late) is not None
-    return phone.last
 
 
 # Asking
@@ -95,8 +61,7 @@ async def test_a_plain_phrase_sets_a_reminder_and_a_button_cancels_it(
 ) -> None:
     mode, strict, command = prefix.rpartition("|")
     for text in filter(None, (mode, f"{command}{words}" if not strict else words)):
-        await phone.fake.send_text(USER, text, language_code=language)
-        await phone.work()
+        await phone.write(text, language_code=language)
     [(text, due)] = waiting(phone)
     time = describe_reminder_time(
         due, None, language=language, time_zone=ZONE, now=datetime.now(UTC)
@@ -115,6 +80,10 @@ async def test_a_plain_phrase_sets_a_reminder_and_a_button_cancels_it(
 
 
 async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(phone: Phone) -> None:
+    await phone.write("/mode strict")
+    await phone.write("напомни позвонить маме")
+    assert phone.last.text == say("reminder_no_time", "ru")
+    await phone.write("/mode assistant")
     await phone.write("напомни позвонить маме")
     assert phone.last.text == say("reminder_no_time", "ru") and waiting(phone) == []
     await phone.write("завтра в 9")
@@ -123,26 +92,16 @@ async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(pho
 
 
 @pytest.mark.parametrize(("words", "refusal"), [
-    ("напомни вчера в 9 позвонить маме", "past"), ("напомни завтра в 9", "no_text"),
-    ("нагадуй кожні 10 хвилин пити воду", "too_often"),
-    ("remind me in 30 years to retire", "too_far"),
+    ("напомни вчера в 9 позвонить маме", "reminder_past"), ("/remind", "remind_usage"),
+    ("напомни завтра в 9", "reminder_no_text"),
+    ("нагадуй кожні 10 хвилин пити воду", "reminder_too_often"),
+    ("remind me in 30 years to retire", "reminder_too_far"),
 ])  # fmt: skip
 async def test_what_cannot_be_is_said_plainly(phone: Phone, words: str, refusal: str) -> None:
     await phone.write(words)
-    languages: dict[str, Language] = {"too_often": "uk", "too_far": "en"}
-    assert phone.last.text == say(f"reminder_{refusal}", languages.get(refusal, "ru"))
+    languages: dict[str, Language] = {"reminder_too_often": "uk", "reminder_too_far": "en"}
+    assert phone.last.text == say(refusal, languages.get(refusal, "ru"))
     assert waiting(phone) == [] and phone.facts() == []
-
-
-async def test_a_command_without_words_says_how(phone: Phone) -> None:
-    await phone.write("/remind")
-    assert phone.last.text == say("remind_usage", "ru")
-
-
-async def test_strict_mode_says_how_when_it_cannot_read_the_time(phone: Phone) -> None:
-    await phone.write("/mode strict")
-    await phone.write("напомни позвонить маме")
-    assert phone.last.text == say("reminder_no_time", "ru")
 
 
 async def test_words_that_were_only_forwarded_ask_for_nothing(phone: Phone) -> None:
@@ -150,10 +109,7 @@ async def test_words_that_were_only_forwarded_ask_for_nothing(phone: Phone) -> N
         "type": "user", "date": 1,
         "sender_user": {"id": STRANGER, "is_bot": False, "first_name": "x" * MAX_NAME},
     }  # fmt: skip
-    await phone.fake.send_message(
-        USER, text="напомни завтра в 9 перевести деньги", forward_origin=origin
-    )
-    await phone.work()
+    await phone.send(text="напомни завтра в 9 перевести деньги", forward_origin=origin)
     assert waiting(phone) == []
 
 
@@ -180,12 +136,15 @@ async def test_without_a_model_they_are_listed_when_asked_for(
     ("не нагадуй більше про хліб", "купити хліб", "uk"),
     ("cancel the bread reminder", "buy bread", "en"),
 ])  # fmt: skip
+@pytest.mark.parametrize("strict", [False, True])
 async def test_without_a_model_one_is_cancelled_in_words(
-    phone: Phone, text: str, what: str, language: Language
+    phone: Phone, text: str, what: str, language: Language, strict: bool
 ) -> None:
+    if strict:
+        await phone.write("/mode strict")
     await set_reminder(phone)
     await set_reminder(phone, what)
-    await phone.write(text)
+    await phone.write(text, language_code=language)
     assert phone.last.text == say("reminder_cancelled", language, text=what)
     assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
 
@@ -214,8 +173,7 @@ async def test_of_what_no_reminder_tells_it_asks_which_is_meant(
     phone: Phone, text: str, language: Language
 ) -> None:
     await set_reminder(phone)
-    await phone.fake.send_text(USER, text, language_code=language)
-    await phone.work()
+    await phone.write(text, language_code=language)
     assert phone.last.text.startswith(say("reminder_which", language)) and len(waiting(phone)) == 1
 
 
@@ -223,14 +181,13 @@ FRIDAY = datetime(2027, 3, 5, 6, tzinfo=UTC)
 WEEKLY = Recurrence("weekly", (9,), weekdays=(0,))
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(("text", "what", "language"), [
-    ("перенеси на пятницу 5 марта", "купить хлеб", "ru"),
-    ("Перенеси напоминание про хлеб на 5 марта", "купить хлеб", "ru"),
-    ("перенеси на п'ятницю, 5 березня", "купити хліб", "uk"),
-    ("Перенеси, будь ласка, нагадування про хліб на 5 березня о 9", "купити хліб", "uk"),
-    ("move it to Friday, 5 March", "buy bread", "en"),
-    ("move the bread reminder to march 5", "buy bread", "en"),
+@pytest.mark.parametrize(("text", "what", "language", "strict"), [
+    ("перенеси на пятницу 5 марта", "купить хлеб", "ru", False),
+    ("Перенеси напоминание про хлеб на 5 марта", "купить хлеб", "ru", True),
+    ("перенеси на п'ятницю, 5 березня", "купити хліб", "uk", True),
+    ("Перенеси, будь ласка, нагадування про хліб на 5 березня о 9", "купити хліб", "uk", False),
+    ("move it to Friday, 5 March", "buy bread", "en", False),
+    ("move the bread reminder to march 5", "buy bread", "en", True),
 ])  # fmt: skip
 async def test_without_a_model_one_is_moved_in_words(
     phone: Phone, text: str, what: str, language: Language, strict: bool
@@ -238,8 +195,7 @@ async def test_without_a_model_one_is_moved_in_words(
     if strict:
         await phone.write("/mode strict")
     await set_reminder(phone, what)
-    await phone.fake.send_text(USER, text, language_code=language)
-    await phone.work()
+    await phone.write(text, language_code=language)
     assert waiting(phone) == [(what, FRIDAY)]
     time = describe_reminder_time(
         FRIDAY, None, language=language, time_zone=ZONE, now=datetime.now(UTC)
@@ -267,23 +223,6 @@ async def test_what_recurs_moves_as_a_whole(
     assert recurrences == [(f"FREQ=WEEKLY;{rule}",)]
     moved = waiting(phone)[0][1]
     assert (moved - due) % timedelta(days=7) == timedelta()
-
-
-@pytest.mark.parametrize(("text", "what", "language"), [
-    ("Отмени напоминание про хлеб", "купить хлеб", "ru"),
-    ("не нагадуй більше про хліб", "купити хліб", "uk"),
-    ("cancel the bread reminder", "buy bread", "en"),
-])  # fmt: skip
-async def test_strict_mode_cancels_one_in_words(
-    phone: Phone, text: str, what: str, language: Language
-) -> None:
-    await phone.write("/mode strict")
-    await set_reminder(phone)
-    await set_reminder(phone, what)
-    await phone.fake.send_text(USER, text, language_code=language)
-    await phone.work()
-    assert phone.last.text == say("reminder_cancelled", language, text=what)
-    assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -316,16 +255,10 @@ async def test_it_is_the_reminder_of_which_the_bot_spoke_last(phone: Phone) -> N
     "какие напоминания ставил мой брат в прошлом году на даче?",
 ])  # fmt: skip
 async def test_what_only_speaks_of_reminders_lists_none(phone: Phone, text: str) -> None:
+    await phone.write("/reminders")
+    assert phone.last.text == say("reminders_empty", "ru") and labels(phone.last) == []
     await phone.write(text)
     assert say("reminders_empty", "ru") != phone.last.text != say("reminders_empty", "en")
-
-
-def test_every_minute_is_planned(phone: Phone) -> None:
-    app = build_queue(phone.rig.core.dsn)
-    ReminderTasks(phone.rig.core, Delivery(phone.bot, never)).register(app)
-    times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
-    assert times == {"plan_reminders": "* * * * *"}
-    assert set(app.tasks) >= {"remind", "plan_reminders"}
 
 
 async def test_a_question_to_the_memory_is_none(phone: Phone) -> None:
@@ -343,13 +276,6 @@ async def test_an_edited_request_takes_the_place_of_the_first(phone: Phone) -> N
 
 
 # The list
-
-
-@pytest.mark.parametrize("language", ["ru", "uk", "en"])
-async def test_an_empty_list_says_how_to_begin(phone: Phone, language: Language) -> None:
-    await phone.fake.send_text(USER, "/reminders", language_code=language)
-    await phone.work()
-    assert phone.last.text == say("reminders_empty", language) and labels(phone.last) == []
 
 
 async def test_the_command_undoes_a_cancellation(phone: Phone) -> None:
@@ -422,6 +348,9 @@ async def test_it_arrives_in_the_language_that_the_user_chose(
     assert waiting(phone) == []
     data = [data for row in buttons(message) for _, data in row]
     assert all(len(one) <= MAX_DATA and Action.unpack(one) for one in data)
+    for number, due in ((reminder.id, NINE), (reminder.id, FRIDAY), (2**40, NINE)):
+        assert await courier(phone).deliver(number, int(due.timestamp()), NINE) is None
+    assert len(phone.fake.sent_to(USER)) == 1, "it is sent once for each of its times"
 
 
 @pytest.mark.parametrize(("late", "time"), [
@@ -434,17 +363,6 @@ async def test_what_is_late_comes_with_an_apology(
     message = await arrive(phone, await set_reminder(phone), late=late)
     apology = f"\n\n{say('reminder_late', 'ru', time=time)}" if time else ""
     assert message.text == f"⏰ позвонить маме{apology}"
-
-
-async def test_it_is_sent_once_for_each_of_its_times(phone: Phone) -> None:
-    reminder = await set_reminder(phone)
-    await arrive(phone, reminder)
-    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
-    due = int(reminder.due_at.timestamp())
-    assert await tasks.deliver(reminder.id, due, NINE) is None
-    assert await tasks.deliver(reminder.id, due + 60, NINE) is None
-    assert await tasks.deliver(2**40, due, NINE) is None
-    assert len(phone.fake.sent_to(USER)) == 1
 
 
 # Buttons of what has arrived
@@ -564,7 +482,7 @@ async def test_another_person_has_nothing_to_do_with_it(phone: Phone) -> None:
 async def test_a_user_who_blocked_the_bot_is_not_reminded_any_more(phone: Phone) -> None:
     first, daily = await set_reminder(phone), await set_reminder(phone, repeats=DAILY)
     phone.fake.block(USER)
-    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    tasks = courier(phone)
     due = int(NINE.timestamp())
     assert await tasks.deliver(first.id, due, NINE) == "unreachable"
     phone.fake.unblock(USER)
@@ -580,7 +498,7 @@ def late_reminders(phone: Phone) -> float:
 
 async def test_a_telegram_that_is_down_is_asked_again_without_end(phone: Phone) -> None:
     reminder = await set_reminder(phone)
-    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    tasks = courier(phone)
     due = int(NINE.timestamp())
     before = late_reminders(phone)
     for _ in range(3):
@@ -597,7 +515,7 @@ async def test_what_telegram_refuses_twice_is_given_up_and_what_recurs_goes_on(
     phone: Phone,
 ) -> None:
     daily = await set_reminder(phone, repeats=DAILY)
-    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    tasks = courier(phone)
     due = int(NINE.timestamp())
     phone.fake.fail_next("sendMessage", times=9, status=400, description="Bad Request: odd")
     with pytest.raises(Exception, match="refused"):
@@ -638,21 +556,3 @@ async def test_a_new_time_zone_moves_what_recurs_and_nothing_else(phone: Phone, 
     await phone.write("/reminders")
     assert "1. таблетки\nкаждый день в 09:00" in phone.last.text
     assert "2. позвонить маме\nв понедельник, 1 марта 2027 года, в 15:00" in phone.last.text
-
-
-@pytest.mark.parametrize(("ask", "cancel", "language"), [
-    ("мои напоминания", "отмени напоминание про маму", "ru"),
-    ("мої нагадування", "скасуй нагадування про маму", "uk"),
-    ("my reminders", "cancel the reminder about mum", "en"),
-])  # fmt: skip
-async def test_what_waits_is_listed_and_where_nothing_does_that_is_said(
-    phone: Phone, ask: str, cancel: str, language: Language
-) -> None:
-    for text in (ask, cancel):  # no tool for either is offered
-        await phone.fake.send_text(USER, text, language_code=language)
-        await phone.work()
-        assert phone.last.text == say("reminders_empty", language)
-    await set_reminder(phone, when=datetime.now(UTC) + timedelta(days=1))
-    await phone.fake.send_text(USER, ask, language_code=language)
-    await phone.work()
-    assert phone.last.text.startswith(say("reminders_title", language, count=1))

@@ -120,6 +120,9 @@ async def test_words_of_others_set_nothing(person: Person) -> None:
     forwarded = Voice(provenance="forwarded", origin="Кто-то")
     await person.say("напомни завтра в 9 заплатить", order(), "Это не вы", voice=forwarded)
     assert told(person) == {"set": False, "reason": "not_own"} and stored(person) == []
+    person.mode, understood = "strict", called("Understanding", intent="remind")
+    await person.say("напомни завтра в 9 заплатить", understood, voice=forwarded)
+    assert stored(person) == []
 
 
 async def test_two_reminders_of_one_message_have_a_button_each(person: Person) -> None:
@@ -210,7 +213,7 @@ async def test_what_cannot_be_moved_is_told_with_the_reason(
     assert [row[2] for row in stored(person)] == [due]
 
 
-async def test_in_a_group_nobody_moves_for_another(person: Person) -> None:
+async def test_in_a_group_nobody_moves_or_cancels_for_another(person: Person) -> None:
     person.user = -person.user
 
     def by(member: int) -> dict[str, Any]:
@@ -223,17 +226,6 @@ async def test_in_a_group_nobody_moves_for_another(person: Person) -> None:
     assert told(person) == {"set": False, "reason": "not_yours"}
     await person.say("перенеси", moving, "Да", **by(11))
     assert told(person)["moved"]
-
-
-async def test_in_a_group_nobody_cancels_for_another(person: Person) -> None:
-    person.user = -person.user
-
-    def by(member: int) -> dict[str, Any]:
-        self_origin = TelegramOrigin(42, person.user, next_number(person), member)
-        return {"origin": self_origin}
-
-    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо", **by(11))
-    [(number, *_)] = stored(person)
     cancelling = called("cancel_reminder", id=f"reminder-{number}")
     await person.say("отмени", cancelling, "Нет", **by(12))
     assert told(person) == {"cancelled": False, "reason": "not_yours"}
@@ -255,11 +247,3 @@ async def test_strict_mode_reads_the_time_by_rule(person: Person) -> None:
     assert answer.changes.reminders == tuple(row[0] for row in stored(person))
     answer = await person.say("make an alarm, you know when", understood)
     assert answer.text == say("reminder_no_time", "en") and len(stored(person)) == 1
-
-
-async def test_strict_mode_takes_no_orders_from_others(person: Person) -> None:
-    person.mode = "strict"
-    forwarded = Voice(provenance="forwarded", origin="Кто-то")
-    understood = called("Understanding", intent="remind")
-    await person.say("напомни завтра в 9 заплатить", understood, voice=forwarded)
-    assert stored(person) == []
