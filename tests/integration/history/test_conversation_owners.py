@@ -14,22 +14,18 @@ from src.history.conversation_repo import KEEP_UNREAD, ConversationRepository, T
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
-from src.memory.digest_repo import ExtractionRepository, SummaryRepository
+from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, UndoResult
-from src.memory.group_moves import GroupMoveRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository, NewEntity, NewMemory, Source, StoredFacts
-from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
-from src.privacy.erasure_repo import ErasureRepository
 from src.reading.facts import Fact
-from src.texts.morphology import terms
 from tests.integration.person import edit
-from tests.tables import ROWS_OF_OWNER, rows_of
+from tests.tables import rows_of
 
 ME, OTHER, GROUP, BOT = 2**40 + 7, 2**40 + 8, -(2**40), 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -45,11 +41,6 @@ def repo(client: PgClient) -> ConversationRepository:
 @pytest.fixture
 def turns(client: PgClient) -> TurnRepository:
     return TurnRepository(client)
-
-
-@pytest.fixture
-def tools(client: PgClient) -> ToolResultRepository:
-    return ToolResultRepository(client)
 
 
 def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 1) -> UUID:
@@ -173,88 +164,6 @@ def test_new_from_eight_threads_leaves_one_conversation(
     assert client.fetch_one("SELECT count(*) FROM messages") == (0,)
 
 
-def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
-    client: PgClient,
-    repo: ConversationRepository,
-    turns: TurnRepository,
-    tools: ToolResultRepository,
-) -> None:
-    mine, theirs = fill(client, ME), fill(client, OTHER)
-    before = rows_of(client.dsn, Owner(OTHER))
-    assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
-        "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures", "failures",
-        "batch_requests", "daily_messages", "reminders", "unindexed_messages",
-    }  # fmt: skip
-    origin = TelegramOrigin(BOT, ME, 2, ME)
-    question = repo.append_message(mine, "user", "a cat again", origin=origin)
-    assert repo.append_message(mine, "user", "a cat again", origin=origin) == question
-    assert edit(client, ME, origin, "a dog") in ("older", "last")
-    answer = turns.save_answer(NewAnswer(mine, question, "Wuff", ("search",), (USAGE,), True))
-    turns.add_usage(mine, (USAGE,))
-    turns.mark_delivered_parts(mine, answer.id, 1)
-    turns.mark_delivered(mine, answer.id, parts=2)
-    turns.mark_stopped(mine, question)
-    turns.mark_failed(BOT, ME, 2)
-    turns.set_stream_message(mine, question, 77)
-    tools.add(mine, question, ToolResult("search", {}, "", 1))
-    assert len(repo.load_last_messages(mine)) == 6
-    assert repo.clear_conversation_messages(mine) == 6
-    assert repo.create_new_conversation(ME) != mine
-    assert GroupMoveRepository(client).migrate_owner(ME, -100) == 1
-    assert rows_of(client.dsn, Owner(OTHER)) == before
-    assert repo.get_or_create_conversation(OTHER) == theirs
-
-
-def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identical(
-    client: PgClient, repo: ConversationRepository
-) -> None:
-    mine, _theirs = fill(client, ME), fill(client, OTHER)
-    before = rows_of(client.dsn, Owner(OTHER))
-    me, memories = Owner(ME), MemoryRepository(client)
-    [old] = memories.list_facts(me)
-    said = repo.append_message(mine, "user", "the cat is Tom now")
-    new = teach(client, me, said, "Tom")
-
-    def replace_fact(transaction: Transaction) -> int:
-        StoredFacts(transaction, me).touch(old.id, Fact(text="Tom", importance=10))
-        source = Source(said, "Tom", NOON)
-        assert StoredFacts(transaction, me).add_source(old.id, source)
-        return StoredFacts(transaction, me).retire([old.id], successor=new, reason="replaced")
-
-    assert client.in_transaction(replace_fact) == 1
-    assert client.in_transaction(lambda t: ForgettingRepository(t, me).undo()) == UndoResult(
-        "Tom", ["cats"]
-    )
-    assert client.in_transaction(lambda t: StoredFacts(t, me).retire_surplus(0)) == 1
-    assert index(client, me, mine) == 1
-    assert ExtractionRepository(client).advance(mine, first=1, last=3)
-    uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
-    with client.transaction() as transaction:
-        forgotten = Forgetter(transaction, me).forget(uids)
-    assert set(forgotten.texts) <= {"cats", "Tom", f"cats of {ME}", "the cat is Tom now"}
-    assert forgotten.number is not None
-    UserSettingsRepository(client).change(ME, mode="assistant")
-    assert ErasureRepository(client).erase(ME) > 0
-    assert rows_of(client.dsn, me) == []
-    assert rows_of(client.dsn, Owner(OTHER)) == before
-
-
-def test_the_search_of_one_owner_finds_nothing_of_another_s(client: PgClient) -> None:
-    mine, theirs = fill(client, ME), fill(client, OTHER)
-    for conversation in (None, mine, theirs):
-        request = SearchRequest(
-            Owner(ME),
-            [["cats", *terms("cats")]],
-            ["cat"],
-            conversation_id=conversation,
-            before_position=100,
-            with_assistant=True,
-        )
-        found = RetrievalRepository(client).search(request)
-        assert {document.kind for document in found} == {"message", "memory", "summary"}
-        assert {document.text for document in found} == {f"cats of {ME}", "cats", "Purr"}
-
-
 def test_the_conversation_of_another_owner_protects_his_rows(
     client: PgClient, repo: ConversationRepository, turns: TurnRepository
 ) -> None:
@@ -277,35 +186,3 @@ def test_the_conversation_of_another_owner_protects_his_rows(
         assert forgetter.forget([f"msg-{question[0]}"]).texts == ()
     assert MemoryRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before
-
-
-def test_a_group_takes_its_conversations_along_when_it_becomes_a_supergroup(
-    client: PgClient, repo: ConversationRepository
-) -> None:
-    first = repo.get_or_create_conversation(-5)
-    topic = repo.get_or_create_conversation(-5, thread_id=3)
-    stranger = repo.get_or_create_conversation(-6)
-    assert GroupMoveRepository(client).migrate_owner(-5, -1_000_000_000_005) == 2
-    assert repo.get_or_create_conversation(-1_000_000_000_005) == first
-    assert repo.get_or_create_conversation(-1_000_000_000_005, thread_id=3) == topic
-    assert repo.get_or_create_conversation(-6) == stranger
-    assert repo.get_or_create_conversation(-5) != first
-
-
-def test_a_group_takes_its_memory_along_when_it_becomes_a_supergroup(
-    client: PgClient, repo: ConversationRepository
-) -> None:
-    old, new = -5, -1_000_000_000_005
-    for number, thread in enumerate((0, 3), start=1):
-        fill(client, old, thread_id=thread, message_id=number)
-    fill(client, OTHER)
-    costs, others = {"model_usage"}, rows_of(client.dsn, Owner(OTHER))
-    before = {thread: rows_of(client.dsn, Owner(old, thread), without=costs) for thread in (0, 3)}
-    assert GroupMoveRepository(client).migrate_owner(old, new) == 2
-    for thread, rows in before.items():
-        assert rows_of(client.dsn, Owner(old, thread), without=costs) == []
-        assert rows_of(client.dsn, Owner(new, thread), without=costs) == [
-            (table, row.replace(f'"telegram_user_id": {old}', f'"telegram_user_id": {new}'))
-            for table, row in rows
-        ]
-    assert rows_of(client.dsn, Owner(OTHER)) == others

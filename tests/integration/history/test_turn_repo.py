@@ -46,28 +46,6 @@ def question(repo: ConversationRepository, conversation: UUID) -> int:
     return repo.append_message(conversation, "user", "Why?", origin=origin)
 
 
-def test_an_answer_is_stored_and_found_again(
-    turns: TurnRepository, conversation: UUID, question: int
-) -> None:
-    assert turns.find_answer(conversation, question) is None
-    saved = turns.save_answer(NewAnswer(conversation, question, "Because.", ("a", "b")))
-    assert saved == StoredAnswer(saved.id, "Because.", False, 0, ("a", "b"))
-    assert turns.find_answer(conversation, question) == StoredAnswer(
-        saved.id, "Because.", False, 0
-    )
-
-
-def test_a_second_answer_to_a_question_gives_the_first_one_back(
-    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
-) -> None:
-    first = turns.save_answer(NewAnswer(conversation, question, "First", ("a",), USAGE))
-    second = turns.save_answer(NewAnswer(conversation, question, "Second", ("b",), USAGE, True))
-    assert (second.id, second.text) == (first.id, "First")
-    assert client.fetch_one("SELECT count(*) FROM messages") == (3,)
-    assert client.fetch_one("SELECT count(*) FROM model_usage") == (2,)
-    assert turns.find_stop(Owner(OWNER)) is None
-
-
 def test_two_workers_that_answer_at_once_agree_on_one_answer(
     turns: TurnRepository, repo: ConversationRepository, client: PgClient, conversation: UUID
 ) -> None:
@@ -84,20 +62,6 @@ def test_two_workers_that_answer_at_once_agree_on_one_answer(
         assert (one.id, one.text) == (two.id, two.text)
     assert client.fetch_one("SELECT count(*) FROM messages") == (30,)
     assert client.fetch_one("SELECT count(*) FROM model_usage") == (20,)
-
-
-def test_the_tools_used_follow_the_answer_in_the_history(
-    turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
-) -> None:
-    turns.save_answer(NewAnswer(conversation, question, "Here.", ("search", "time", "search")))
-    repo.append_message(conversation, "user", "Thanks")
-    stored = repo.load_last_messages(conversation)
-    assert [(m["position"], m["role"], m["content"]) for m in stored] == [
-        (1, "user", "Why?"),
-        (2, "assistant", "Here."),
-        (3, "system", "Tools used: search, time, search"),
-        (4, "user", "Thanks"),
-    ]
 
 
 SAID_AT = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -148,23 +112,6 @@ def test_an_answer_is_found_again_with_its_sources(
     assert found is not None and found.sources == ()
 
 
-def test_a_source_that_is_gone_by_now_is_left_out(
-    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
-) -> None:
-    gone = AnswerSource(1, "msg-999", "gone", SAID_AT, message_id=999_999, memory_id=999_999)
-    turns.save_answer(NewAnswer(conversation, question, "Ann [1]", sources=(gone,)))
-    found = turns.find_answer(conversation, question)
-    assert found is not None and (found.text, found.sources) == ("Ann [1]", ())
-
-
-def test_an_answer_notes_the_mode_in_which_it_was_given(
-    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
-) -> None:
-    turns.save_answer(NewAnswer(conversation, question, "Here.", ("search",), mode="strict"))
-    rows = client.fetch_all("SELECT who, mode, tools FROM chat ORDER BY message_id")
-    assert rows == [("user", "strict", None), ("bot", "strict", "search")]
-
-
 def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_its_owner(
     turns: TurnRepository, client: PgClient, conversation: UUID, question: int
 ) -> None:
@@ -178,33 +125,6 @@ def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_it
     turns.save_answer(answer, count_recalls)  # the second worker's does not count
     counted = client.fetch_all("SELECT id, recalls FROM memories ORDER BY id")
     assert counted == [(mine, 1), (theirs, 0)]
-
-
-def test_without_tools_there_is_no_row_about_them(
-    turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
-) -> None:
-    turns.save_answer(NewAnswer(conversation, question, "a\x00b \ud83d\ude00"))
-    assert [message["content"] for message in repo.load_last_messages(conversation)] == [
-        "Why?",
-        "a\ufffdb 😀",
-    ]
-
-
-def test_every_model_call_becomes_a_row_of_the_owner(
-    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
-) -> None:
-    turns.save_answer(NewAnswer(conversation, question, "Here.", usage=USAGE))
-    failed = ModelUsage("summary", "small", 5, 0, 0, 30, error="it refused")
-    turns.add_usage(conversation, (failed,))
-    turns.add_usage(conversation, ())
-    rows = client.fetch_all(
-        "SELECT telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
-        " completion_tokens, duration_ms, error FROM model_usage u"
-        " JOIN owners o ON o.id = u.owner_id ORDER BY u.id"
-    )
-    told = [[vars(call)[name] for name in vars(call) if name != "first_ms"]
-            for call in (*USAGE, failed)]  # fmt: skip
-    assert rows == [(OWNER, *values) for values in told]
 
 
 def test_a_wiped_conversation_takes_no_answer(
@@ -272,14 +192,6 @@ def test_delivery_marks_the_answer_and_its_update_in_one_statement(
     assert outcomes == [("done",), (None,)]
 
 
-def test_an_answer_without_an_update_can_be_delivered(
-    turns: TurnRepository, conversation: UUID, question: int
-) -> None:
-    saved = turns.save_answer(NewAnswer(conversation, question, "Short"))
-    turns.mark_delivered(conversation, saved.id)
-    assert turns.find_answer(conversation, question) == StoredAnswer(saved.id, "Short", True, 1)
-
-
 def test_only_the_newest_question_counts_as_stopped(
     turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
 ) -> None:
@@ -303,12 +215,3 @@ def test_giving_up_is_marked_on_the_message_of_that_bot_only(
     assert client.fetch_one(failed, {"id": question}) == (False,)
     turns.mark_failed(BOT, OWNER, 1)
     assert client.fetch_one(failed, {"id": question}) == (True,)
-
-
-def test_the_message_that_shows_a_growing_answer_is_remembered(
-    turns: TurnRepository, conversation: UUID, question: int
-) -> None:
-    assert turns.find_stream_message(conversation, question) is None
-    turns.set_stream_message(conversation, question, 2**33)
-    assert turns.find_stream_message(conversation, question) == 2**33
-    assert turns.find_stream_message(conversation, question + 1) is None

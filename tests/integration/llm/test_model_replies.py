@@ -13,8 +13,8 @@ import pytest
 from src.base.errors import ModelFilteredError, ModelReplyError
 from src.talk.assistant import MAX_ROUNDS
 from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
-from src.texts import LANGUAGES, Language, say
-from tests.attacks.model_replies import JSON, Script, delta
+from src.texts import say
+from tests.attacks.model_replies import JSON, Script
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
 from tests.integration.person import Agents, Person, Rig, new_user, results
@@ -92,28 +92,18 @@ async def test_what_is_shown_and_stored_consists_of_whole_characters(
         piece.encode()
 
 
-async def test_an_answer_that_never_ends_is_cut_and_says_so(person: Person) -> None:
-    answer = await person.say("?", streamed(*["слово " * 1000] * 60))
-    assert len(answer.text) < 31_000 and answer.text.endswith(say("cut_long", "ru"))
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     ("finish", "key"), [("length", "answer_cut"), ("content_filter", "answer_filtered")]
 )
 async def test_an_answer_that_was_cut_short_says_why(
-    person: Person, language: Language, finish: str, key: str
+    person: Person, finish: str, key: str
 ) -> None:
-    cut = Reply(text="начало", finish_reason=finish)
-    answer = await person.say("?", cut, language=language)
-    assert answer.text == f"начало\n\n{say(key, language)}"
-    nothing = await person.say("?", Reply(text="", finish_reason=finish), language=language)
-    assert nothing.text == say(key, language)
-
-
-async def test_a_refusal_is_an_answer(person: Person) -> None:
-    refusal = streamed(extra={"refusal": "Этого я не скажу."})
-    assert (await person.say("?", refusal)).text == "Этого я не скажу."
+    answer = await person.say("яд?", Reply(text="начало", finish_reason=finish))
+    assert answer.text == f"начало\n\n{say(key, 'ru')}"
+    nothing = await person.say("?", Reply(text="", finish_reason=finish))
+    assert nothing.text == say(key, "ru")
+    is_shown = "яд?" in json.dumps(person.requests[-1].messages, ensure_ascii=False)
+    assert is_shown is (finish == "length"), "what a filter cut stays out of later prompts"
 
 
 # The stream
@@ -127,25 +117,10 @@ async def test_an_error_in_mid_reply_is_worth_another_try(person: Person) -> Non
         await answer_turn(person.core.agent, turn)
     assert "внутри" not in str(failed.value)
     assert (await answer_turn(person.core.agent, turn)).text == "снова здесь"
-
-
-async def test_an_error_after_the_end_of_a_reply_changes_nothing(person: Person) -> None:
     late = streamed("готово", after=[{"error": {"code": 500}}])
-    assert (await person.say("?", late)).text == "готово"
-    assert person.model.request_count == 1
-
-
-async def test_a_completion_that_comes_as_a_whole_is_understood(person: Person) -> None:
-    script = Script(["сразу всё"], [], USAGE, "stop")
-    answer = await person.say("?", Reply(raw=Raw(script.plain(), headers=JSON)))
-    assert answer.text == "сразу всё" and person.requests[-1].stream
-    stored = person.rows("SELECT completion_tokens FROM model_usage WHERE owner_id = %(owner)s")
-    assert stored == [(2,)]
-
-
-async def test_chunks_without_choices_or_content_are_passed_over(person: Person) -> None:
-    odd = [{}, {"choices": None}, {"choices": [None]}, delta(None), delta({"content": None}), 7]
-    assert (await person.say("?", streamed("раз ", "два", middle=odd))).text == "раз два"
+    assert (await person.say("?", late)).text == "готово", "an error after the end is none"
+    refusal = streamed(extra={"refusal": "Этого я не скажу."})
+    assert (await person.say("?", refusal)).text == "Этого я не скажу."
 
 
 # Tools
@@ -262,10 +237,7 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
 FILTERED = {"message": "The response was filtered", "code": "content_filter"}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_only_the_message_that_trips_a_filter_hears_about_it(
-    person: Person, language: Language
-) -> None:
+async def test_only_the_message_that_trips_a_filter_hears_about_it(person: Person) -> None:
     refuse = Reply(status=400, error=FILTERED)
 
     def reply(chat: ChatRequest) -> Reply:
@@ -273,24 +245,6 @@ async def test_only_the_message_that_trips_a_filter_hears_about_it(
 
     person.model.reply = reply
     with pytest.raises(ModelFilteredError) as refused:
-        await person.say("расскажи про яд", language=language)
-    assert say(refused.value.text_key, language) != say("error_model", language)
-    assert (await person.say("а про кота?", language=language)).text == "да"
-    assert (await person.say("и про пса?", language=language)).text == "да"
-
-
-async def test_what_a_filter_cut_stays_out_of_later_prompts(person: Person) -> None:
-    await person.say("расскажи про яд", Reply(text="Возьмите", finish_reason="content_filter"))
-    await person.say("а про кота?", "мяу")
-    last = json.dumps(person.requests[-1].messages, ensure_ascii=False)
-    assert "кота" in last and "яд" not in last and "Возьмите" not in last
-
-
-async def test_an_answer_that_failed_on_the_way_is_asked_for_again(person: Person) -> None:
-    half = Reply(text="Половина отв", finish_reason="error")
-    turn = await person.begin("?")
-    person.model.queue(half)
-    with pytest.raises(ModelReplyError):
-        await answer_turn(person.core.agent, turn)
-    person.model.queue("целый ответ")
-    assert (await answer_turn(person.core.agent, turn)).text == "целый ответ"
+        await person.say("расскажи про яд")
+    assert say(refused.value.text_key, "ru") != say("error_model", "ru")
+    assert (await person.say("а про кота?")).text == "да"

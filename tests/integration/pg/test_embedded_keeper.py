@@ -17,11 +17,10 @@ import pytest
 
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
-from src.pg.embedded_folder import SEGMENT, find_shortage
+from src.pg.embedded_folder import find_shortage
 from tests.integration.embedded_users import (
     ask,
     borrowed,
-    find_postmaster,
     is_reachable,
     kill_postmaster,
     started_at,
@@ -92,18 +91,6 @@ def test_a_killed_server_comes_back_by_itself_and_nothing_is_lost(
     assert not is_reachable(address)
 
 
-def test_a_whole_family_of_processes_may_be_killed(data_dir: Path) -> None:
-    with kept(data_dir) as address:
-        with closing(psycopg2.connect(address)):
-            postmaster = find_postmaster(data_dir)
-            family = [postmaster, *postmaster.children()]
-            for process in family:
-                process.suspend()
-            for process in family:
-                process.kill()
-        wait_for(lambda: is_reachable(address))
-
-
 def test_a_server_that_does_not_start_is_tried_again_with_one_line(
     data_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -172,17 +159,6 @@ def test_a_full_disk_is_waited_out(cluster: Path, caplog: pytest.LogCaptureFixtu
         gone = [record for record in caplog.records if record.message.startswith(GONE)]
         assert any("No space left on device" in vars(record)["cause"] for record in gone)
         assert WORD not in (data_dir / "postgres" / "server.log").read_text()
-
-
-def test_room_for_less_than_a_segment_is_a_shortage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "postgres" / "pg_wal").mkdir(parents=True)
-    usage = shutil.disk_usage(tmp_path)
-    for free, expected in ((SEGMENT, None), (SEGMENT - 1, "the disk is full: less than 16 MB")):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _, f=free: usage._replace(free=f))
-        told = find_shortage(tmp_path)
-        assert told == expected or (told or "").startswith(str(expected))
 
 
 # Statements that fail with a user's words in their values, and one that is logged in other setups.

@@ -57,29 +57,6 @@ def test_a_server_lives_from_start_to_stop_and_keeps_its_data(data_dir: Path) ->
     EmbeddedPostgres(data_dir).stop()
 
 
-def test_a_second_user_joins_the_running_server(data_dir: Path) -> None:
-    first, second = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
-    address = first.start()
-    began = started_at(address)
-    assert second.start() == address
-    first.stop()
-    assert started_at(address) == began
-    first.stop()
-    assert is_reachable(address)
-    second.stop()
-    assert not is_reachable(address)
-
-
-def test_two_processes_share_a_server_and_the_last_one_stops_it(data_dir: Path) -> None:
-    with ServerUser(data_dir) as first, ServerUser(data_dir) as second:
-        address = first.address()
-        assert second.address() == address
-        first.leave()
-        assert is_reachable(address)
-        second.leave()
-        assert not is_reachable(address)
-
-
 def test_a_killed_user_leaves_the_server_to_the_others(data_dir: Path) -> None:
     with ServerUser(data_dir) as killed, ServerUser(data_dir) as other:
         address = killed.address()
@@ -89,18 +66,6 @@ def test_a_killed_user_leaves_the_server_to_the_others(data_dir: Path) -> None:
         assert started_at(address) == began
         other.leave()
         assert not is_reachable(address)
-
-
-def test_the_server_of_a_killed_user_is_joined_and_stopped_by_the_next(data_dir: Path) -> None:
-    with ServerUser(data_dir) as killed:
-        address = killed.address()
-        began = started_at(address)
-        killed.kill()
-    assert is_reachable(address)
-    server = EmbeddedPostgres(data_dir)
-    assert started_at(server.start()) == began
-    server.stop()
-    assert not is_reachable(address)
 
 
 def test_four_processes_start_at_once_in_an_empty_folder() -> None:
@@ -134,16 +99,6 @@ def test_a_killed_server_is_started_again_with_its_data(data_dir: Path) -> None:
         assert is_reachable(address)
         server.stop()
     assert not is_reachable(address)
-
-
-def test_stopping_after_the_server_was_killed_is_no_error(data_dir: Path) -> None:
-    server = EmbeddedPostgres(data_dir)
-    address = server.start()
-    kill_postmaster(data_dir)
-    server.stop()
-    assert not is_reachable(address)
-    assert ask(server.start(), "SELECT text FROM notes") == "kept"
-    server.stop()
 
 
 def test_a_statement_that_outlives_its_killed_server_does_not_keep_the_next_from_starting(
@@ -208,28 +163,6 @@ def test_an_unfinished_cluster_is_thrown_away() -> None:
         server.stop()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["deep/" * 30 + "data", "Мои данные", "50% off & it's, #1?"],
-    ids=["deep", "Cyrillic", "punctuation"],
-)
-def test_a_data_folder_may_have_any_depth_and_name(cluster: Path, name: str) -> None:
-    with borrowed(cluster, name) as folder:
-        first, second = EmbeddedPostgres(folder), EmbeddedPostgres(folder)
-        address = first.start()
-        assert second.start() == address
-        assert ask(address, "SELECT text FROM notes") == "kept"
-        first.stop()
-        second.stop()
-        assert not is_reachable(address)
-
-
-def test_a_folder_that_cannot_be_made_is_reported_with_the_cause() -> None:
-    problem = pytest.raises(StorageUnavailableError, match="Not a directory")
-    with tempfile.NamedTemporaryFile() as file, problem:
-        EmbeddedPostgres(Path(file.name) / "data").start()
-
-
 def test_a_folder_that_holds_something_else_is_left_alone_and_reported() -> None:
     with tempfile.TemporaryDirectory(prefix="pomni-photos-") as folder:
         photo = Path(folder) / "postgres" / "photo.jpg"
@@ -238,16 +171,3 @@ def test_a_folder_that_holds_something_else_is_left_alone_and_reported() -> None
         with pytest.raises(StorageUnavailableError, match="is not a database cluster"):
             EmbeddedPostgres(Path(folder)).start()
         assert photo.read_text() == "precious"
-
-
-def test_a_server_that_refuses_to_start_is_reported_with_its_log(data_dir: Path) -> None:
-    settings = data_dir / "postgres" / "postgresql.conf"
-    good = settings.read_text()
-    settings.write_text(good + "\nno_such_setting = 1\n")
-    server = EmbeddedPostgres(data_dir)
-    with pytest.raises(StorageUnavailableError, match=r"postgresql\.conf"):
-        server.start()
-    server.stop()
-    settings.write_text(good)
-    assert is_reachable(server.start())
-    server.stop()

@@ -17,14 +17,6 @@ UNAVAILABLE = errors.ModelUnavailableError("the model is unavailable (HTTP 429, 
 SECRET = "мой кот Барсик"
 
 
-def raised(error: Exception, cause: Exception | None = None) -> Exception:
-    """An error as it is caught."""
-    try:
-        raise error from cause
-    except Exception as caught:  # noqa: BLE001
-        return caught
-
-
 @pytest.mark.parametrize(("logger", "extra", "error", "part", "reason"), [
     ("src.telegram.tasks", {"chat": 5, "update": 7}, UNAVAILABLE, "model", str(UNAVAILABLE)),
     ("src.memory.tasks", {"task": "embed_documents"}, UNAVAILABLE, "embeddings", str(UNAVAILABLE)),
@@ -43,7 +35,7 @@ async def test_a_warning_is_kept_with_its_part_and_reason_and_no_text_of_users(
     log = FailureLog(rig.client)
     said = logging.getLogger(logger)
     for _ in range(3):
-        about = (type(error), raised(error), None) if error is not None else None
+        about = (type(error), error, None) if error is not None else None
         log.handle(said.makeRecord(logger, logging.WARNING, "", 1, "so it is", (), about,
                                    extra=extra))  # fmt: skip
     log.handle(said.makeRecord("src.web.admin_site", logging.WARNING, "", 1, "a guess", (), None))

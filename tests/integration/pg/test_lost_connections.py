@@ -65,15 +65,6 @@ def test_a_pool_whose_connections_all_died_works_right_away(
         assert transaction.fetch_one("SELECT 2") == (2,)
 
 
-def test_a_statement_whose_connection_dies_is_run_once_more(client: PgClient, dsn: str) -> None:
-    client.execute("CREATE SEQUENCE attempts")
-    with ThreadPoolExecutor(1) as threads:
-        sql = "SELECT nextval('attempts'), pg_sleep(CASE currval('attempts') WHEN 1 THEN 60 END)"
-        call = threads.submit(client.fetch_one, sql)
-        terminate_when_it_runs(dsn, "SELECT nextval%")
-        assert call.result() == (2, None)
-
-
 def test_a_statement_whose_connection_dies_twice_fails(client: PgClient, dsn: str) -> None:
     with ThreadPoolExecutor(1) as threads:
         call = threads.submit(client.fetch_one, "SELECT pg_sleep(60)")
@@ -111,15 +102,6 @@ def test_a_broken_transaction_stores_nothing_and_is_reported(client: PgClient, d
         transaction.execute("INSERT INTO notes VALUES (1)")
         terminate(dsn, query="INSERT INTO notes%")
     assert client.fetch_all("SELECT attempt FROM notes") == []
-
-
-def test_a_refused_statement_is_not_run_again(client: PgClient) -> None:
-    client.execute("CREATE SEQUENCE attempts")
-    before = client.statements
-    with pytest.raises(Exception, match="refused"):
-        client.fetch_one("SELECT 1 / (nextval('attempts') - 1)")
-    assert client.statements == before + 1
-    assert client.fetch_one("SELECT last_value FROM attempts") == (1,)
 
 
 @pytest.fixture

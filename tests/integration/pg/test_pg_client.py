@@ -73,34 +73,10 @@ def test_a_caller_who_finds_no_free_connection_waits_within_bounds(dsn: str) -> 
     with opened(dsn, max_connections=2, wait_timeout=0.3) as client:
         with client.transaction(), client.transaction():
             for call in (client.fetch_one, client.execute):
-                start = time.monotonic()
                 with pytest.raises(StorageUnavailableError, match="PG_POOL_MAX is 2"):
                     call("SELECT 1")
-                assert 0.25 < time.monotonic() - start < 5, "by default it is 10"
             assert client.statements == 0
         assert client.fetch_one("SELECT 1") == (1,)
-
-
-def test_a_caller_who_waits_gets_the_connection_that_becomes_free(dsn: str) -> None:
-    with opened(dsn, max_connections=1, wait_timeout=30) as client:
-        with ThreadPoolExecutor(1) as threads, client.transaction() as transaction:
-            waiting = threads.submit(client.fetch_one, "SELECT 42")
-            transaction.execute("SELECT 1")
-            assert not waiting.done()
-        assert waiting.result() == (42,)
-
-
-def test_fifty_threads_finish_through_three_connections(dsn: str) -> None:
-    with opened(dsn, max_connections=3) as client:
-        with ThreadPoolExecutor(50) as threads:
-            results = list(
-                threads.map(
-                    lambda n: client.fetch_one("SELECT %(n)s, pg_sleep(0.005)", {"n": n}),
-                    range(200),
-                )
-            )
-        assert [row[0] for row in results if row] == list(range(200))
-        assert 1 <= count_connections(dsn) <= 3
 
 
 def test_connections_above_the_minimum_stay_open(dsn: str) -> None:
@@ -128,19 +104,6 @@ def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
         assert transaction.execute("INSERT INTO notes VALUES ('a'), ('b'), ('c')") == 3
         assert transaction.execute("DELETE FROM notes WHERE text = 'a'") == 1
     assert client.fetch_all("SELECT text FROM notes ORDER BY 1") == [("b",), ("c",)]
-
-
-def test_statements_and_transactions_are_counted(client: PgClient) -> None:
-    client.statements = client.transactions = 0
-    client.fetch_one("SELECT 1")
-    client.execute("SELECT 1")
-    assert (client.statements, client.transactions) == (2, 2)
-    with client.transaction() as transaction:
-        for _ in range(3):
-            transaction.fetch_all("SELECT 1")
-    assert (client.statements, client.transactions) == (5, 3)
-    assert client.in_transaction(lambda t: t.fetch_one("SELECT 7")) == (7,)
-    assert (client.statements, client.transactions) == (6, 4)
 
 
 def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> None:
@@ -171,34 +134,16 @@ def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) ->
         ("INSERT INTO notes VALUES (%(text)s)", "my secret", "23514"),
         ("SELECT %(text)s::integer", "my secret", "22P02"),
         ("SELECT no_such_column, %(text)s", "my secret", "42703"),
-    ]
+        # The driver calls this an operational error, like a lost connection.
+        ("INSERT INTO notes SELECT %(text)s || string_agg(md5(n::text), '')"
+         " FROM generate_series(1, 999) n", "my", "54000"),
+        ("SELECT %(text)s", "my \x00 byte", None), ("SELECT %(text)s", "my \ud800 half", None),
+    ]  # fmt: skip
     for sql, text, code in refusals:
         with pytest.raises(StorageRejectedError) as caught:
             client.execute(sql, {"text": text})
         assert caught.value.sqlstate == code
-        assert caught.value.is_refusal
         assert "my" not in str(caught.value)
-        assert isinstance(caught.value.__cause__, psycopg2.Error)
-
-
-def test_a_statement_beyond_a_limit_of_the_server_is_a_refusal_too(client: PgClient) -> None:
-    """The driver calls these operational errors, like a lost connection."""
-    client.execute("CREATE TABLE notes (text text UNIQUE)")
-    before = client.statements
-    with pytest.raises(StorageRejectedError) as caught:
-        client.execute(
-            "INSERT INTO notes SELECT string_agg(md5(n::text), '') FROM generate_series(1, 999) n"
-        )
-    assert caught.value.sqlstate == "54000"
-    assert client.statements == before + 1
-
-
-@pytest.mark.parametrize("text", ["my \x00 byte", "my \ud800 half"])
-def test_a_value_that_the_driver_refuses_is_our_error_too(client: PgClient, text: str) -> None:
-    with pytest.raises(StorageRejectedError) as caught:
-        client.execute("SELECT %(text)s", {"text": text})
-    assert "my" not in str(caught.value)
-    assert client.fetch_one("SELECT %(text)s", {"text": storable(text)}) is not None
 
 
 def test_a_wrong_address_is_reported_at_once(dsn: str) -> None:
@@ -235,24 +180,15 @@ async def test_closing_cancels_a_running_statement(dsn: str) -> None:
         await running
 
 
-def test_closing_under_a_running_transaction_is_reported_as_such(dsn: str) -> None:
-    client = PgClient(dsn)
-    client.open()
-    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
-        client.close()
-        transaction.execute("SELECT 1")
-
-
 async def test_run_calls_in_threads_while_the_loop_goes_on(client: PgClient) -> None:
-    asleep = asyncio.create_task(client.run(client.fetch_one, "SELECT pg_sleep(0.3)"))
-    ticks = 0
-    while not asleep.done():
-        await asyncio.sleep(0.01)
-        ticks += 1
-    assert ticks > 10
-    thread = await client.run(threading.get_ident)
-    assert thread != threading.get_ident()
-    assert await client.run(dict, [("a", 1)], b=2) == {"a": 1, "b": 2}
+    may_end = threading.Event()
+    waiting = asyncio.create_task(client.run(may_end.wait))
+    assert await client.run(threading.get_ident) != threading.get_ident()
+    assert not waiting.done()
+    may_end.set()
+    assert await waiting
+    with pytest.raises(StorageRejectedError):
+        await client.run(client.fetch_one, "SELECT 1 / 0")
 
 
 async def test_a_burst_of_coroutines_queues_behind_the_connections(dsn: str) -> None:
@@ -261,11 +197,6 @@ async def test_a_burst_of_coroutines_queues_behind_the_connections(dsn: str) -> 
         calls = [client.run(client.fetch_one, sql, {"n": n}) for n in range(40)]
         rows = await asyncio.gather(*calls)
     assert [row[0] for row in rows if row] == list(range(40))
-
-
-async def test_run_hands_errors_on(client: PgClient) -> None:
-    with pytest.raises(StorageRejectedError):
-        await client.run(client.fetch_one, "SELECT 1 / 0")
 
 
 async def test_run_during_close_says_that_the_client_is_closed(dsn: str) -> None:

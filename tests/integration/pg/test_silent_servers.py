@@ -14,7 +14,7 @@ from src.base.errors import StorageTimeoutError, StorageUnavailableError
 from src.pg import connection as pg_connection
 from src.pg import locks as advisory_lock
 from src.pg.client import PgClient
-from src.pg.connection import Limits, connect
+from src.pg.connection import Limits
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from tests.conftest import execute
 from tests.fakes.tcp_proxy import SwallowingProxy
@@ -92,31 +92,6 @@ def test_a_lock_is_not_waited_for_for_ever(dsn: str) -> None:
             client.fetch_one("SELECT * FROM notes")
     assert client.fetch_one("SELECT * FROM notes") is None
     client.close()
-
-
-def test_every_connection_carries_the_time_outs(dsn: str) -> None:
-    shown = "SELECT current_setting(%s)"
-    with closing(connect(dsn)) as connection, connection.cursor() as cursor:
-        for name, value in (
-            ("statement_timeout", "1s"),
-            ("lock_timeout", "500ms"),
-            ("idle_in_transaction_session_timeout", "15s"),
-        ):
-            cursor.execute(shown, (name,))
-            assert cursor.fetchone() == (value,)
-        told = connection.get_dsn_parameters()
-    assert told["tcp_user_timeout"] == "10000" and told["keepalives_count"] == "3"
-
-
-def test_a_lock_is_lost_with_its_connection(proxy: SwallowingProxy, dsn: str) -> None:
-    lock = AdvisoryLock(proxy.dsn, POLLER_LOCK, 1)
-    assert lock.try_exclusive() and lock.try_exclusive()
-    proxy.fail_over()
-    with pytest.raises(StorageUnavailableError):
-        lock.try_exclusive()
-    execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    assert lock.try_exclusive()
-    lock.release()
 
 
 def test_a_lock_whose_holder_is_cut_off_is_given_up_by_the_server(

@@ -13,7 +13,6 @@ from procrastinate import App
 from src.base.errors import StorageRejectedError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.privacy.erasure_repo import ErasureRepository
 from src.queue.dead_jobs import MAX_DEATHS, DeadJobs, JobDeathRepository
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
@@ -100,20 +99,13 @@ def test_a_job_whose_process_died_is_taken_up_at_once_and_its_deaths_are_counted
     queue: Queue,
 ) -> None:
     job, other = queue.message(1), queue.message(2, USER + 1)
+    queue.rows("UPDATE procrastinate_jobs SET attempts = 500 RETURNING id")  # retried, not killed
     assert queue.die(job, MAX_DEATHS - 1) == MAX_DEATHS - 1
     assert queue.die(other) == 1
     assert queue.jobs() == 2 * WAITING
     assert queue.counts() == {job: 2, other: 1}
     assert queue.outcomes() == [None, None]
     assert queue.deaths.list_all() == []
-
-
-def test_a_job_that_was_often_retried_is_no_killer(queue: Queue) -> None:
-    """Telegram was away for hours, and then somebody killed the process."""
-    job = queue.message(1)
-    queue.rows("UPDATE procrastinate_jobs SET attempts = 500 RETURNING id")
-    assert queue.die(job) == 1
-    assert queue.jobs() == WAITING
 
 
 def test_two_processes_rescue_a_job_once(queue: Queue) -> None:
@@ -146,13 +138,6 @@ def test_a_job_with_three_deaths_is_put_aside_and_its_chat_goes_on(queue: Queue)
     assert queue.deaths.count() == 1
 
 
-def test_what_is_done_is_forgotten(queue: Queue) -> None:
-    job = queue.message(1)
-    queue.die(job, 2)
-    queue.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", job=job)
-    assert queue.counts() == {}
-
-
 def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None:
     job = queue.message(1)
     queue.die(job, MAX_DEATHS)
@@ -167,12 +152,6 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     assert queue.counts() == {}
     assert queue.die(job) == 1
     assert queue.deaths.retry() == 0
-
-
-def test_erasing_a_user_erases_what_was_counted(queue: Queue) -> None:
-    queue.die(queue.message(1), MAX_DEATHS)
-    ErasureRepository(queue.client).erase(USER)
-    assert queue.deaths.list_all() == [] and queue.counts() == {}
 
 
 # --- recurring work
@@ -205,14 +184,6 @@ def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_later(queue: 
 
 
 # --- finding them
-
-
-async def test_a_living_worker_keeps_its_jobs(queue: Queue, app: App) -> None:
-    queue.take(queue.message(1), silent=5)
-    dead_jobs = DeadJobs(app, queue.client, Metrics())
-    for _ in range(3):
-        await dead_jobs.rescue()
-    assert queue.jobs() == RUNNING
 
 
 async def test_a_silent_worker_has_time_for_a_heartbeat_after_an_outage(
@@ -264,15 +235,12 @@ async def test_a_job_whose_end_was_not_stored_is_taken_up_and_one_that_began_aga
     await run(running, worker)
 
 
-def test_workers_are_dead_if_no_process_has_a_connection_of_the_queue(queue: Queue) -> None:
-    queue.take(queue.message(1), silent=0)
-    assert JobRepository(queue.client).delete_dead_workers() == 1
-    assert queue.rows("SELECT worker_id FROM procrastinate_jobs") == [(None,)]
-
-
 async def test_workers_may_live_while_a_process_has_a_connection_of_the_queue(
     queue: Queue, app: App
 ) -> None:
     queue.take(queue.message(1))
     assert await app.check_connection_async()
     assert JobRepository(queue.client).delete_dead_workers() == 0
+    await app.close_async()
+    assert JobRepository(queue.client).delete_dead_workers() == 1
+    assert queue.rows("SELECT worker_id FROM procrastinate_jobs") == [(None,)]

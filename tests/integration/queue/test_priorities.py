@@ -125,23 +125,6 @@ def test_who_comes_later_does_not_wait_for_a_flood(line: Line) -> None:
     assert line.serve_all()[:4] == ["b0", "b1", "b2", "a50"]
 
 
-def test_anonymous_admins_of_two_groups_are_two_people(line: Line) -> None:
-    anonymous = 1087968824
-    line.write(("one", update(anonymous, GROUP)), ("other", update(anonymous, GROUP - 1)))
-    assert {priority for _, _, priority in line.client.fetch_all(PRIORITIES)} == {0}
-
-
-def test_what_calls_no_model_does_not_wait_for_turns(line: Line) -> None:
-    line.write(
-        ("question", update(ANNA)),
-        ("mode", update(BORIS, kind="command")),
-        ("button", update(VERA, kind="callback", at_once=True)),
-        ("new", update(VERA, kind="new")),
-    )
-    assert line.serve_all("control") == ["mode", "button", "new"]
-    assert line.serve_all() == ["question"]
-
-
 def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line) -> None:
     line.write(("question", update(ANNA)))
     assert line.serve() == "question"
@@ -155,17 +138,6 @@ def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line
     assert [line.serve("control"), line.serve()] == ["other", None]
     line.end("question")
     assert line.serve_all("control") == ["mode"]
-
-
-def test_a_retried_turn_keeps_its_place_before_its_chat(line: Line) -> None:
-    line.write(("a1", update(ANNA)), ("a2", update(ANNA)))
-    assert line.serve() == "a1"
-    line.write(("new", update(ANNA, kind="new")), ("a3", update(ANNA)))
-    line.again("a1")
-    assert line.serve("control") is None
-    assert line.serve_all() == ["a1", "a2"]
-    assert line.serve_all("control") == ["new"]
-    assert line.serve_all() == ["a3"]
 
 
 def test_a_member_without_pending_messages_does_not_overtake_others_in_a_group(
@@ -184,14 +156,6 @@ def test_an_update_that_lost_its_job_comes_before_what_its_chat_wrote_later(line
     assert line.updates.requeue_orphaned(older_than=60) == 2
     line.write(("last", update(ANNA)))
     assert line.serve_all() == ["lost", "lost too", "later", "last"]
-
-
-def test_a_chat_has_one_running_turn_whatever_its_members_write(line: Line) -> None:
-    line.write(*((f"g{n}", update(ANNA + n, GROUP)) for n in range(5)))
-    assert line.serve() == "g0"
-    assert line.serve() is None
-    line.end("g0")
-    assert line.serve_all() == ["g1", "g2", "g3", "g4"]
 
 
 def test_what_lost_its_job_before_a_new_that_is_done_is_wiped(line: Line) -> None:

@@ -302,7 +302,7 @@ async def test_settings_take_a_city_as_an_ordinary_message(phone: Phone) -> None
     await phone.write("/settings")
     await phone.tap(say("settings_zone", "ru"))
     await phone.write("Мухосранск")
-    assert phone.last.text == say("zone_unknown", "ru") and zone_of(phone) is None
+    assert say("zone_unknown", "ru") in phone.last.text and zone_of(phone) is None
     await phone.write("Kiev")
     assert zone_of(phone) == "Europe/Kyiv" and phone.rig.model.requests == []
 

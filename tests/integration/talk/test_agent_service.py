@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from langgraph.runtime import Runtime
 
 from src.base.config import Settings
-from src.base.owners import Caller, Owner, Preferences
-from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
-from src.llm.tokens import TokenCounter
-from src.memory.turn_context import TurnContext, Window
+from src.history.conversation_repo import TelegramOrigin
 from src.queue.update_repo import NewUpdate
-from src.talk.prompt import SYSTEM_PROMPT, init_state, messages_to_send
-from src.talk.turn_state import ConversationState
-from src.texts import Language, say
+from src.talk.prompt import SYSTEM_PROMPT
+from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import NOON, USER, Rig, Watcher
+from tests.integration.person import USER, Rig, Watcher
 from tests.integration.turns import answer_turn
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
@@ -30,27 +24,15 @@ async def test_a_message_is_stored_with_the_time_in_moscow_before_it(rig: Rig) -
     answer = await rig.ask("привет", time_zone=Settings().timezone)
     assert rig.stored() == [("user", f"{LABEL} привет"), ("assistant", "эхо: привет")]
     assert (answer.text, answer.delivered, answer.tools) == ("эхо: привет", False, ())
-
-
-async def test_the_time_is_the_one_of_the_user_s_own_zone(rig: Rig) -> None:
-    await rig.ask("hi", time_zone="Asia/Tokyo")
-    assert rig.stored()[0] == ("user", "[Текущее время: 2026-11-21 18:05] hi")
-
-
-async def test_the_model_sees_the_prompt_then_the_history_in_order(rig: Rig) -> None:
-    await rig.ask("раз")
-    await rig.ask("два")
-    assert rig.prompt() == [
-        ("system", SYSTEM_PROMPT),
-        ("user", f"{LABEL} раз"),
-        ("assistant", "эхо: раз"),
-        ("user", f"{LABEL} два"),
+    rig.model.queue("ответ\x00")
+    answer = await rig.ask("нуль\x00 \ud83d", time_zone="Asia/Tokyo")
+    assert rig.stored()[2:] == [
+        ("user", "[Текущее время: 2026-11-21 18:05] нуль\ufffd \ufffd"),
+        ("assistant", "ответ\ufffd"),
     ]
 
 
-@pytest.mark.parametrize(
-    ("before", "shown"), [(0, 1), (29, 30), (30, 16), (31, 17), (44, 30), (45, 16), (140, 21)]
-)
+@pytest.mark.parametrize(("before", "shown"), [(0, 1), (29, 30), (30, 16), (45, 16), (140, 21)])
 async def test_the_model_sees_the_last_16_to_30_messages_of_a_long_conversation(
     rig: Rig, before: int, shown: int
 ) -> None:
@@ -124,67 +106,6 @@ async def test_tools_that_ran_are_stored_after_the_answer(rig: Rig) -> None:
     assert ("system", "Tools used: current_time, search_memory") in rig.prompt()
 
 
-async def render(*, system_in_history: bool, window_start: int = 1) -> list[tuple[str, str]]:
-    said: list[tuple[Role, str]] = [
-        ("user", "раз"),
-        ("assistant", "один"),
-        ("system", "Tools used: search_memory"),
-        ("user", "два"),
-    ]
-    history: list[HistoryMessage] = [
-        {"id": 10 * position, "role": role, "content": content, "position": position}
-        for position, (role, content) in enumerate(said, start=1)
-    ]
-    context = TurnContext(
-        caller=Caller(Owner(USER), Preferences("ru", "UTC"), NOON),
-        conversation_id=uuid4(),
-        message_id=40,
-        text="два",
-        window=Window(window_start),
-        on_text=lambda _text: None,
-    )
-    counter = TokenCounter("offline")
-    state: ConversationState = {"history": history, "summaries": []}
-    found = await init_state(
-        state,
-        Runtime(context=context),
-        system_in_history=system_in_history,
-        counter=counter,
-        context_size=1000,
-    )
-    messages = found["messages"]
-    assert found["current_token_count"] == counter.count_messages(messages)
-    assert found["llm_context_size"] == 1000
-    return [(message.type, str(message.text)) for message in messages_to_send(found)]
-
-
-async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:
-    assert await render(system_in_history=True) == [
-        ("system", SYSTEM_PROMPT), ("human", "раз"), ("ai", "один"),
-        ("system", "Tools used: search_memory"), ("human", "два"),
-    ]  # fmt: skip
-
-
-async def test_elsewhere_bookkeeping_stands_before_the_next_message_never_in_an_answer() -> None:
-    assert await render(system_in_history=False) == [
-        ("system", SYSTEM_PROMPT),
-        ("human", "раз"),
-        ("ai", "один"),
-        ("human", "[Tools used: search_memory]\nдва"),
-    ]
-
-
-async def test_messages_before_the_window_are_not_rendered() -> None:
-    assert await render(system_in_history=True, window_start=4) == [
-        ("system", SYSTEM_PROMPT),
-        ("human", "два"),
-    ]
-    assert await render(system_in_history=False, window_start=3) == [
-        ("system", SYSTEM_PROMPT),
-        ("human", "[Tools used: search_memory]\nдва"),
-    ]
-
-
 async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
     """The statements and transactions of one turn while the operator's settings are fresh."""
     await rig.core.memory.memories.settings()
@@ -199,18 +120,6 @@ async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) ->
     assert counts == [(9, 4), (6, 4), (6, 4)], "the first makes the conversation"
     assert rig.model.request_count == 3
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
-
-
-async def test_a_turn_is_indexed_in_two_transactions(rig: Rig) -> None:
-    """The look for what is to be indexed or read, and the documents."""
-    digest = rig.core.memory.digest
-    await rig.ask("раз")
-    await digest.index_pending()
-    await rig.ask("два")
-    await rig.core.memory.memories.settings()
-    before = rig.client.transactions
-    await digest.index_pending()
-    assert rig.client.transactions - before == 2
 
 
 async def test_a_turn_in_telegram_takes_eight_statements_in_five_transactions(rig: Rig) -> None:
@@ -239,12 +148,6 @@ async def test_facts_that_cannot_be_read_do_not_fail_a_turn(rig: Rig) -> None:
     rig.model.queue("ответ")
     await rig.ask("раз")
     assert rig.stored() == [("user", f"{LABEL} раз"), ("assistant", "ответ")]
-
-
-async def test_a_turn_of_a_long_conversation_reads_the_summaries_too(rig: Rig) -> None:
-    conversation = rig.conversation()
-    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(100)])
-    assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(7, 5), (7, 5)]
 
 
 async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: Rig) -> None:
@@ -276,14 +179,16 @@ async def test_every_model_call_leaves_a_row_of_usage(rig: Rig) -> None:
     assert 'pomni_turns_total{outcome="answered"} 1.0' in metrics
 
 
-@pytest.mark.parametrize("language", ["ru", "uk", "en"])
-async def test_an_empty_answer_becomes_a_sentence(rig: Rig, language: Language) -> None:
-    rig.model.queue(Reply(text=f" {LABEL} \n"))
-    answer = await rig.ask("?", language=language)
-    assert answer.text == say("empty_answer", language) == rig.stored()[-1][1]
-    await rig.ask("?!", language=language)
+@pytest.mark.parametrize("text", [
+    f" {LABEL} \n", "\u200b\u200d", "\u2800\u3164\ufe0f", "\u034f\u00ad\u202e ",
+])  # fmt: skip
+async def test_an_empty_answer_becomes_a_sentence(rig: Rig, text: str) -> None:
+    rig.model.queue(Reply(text=text))
+    answer = await rig.ask("?", language="uk")
+    assert answer.text == say("empty_answer", "uk") == rig.stored()[-1][1]
+    await rig.ask("?!", language="uk")
     shown = [message["content"] for message in rig.model.requests[-1].messages]
-    assert say("empty_answer", language) not in shown, "a model would repeat it"
+    assert say("empty_answer", "uk") not in shown, "a model would repeat it"
 
 
 async def test_two_users_at_once_never_see_each_other_s_words(rig: Rig) -> None:
@@ -307,10 +212,3 @@ async def test_two_users_at_once_never_see_each_other_s_words(rig: Rig) -> None:
     for user, word in words.items():
         [question, answer, *_] = rig.stored(user)
         assert (question[1], answer[1]) == (f"{LABEL} {word}", f"эхо: {word}")
-
-
-async def test_what_postgresql_cannot_hold_does_not_fail_a_turn(rig: Rig) -> None:
-    rig.model.queue("ответ\x00")
-    answer = await rig.ask("нуль\x00 \ud83d")
-    assert answer.text == "ответ\ufffd"
-    assert rig.stored() == [("user", f"{LABEL} нуль\ufffd \ufffd"), ("assistant", answer.text)]

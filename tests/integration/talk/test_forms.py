@@ -44,21 +44,15 @@ async def test_what_is_told_comes_from_a_form_after_the_answer(person: Person) -
     asked, form_asked = person.requests
     assert form_asked.messages[: len(asked.messages)] == asked.messages, "the prefix is cached"
     assert said in form_asked.last_user_text
-
-
-async def test_the_next_prompt_knows_the_fact_and_shows_no_bookkeeping(person: Person) -> None:
-    await person.say("i cant eat gluten", "Noted!", told("i cant eat gluten"), language="en")
-    answer = await person.say("what should i not eat?", "Gluten.", language="en")
-    assert answer.text == "Gluten." and shapes(person)[2:] == ["text"]
-    prompt = str(person.requests[-1].messages)
-    assert "i cant eat gluten" in person.rig.block("user_facts")
-    assert "save_user_fact" not in prompt and "Tools used" not in prompt
-
-
-async def test_only_the_users_own_words_are_kept(person: Person) -> None:
     form = told("my cat is called Tom", "user has a dog", "where is it?", "my cat is called Tom")
-    await person.say("my cat is called Tom. where is it?", "Hi, Tom.", form, language="en")
-    assert person.facts() == ["my cat is called Tom"]
+    answer = await person.say(
+        "my cat is called Tom. where is it?", "Hi, Tom.\n\n⏰ I’ll remind you", form, language="en"
+    )
+    assert "i cant eat gluten" in person.rig.block("user_facts")
+    prompt = str(person.requests[-1].messages)
+    assert "save_user_fact" not in prompt and "Tools used" not in prompt
+    assert person.facts()[2:] == ["my cat is called Tom"], "only the user's own words are kept"
+    assert answer.text == "Hi, Tom.", "a copied confirmation is none"
 
 
 @pytest.mark.parametrize(("wanted", "found"), [
@@ -108,10 +102,12 @@ async def test_an_order_and_a_question_get_both(person: Person) -> None:
     assert "⏰" in str(person.requests[-1].messages[-1]["content"])
 
 
-@pytest.mark.parametrize("text", ["как зовут мою собаку?", "привет!", "спасибо", "где я живу?"])
+@pytest.mark.parametrize("text", [
+    "как зовут мою собаку?", "привет!", "не запоминай это: у меня долг",
+])  # fmt: skip
 async def test_a_question_or_a_greeting_gets_no_form(person: Person, text: str) -> None:
     await person.say(text, "Ответ.")
-    assert shapes(person) == ["text"]
+    assert shapes(person) == ["text"] and not person.facts()
 
 
 @pytest.mark.parametrize("text", ['{"answer": 1}', "<tools><function>x", "```json\n{}\n```"])
@@ -121,24 +117,6 @@ async def test_markup_is_no_answer(person: Person, text: str) -> None:
     turn = await person.begin("как дела у тебя?")
     answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
     assert answer.text == say("empty_answer", "ru") and not "".join(shown)
-
-
-async def test_a_copied_confirmation_is_no_reminder(person: Person) -> None:
-    answer = await person.say("как дела у тебя?", "Хорошо.\n\n⏰ Напомню завтра: полить цветы")
-    assert answer.text == "Хорошо."
-
-
-async def test_what_stays_private_gets_no_form(person: Person) -> None:
-    await person.say("не запоминай это: у меня долг", "Хорошо.")
-    assert not person.facts() and "ToldForm" not in shapes(person)
-
-
-async def test_a_form_may_take_longer_than_an_answer(rig: Rig) -> None:
-    rig.set(answer_max_seconds=1)
-    person = Person(rig, new_user(), language="en")
-    form = Reply(text=told("i have a red bike"), chunk_size=4, chunk_delay=0.2)
-    answer = await person.say("i have a red bike", "Nice.", form)
-    assert answer.text == "Nice." and person.facts() == ["i have a red bike"]
 
 
 async def test_its_prompt_is_shown_to_the_operator_without_a_call(person: Person) -> None:
@@ -244,15 +222,6 @@ async def test_a_model_that_saves_only_the_example_gets_forms_beside_its_tools(
     assert await learner.tell(SECOND) == ["tools", "tools", "ToldForm"]
     assert await learner.tell("my neighbour has a red car") == ["tools", "ToldForm"]
     assert "my neighbour has a red car" in learner.person.facts()
-
-
-@pytest.mark.core(llm_calls="auto")
-@pytest.mark.own_database
-async def test_a_model_that_can_do_neither_is_offered_tools_again(learner: Learner) -> None:
-    learner.fills_forms = False
-    assert await learner.tell(FIRST) == ["tools", "ToldForm"]
-    assert await learner.tell(SECOND) == ["tools", "tools", "ToldForm"]
-    assert await learner.tell("my sister lives in Oslo now") == ["tools"]
 
 
 @pytest.mark.core(llm_calls="auto")

@@ -31,16 +31,9 @@ def test_a_persona_may_be_a_file(tmp_path: Path) -> None:
     file.write_text("Ты библиотекарь.\nГовори тихо.\n")
     assert Settings(persona=f"@{file}").persona == "Ты библиотекарь.\nГовори тихо."
 
-
-@pytest.mark.parametrize("size", [MAX_PERSONA + 1, 100_000])
-def test_a_persona_that_is_too_long_is_refused(tmp_path: Path, size: int) -> None:
-    file = tmp_path / "persona.txt"
-    file.write_text("а" * size)
-    for value in ("а" * size, f"@{file}"):
+    file.write_text("а" * (MAX_PERSONA + 1))
+    for value in ("а" * (MAX_PERSONA + 1), f"@{file}"):
         with pytest.raises(ValueError, match="longer than 4000 characters"):
             Settings(persona=value)
-
-
-def test_a_persona_s_file_that_is_not_there_is_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         Settings(persona=f"@{tmp_path / 'none.txt'}")
