@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from src.web.admin_access import AdminAccess
 
 USER = 2**41 + 77
+Browser = httpx.AsyncClient
 PASSWORD = "correct horse battery"
 # Checking a password is to take long, but not here.
 access = partial(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from aiogram import Bot
@@ -86,12 +87,34 @@ async def eventually(
         raise AssertionError(f"waited {timeout} s in vain for {what}") from None
 
 
-async def write(fake: FakeTelegram, text: str, user: int = 2**41 + 7) -> int:
-    """Write as a user; returns the update's number."""
-    return fake.update_id_of(await fake.send_text(user, text))
-
-
 def texts(dsn: str) -> list[str]:
     """Return the texts of stored messages in order of arrival."""
     sql = "SELECT payload->'message'->>'text' FROM telegram_updates ORDER BY id"
     return [row[0] for row in query(dsn, sql)]
+
+
+@dataclass
+class Line:
+    """A bot that receives updates from the fake into a database."""
+
+    fake: FakeTelegram
+    bot: Bot
+    client: PgClient
+
+    def poller(self, timing: PollTiming = QUICK) -> Poller:
+        """Build a poller."""
+        return build_poller(self.bot, self.client, timing)
+
+    def receiving(
+        self, timing: PollTiming = QUICK
+    ) -> contextlib.AbstractAsyncContextManager[asyncio.Task[None]]:
+        """Run a poller during the context."""
+        return running(self.poller(timing))
+
+    async def send(self, text: str) -> int:
+        """Write as a user; returns the update's number."""
+        return self.fake.update_id_of(await self.fake.send_text(2**41 + 7, text))
+
+    def texts(self) -> list[str]:
+        """Return the texts of stored messages in order of arrival."""
+        return texts(self.client.dsn)

@@ -308,7 +308,7 @@ LEASE = {
 
 @pytest.mark.core(llm_model="offline")
 @pytest.mark.parametrize(("language", "count"), [
-    ("ru", 120), ("uk", 40), ("en", 40),
+    ("ru", 20), ("uk", 20), ("en", 20),
     *(pytest.param(language, 400, marks=pytest.mark.proof) for language in LANGUAGES),
 ])  # fmt: skip
 async def test_without_a_model_a_document_is_quoted_where_it_answers(

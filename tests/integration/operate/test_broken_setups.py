@@ -73,7 +73,6 @@ PULL, MODEL, V1 = "ollama pull qwen2.5:7b", "knows no model", r"Write OPENAI_BAS
 # The model, its server's status and body, and the remedy.
 REFUSALS: list[tuple[str, int, Any, str]] = [
     (OPENAI, 401, openai(f"Incorrect API key provided: {KEY}.", code="invalid_api_key"), KEYS),
-    (OPENAI, 401, {"error": {"message": "No auth credentials found", "code": 401}}, KEYS),
     (OPENAI, 400, {"code": "Client error", "error": "Incorrect API key provided"}, KEYS),
     (CLAUDE, 401, anthropic("authentication_error", "invalid x-api-key"), KEYS),
     (GEMINI, 400, google(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid one.",
@@ -88,8 +87,6 @@ REFUSALS: list[tuple[str, int, Any, str]] = [
     (OPENAI, 429, openai("You exceeded your current quota, please check your plan and billing "
                          "details.", code="insufficient_quota"), QUOTA),
     (OPENAI, 402, openai("Insufficient Balance"), QUOTA),
-    (OPENAI, 402, {"error": {"message": "This request requires more credits", "code": 402}},
-     QUOTA),
     (CLAUDE, 400, anthropic("invalid_request_error", "Your credit balance is too low to access "
                             "the Anthropic API."), QUOTA),
     (OPENAI, 429, openai("Rate limit reached for requests", code="rate_limit_exceeded"),
@@ -99,15 +96,14 @@ REFUSALS: list[tuple[str, int, Any, str]] = [
     (CLAUDE, 529, anthropic("overloaded_error", "Overloaded"), "overloaded or broken"),
     (OPENAI, 404, openai("The model `qwen2.5:7b` does not exist or you do not have access to it.",
                          code="model_not_found"), f"{MODEL} qwen2.5:7b"),
-    (OPENAI, 404, {"object": "error", "message": "The model `x` does not exist.", "code": 404},
-     MODEL),
+
     (OPENAI, 400, openai("Model Not Exist"), MODEL),
     (OPENAI, 400, openai("qwen2.5:7b is not a valid model ID"), MODEL),
     (CLAUDE, 404, anthropic("not_found_error", "model: claude-x"), MODEL),
     (GEMINI, 404, google(404, "NOT_FOUND", "models/gemini is not found for API version v1beta"),
      MODEL),
     (OPENAI, 404, openai('model "qwen2.5:7b" not found, try pulling it first'), PULL),
-    (OPENAI, 404, openai("model 'qwen2.5:7b' not found", type="not_found_error"), PULL),
+
     (OPENAI, 404, openai("No models loaded. Please load a model in the developer page."), PULL),
     (OPENAI, 404, "404 page not found", V1), (OPENAI, 404, {"detail": "Not Found"}, V1),
     (OPENAI, 404, "<html><title>404 Not Found</title></html>", V1),
@@ -120,12 +116,11 @@ REFUSALS: list[tuple[str, int, Any, str]] = [
     (OPENAI, 500, openai("tools param requires --jinja flag", type="server_error"), TOOLS),
     (OPENAI, 404, {"error": {"message": "No endpoints found that support tool use.",
                              "code": 404}}, TOOLS),
-    (OPENAI, 400, openai("`tool calling` is not supported with this model"), TOOLS),
     (GEMINI, 400, google(400, "INVALID_ARGUMENT", "Function calling is not enabled for "
                          "models/gemma-3"), TOOLS),
     (OPENAI, 400, openai("Your organization must be verified to stream this model.",
                          param="stream", code="unsupported_value"), STREAM),
-    (OPENAI, 400, openai("Streaming is not supported for this model"), STREAM),
+
     (OPENAI, 500, openai("Cannot use tools with stream", type="server_error"), STREAM),
     (OPENAI, 400, openai("This model's maximum context length is 512 tokens.",
                          code="context_length_exceeded"), CONTEXT),
@@ -148,6 +143,9 @@ async def test_each_refusal_of_a_model_has_its_remedy_and_its_server_s_own_sente
 ) -> None:
     async with Refusing(status, body) as server:
         found = await check_model(settings_of(model, server.url))
+        if model == OPENAI and told in (KEYS, V1):
+            embeddings = settings_of("offline", server.url, embedding_model="openai:bge")
+            assert_told(await check_embeddings(embeddings), told.format("OPENAI"))
     vendor = {"openai": "OPENAI", "anthropic": "ANTHROPIC", "google_genai": "GOOGLE"}
     assert_told(found, told.format(vendor[model.partition(":")[0]]))
     said = body if isinstance(body, str) else json.dumps(body)
@@ -171,14 +169,6 @@ async def test_the_models_of_the_server_are_listed_the_nearest_first() -> None:
     async with Refusing(404, openai('model "x" not found, try pulling it first')) as server:
         found = await check_model(settings_of(OPENAI, f"{server.url}/v1"))
     assert found.mend is not None and found.mend.endswith(". It has qwen2.5:14b")
-
-
-async def test_embeddings_have_the_same_remedies() -> None:
-    for body, told in ((openai("Incorrect API key provided"), "OPENAI_API_KEY"),
-                       ("404 page not found", V1)):  # fmt: skip
-        async with Refusing(401 if told != V1 else 404, body) as server:
-            settings = settings_of("offline", server.url, embedding_model="openai:bge")
-            assert_told(await check_embeddings(settings), told)
 
 
 def test_a_readable_env_file_and_a_full_disk_are_named(tmp_path: Path) -> None:

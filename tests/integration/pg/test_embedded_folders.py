@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,15 +25,6 @@ NAMES = {
     "long": "/".join(["x" * 200] * 3),
     "dashes": "-D -c=1",
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="pomni-names-") as folder:
-        server = EmbeddedPostgres(Path(folder) / "made")
-        ask(server.start(), "CREATE TABLE notes AS SELECT 'kept' AS text")
-        server.stop()
-        yield Path(folder) / "made"
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())

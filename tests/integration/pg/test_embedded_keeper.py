@@ -20,7 +20,6 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.embedded_folder import find_shortage
 from tests.integration.embedded_users import (
     ask,
-    borrowed,
     is_reachable,
     kill_postmaster,
     started_at,
@@ -28,21 +27,6 @@ from tests.integration.embedded_users import (
 
 WORD = "СЕКРЕТ_пользователя"
 GONE, BACK = "the embedded PostgreSQL is gone", "the embedded PostgreSQL is back"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="pomni-kept-") as folder:
-        server = EmbeddedPostgres(Path(folder) / "made")
-        ask(server.start(), "CREATE TABLE notes AS SELECT 'kept' AS text")
-        server.stop()
-        yield Path(folder) / "made"
-
-
-@pytest.fixture
-def data_dir(cluster: Path) -> Iterator[Path]:
-    with borrowed(cluster) as folder:
-        yield folder
 
 
 @contextmanager

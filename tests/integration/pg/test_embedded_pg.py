@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -20,28 +19,10 @@ from tests.integration.embedded_users import (
     ServerUser,
     Stranger,
     ask,
-    borrowed,
     is_reachable,
     kill_postmaster,
     started_at,
 )
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Path]:
-    """A data folder whose server was started once and has stopped."""
-    with tempfile.TemporaryDirectory(prefix="pomni-embedded-") as folder:
-        server = EmbeddedPostgres(Path(folder) / "made")
-        ask(server.start(), "CREATE TABLE notes AS SELECT 'kept' AS text")
-        server.stop()
-        yield Path(folder) / "made"
-
-
-@pytest.fixture
-def data_dir(cluster: Path) -> Iterator[Path]:
-    """``cluster``, without a server before and after the test."""
-    with borrowed(cluster) as folder:
-        yield folder
 
 
 def test_a_server_lives_from_start_to_stop_and_keeps_its_data(data_dir: Path) -> None:

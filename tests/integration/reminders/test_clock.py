@@ -22,8 +22,8 @@ TOLD = {
     "у меня время как в Праге; use Prague time; постав часовий пояс Прага",
     "Europe/London": "живу по лондонскому времени; переведи часы на Лондон; "
     "btw i'm on london time now; haha kidding. my time zone is London 🌧",
-    "Europe/Warsaw": "мій часовий пояс Варшава; ну так мой часовой пояс Варшава; "
-    "в мене часовий пояс Польща; за варшавським часом мені став; час тепер варшавський",
+    "Europe/Warsaw": "ну так мой часовой пояс Варшава; в мене часовий пояс Польща; "
+    "за варшавським часом мені став; час тепер варшавський",
     "America/Toronto": "my time zone is London, Ontario; мой часовой пояс Лондон, Онтарио",
     "Asia/Yerevan": "мой часовой пояс Армения; живу по времени Армении",
     "Europe/Lisbon": "can you set my timezone to lisbon?; use lisbon time from now on; "
@@ -70,18 +70,15 @@ NO_HOMES = ["живу на даче", "переехала в комнату 306 
 # Who asks, and the zone and the text of what is set; NOW is theirs.
 NAMED = {
     "/remind завтра о 9 по Києву подзвонити мамі": ("Europe/Kyiv", "подзвонити мамі"),
-    "/remind tomorrow at 9 London time to call mum": ("Europe/London", "call mum"),
     "/remind tomorrow at 9 (London time) to call Luc": ("Europe/London", "call Luc"),
     "/remind tomorrow at 9am EST to call mum": ("America/New_York", "call mum"),
     "/remind завтра в 9 мск позвонить": ("Europe/Moscow", "позвонить"),
-    "/remind завтра в 9 (по Лондону) позвонить": ("Europe/London", "позвонить"),
     "/remind завтра в 9 по нью-йоркскому времени позвонить": ("America/New_York", "позвонить"),
     "/remind every day at 9 Lisbon time to stretch": ("Europe/Lisbon", "stretch"),
     "/remind завтра погулять по Лиссабону в 9": ("Asia/Tokyo", "погулять по Лиссабону"),
     "/remind завтра в 9 по плану позвонить": ("Asia/Tokyo", "по плану позвонить"),
     "/remind tomorrow at 9 london, ontario time to call Jim": ("America/Toronto", "call Jim"),
     "/remind tomorrow at 9 local time to call Jim": ("Asia/Tokyo", "call Jim"),
-    "/remind завтра о 9 за польським часом подзвонити": ("Europe/Warsaw", "подзвонити"),
     "/remind tomorrow at 9 tea time to bake": ("Asia/Tokyo", "tea time to bake"),
 }
 

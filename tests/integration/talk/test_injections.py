@@ -122,9 +122,10 @@ async def test_no_order_in_words_of_others_is_stored_whoever_proposes_it(
     assert reasons.keys() <= REFUSALS and reasons["others_words"] >= len(BENIGN)
 
 
-async def test_what_people_tell_of_themselves_is_stored(teller: Person) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.proof)])
+async def test_what_people_tell_of_themselves_is_stored(teller: Person, every: int) -> None:
     refused = []
-    for _, text in BENIGN:
+    for _, text in BENIGN[::every]:
         outcome = await teller.tell(text)
         if outcome.kind == "refused":
             refused.append((text, outcome.reason))

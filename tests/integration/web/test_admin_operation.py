@@ -9,12 +9,10 @@ import time
 from decimal import Decimal
 from functools import partial
 
-import httpx
-
 from src.pg.records_repo import RecordsRepository
 from src.web import admin_prices, admin_usage
 from src.web.admin_words import money, plain_cell, seconds, size
-from tests.integration.admin_browser import USER, token, told
+from tests.integration.admin_browser import USER, Browser, token, told
 from tests.integration.person import Rig
 
 # A day: four people, of whom one got an apology; one wrote before it, one pressed a button.
@@ -61,9 +59,7 @@ PRICE = {
 }  # fmt: skip
 
 
-async def test_the_overview_tells_of_24_hours_and_of_today(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_the_overview_tells_of_24_hours_and_of_today(rig: Rig, inside: Browser) -> None:
     empty = told((await inside.get("/")).text)
     assert "0 answers to 0 messages" in empty and "– to the first word" in empty
     for statement in (DAY, FAILED, CALLS):
@@ -85,7 +81,7 @@ async def test_the_overview_tells_of_24_hours_and_of_today(
         assert f'href="{place}"' in page
 
 
-async def test_what_is_not_well_is_said_first(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_what_is_not_well_is_said_first(rig: Rig, inside: Browser) -> None:
     rig.client.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
     assert "All is well." in told((await inside.get("/")).text)
     rig.core.metrics.last_poll.set(time.time() - 200)
@@ -101,7 +97,7 @@ async def test_what_is_not_well_is_said_first(rig: Rig, inside: httpx.AsyncClien
     assert "Embeddings : by words: the engine died" in text
 
 
-async def test_growth_since_the_day_before_is_told(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_growth_since_the_day_before_is_told(rig: Rig, inside: Browser) -> None:
     rig.client.execute(
         "INSERT INTO growth_days (day, people, messages, facts, bytes)"
         " VALUES (current_date - 1, 1, 40, 100, 5000)"
@@ -112,7 +108,7 @@ async def test_growth_since_the_day_before_is_told(rig: Rig, inside: httpx.Async
 
 
 async def test_usage_is_summed_up_by_what_is_asked_for_and_priced(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     rig.client.execute(CALLS)
     form = {"token": await token(inside)}
@@ -133,7 +129,7 @@ async def test_usage_is_summed_up_by_what_is_asked_for_and_priced(
     assert 'href="/prices?model=x%3Ab">no price</a>' in asked
 
 
-async def test_usage_is_downloaded_as_a_table(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_usage_is_downloaded_as_a_table(rig: Rig, inside: Browser) -> None:
     rig.client.execute(CALLS)
     response = await inside.get("/usage.csv?days=1")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
@@ -171,9 +167,7 @@ def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
     assert records.prune() > 30
 
 
-async def test_failures_are_told_by_reason_person_and_time(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_failures_are_told_by_reason_person_and_time(rig: Rig, inside: Browser) -> None:
     assert "every message got its answer" in (await inside.get("/failures")).text
     for statement in (DAY, FAILED, CALLS):
         rig.client.execute(statement)
@@ -194,7 +188,7 @@ async def test_failures_are_told_by_reason_person_and_time(
 
 
 async def test_a_failed_job_says_why_and_is_given_back_or_dropped(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     rig.client.execute(DAY)
     [(update,)] = rig.rows("SELECT id FROM telegram_updates WHERE update_id = 4")
@@ -240,7 +234,7 @@ async def test_a_failed_job_says_why_and_is_given_back_or_dropped(
     await inside.post("/queue/retry-quarantined", data=form)
 
 
-async def test_a_batch_says_what_came_to_nothing(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_a_batch_says_what_came_to_nothing(rig: Rig, inside: Browser) -> None:
     conversation = rig.core.conversations.get_or_create_conversation(USER)
     rig.client.execute(
         "WITH job AS (INSERT INTO batch_jobs (provider, model, status, batch_id, requests, failed)"

@@ -20,6 +20,7 @@ from src.web.http_server import HttpServer
 from tests.integration.admin_browser import (
     PASSWORD,
     USER,
+    Browser,
     access,
     browser,
     log_in,
@@ -48,9 +49,7 @@ def requests(rig: Rig) -> list[tuple[str, str]]:
     return found
 
 
-async def test_nothing_is_shown_or_done_without_the_password(
-    rig: Rig, http: httpx.AsyncClient
-) -> None:
+async def test_nothing_is_shown_or_done_without_the_password(rig: Rig, http: Browser) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("секретный кот", "ответ")
     for method, path in [*requests(rig), ("POST", "/logout")]:
@@ -122,7 +121,7 @@ async def test_only_trusted_proxies_tell_who_asks(
 
 
 async def test_a_session_ends_with_its_logout_everywhere_and_with_the_password(
-    rig: Rig, http: httpx.AsyncClient
+    rig: Rig, http: Browser
 ) -> None:
     secure = await http.post(
         "/login", data={"password": PASSWORD}, headers={"x-forwarded-proto": "https"}
@@ -152,7 +151,7 @@ async def test_a_session_ends_with_its_logout_everywhere_and_with_the_password(
     ("users", "/"), ("/a\r\nSet-Cookie: x", "/"), ("/" + "a" * 2000, "/"), ("", "/"),
 ])  # fmt: skip
 async def test_a_deep_link_survives_the_login_and_leads_nowhere_else(
-    http: httpx.AsyncClient, asked: str, told: str
+    http: Browser, asked: str, told: str
 ) -> None:
     page = await http.get("/login", params={"next": asked})
     [kept] = re.findall(r'name="next" value="([^"]*)"', page.text)
@@ -187,9 +186,7 @@ async def test_a_reader_sees_figures_and_no_texts(rig: Rig) -> None:
     assert rig.rows(whose) == [("reader",)]
 
 
-async def test_the_audit_says_who_read_and_only_what_happened(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_the_audit_says_who_read_and_only_what_happened(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER)
     await somebody.tell("У меня кот Барсик")
     [memory] = await somebody.living()
@@ -213,7 +210,7 @@ async def test_the_audit_says_who_read_and_only_what_happened(
     assert "wrong password" in outer and "read talk" not in outer
 
 
-async def test_a_form_without_our_token_does_nothing(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_a_form_without_our_token_does_nothing(rig: Rig, inside: Browser) -> None:
     for data in ({}, {"token": ""}, {"token": "0" * 64}):
         response = await inside.post("/settings", data={**data, "summaries_shown": "5"})
         assert response.status_code == 403
@@ -225,9 +222,7 @@ async def test_a_form_without_our_token_does_nothing(rig: Rig, inside: httpx.Asy
     assert huge.status_code == 413
 
 
-async def test_a_fact_is_pinned_forgotten_and_taken_back(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_a_fact_is_pinned_forgotten_and_taken_back(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER)
     await somebody.tell("У меня кот Барсик")
     other = Person(rig, user=USER + 1)
@@ -256,7 +251,7 @@ async def test_a_fact_is_pinned_forgotten_and_taken_back(
 
 
 async def test_a_fact_stands_once_with_whoever_told_it_and_is_found_by_what_it_is(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     somebody = Person(rig, user=USER + 20)
     await somebody.tell("Живу в Омске", relation="lives_in", object="Омск")
@@ -295,9 +290,7 @@ async def test_a_fact_stands_once_with_whoever_told_it_and_is_found_by_what_it_i
     assert (await inside.get(f"{base}/{tea.id + 99}/forget")).status_code == 404
 
 
-async def test_what_the_night_put_together_is_taken_apart(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_what_the_night_put_together_is_taken_apart(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER)
     await somebody.tell("Живу в Омске", relation="lives_in", object="Омск")
     rig.client.execute("UPDATE memories SET retired_at = now()")
@@ -317,9 +310,7 @@ async def test_what_the_night_put_together_is_taken_apart(
     assert "undo consolidation" in (await inside.get("/audit")).text
 
 
-async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER + 9)
     await somebody.tell("Мою собаку зовут Рекс")
     await somebody.index()
@@ -343,7 +334,7 @@ async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(
     assert rig.rows("SELECT 1 FROM conversations WHERE telegram_user_id = 12345") == []
 
 
-async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER)
     rig.fill(somebody.conversation(), *(("user", text) for text in HOSTILE))
     for text in HOSTILE:
@@ -371,13 +362,13 @@ async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncCli
     "/usage?days=abc&by=x", "/usage.csv?days=-1&by=%00", "/failures?days=999&part=%00&before=x",
     "/failures?before=99999999999",
 ])  # fmt: skip
-async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, path: str) -> None:
+async def test_an_odd_address_is_no_error_of_ours(inside: Browser, path: str) -> None:
     page = await inside.get(path)
     assert page.status_code == 200 or (page.status_code == 404 and "no such page" in page.text)
 
 
 @pytest.mark.own_database
-async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_a_lost_database_is_a_sentence(rig: Rig, inside: Browser) -> None:
     form = await token(inside)
     rig.client.close()
     response = await inside.get("/users")

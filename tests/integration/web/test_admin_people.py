@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-import httpx
-
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.texts import say
 from src.web.admin_people import ORDERS
-from tests.integration.admin_browser import USER, token
+from tests.integration.admin_browser import USER, Browser, token
 from tests.integration.person import Person, Rig
 from tests.integration.web_page import open_page
 
@@ -34,14 +32,14 @@ VALUES (now(), 'model', 'no answer', 'quota', add_owner(103, 0), 4);
 LINK = re.compile(r'href="/users/(-?\d+)/(\d+)/about" dir')
 
 
-async def listed(inside: httpx.AsyncClient, **query: str) -> list[int]:
+async def listed(inside: Browser, **query: str) -> list[int]:
     """The ids on the page, in their order."""
     page = await inside.get("/users", params=query)
     assert page.status_code == 200
     return [int(user) for user, _topic in LINK.findall(page.text)]
 
 
-async def test_people_are_found_and_sorted(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_people_are_found_and_sorted(rig: Rig, inside: Browser) -> None:
     rig.client.execute("DELETE FROM owners")
     rig.client.execute(NAMED)
     assert await listed(inside) == await listed(inside, sort="no such") == [-9, 101, 102, 103]
@@ -59,9 +57,7 @@ async def test_people_are_found_and_sorted(rig: Rig, inside: httpx.AsyncClient) 
     assert "Show everybody" in (await inside.get("/users?q=nobody")).text
 
 
-async def test_every_order_shows_each_once_over_all_pages(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_every_order_shows_each_once_over_all_pages(rig: Rig, inside: Browser) -> None:
     rig.client.execute("DELETE FROM owners")
     rig.client.execute(
         "INSERT INTO owners (telegram_user_id) SELECT n FROM generate_series(1, 120) n"
@@ -101,9 +97,7 @@ async def test_names_come_with_updates_and_go_with_the_owner(rig: Rig) -> None:
     assert rig.rows(names, id=USER + 30) == [], "who is erased is not added again"
 
 
-async def test_who_is_blocked_is_neither_stored_nor_reminded(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_who_is_blocked_is_neither_stored_nor_reminded(rig: Rig, inside: Browser) -> None:
     user, updates = USER + 32, UpdateRepository(rig.client)
     await Person(rig, user=user).say("привет", "ответ")
     await rig.core.reminders.set_by_words(rig.called(user, "ru"), "напомни через час о чае")
@@ -140,7 +134,7 @@ async def test_who_is_blocked_is_neither_stored_nor_reminded(
 
 
 async def test_a_person_is_shown_whole_exported_and_erased_by_a_typed_id(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     user, base = USER + 31, f"/users/{USER + 31}/0"
     somebody = Person(rig, user=user)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, get_args
 
-import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +22,7 @@ from src.web.admin_pages import build_admin_app
 from src.web.admin_prices import KINDS
 from src.web.admin_settings import SELECT_CHANGES, fields
 from src.web.admin_words import labels
-from tests.integration.admin_browser import access, browser, log_in
+from tests.integration.admin_browser import Browser, access, browser, log_in
 from tests.integration.person import Rig
 
 Form = dict[str, str]
@@ -217,7 +216,7 @@ def test_nothing_changes_that_nobody_edited(rig: Rig, kind: Kind, tries: int) ->
 
 
 async def test_a_price_that_is_none_is_a_sentence_and_a_model_loses_all_of_them(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     form = fields_of((await inside.get("/prices?model=x:a")).text)
     half = await inside.post("/prices", data={**form, "prompt.x:a": "0,5"})
@@ -239,7 +238,7 @@ async def test_a_price_that_is_none_is_a_sentence_and_a_model_loses_all_of_them(
     assert audit.count("change prices") == 2
 
 
-async def test_a_conflict_shows_both_values_and_asks(rig: Rig, inside: httpx.AsyncClient) -> None:
+async def test_a_conflict_shows_both_values_and_asks(rig: Rig, inside: Browser) -> None:
     form = fields_of((await inside.get("/settings")).text)
     rig.client.execute("UPDATE global_settings SET daily_tokens = 7")
     form |= {"daily_tokens": "9", "summaries_shown": "5"}
@@ -254,7 +253,7 @@ async def test_a_conflict_shows_both_values_and_asks(rig: Rig, inside: httpx.Asy
 
 
 async def test_what_is_refused_is_told_in_plain_words_above_and_beside_it(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     page = (await inside.get("/settings")).text
     form = {**fields_of(page), "history_step": "40", "summaries_shown": "many"}
@@ -273,9 +272,7 @@ async def test_what_is_refused_is_told_in_plain_words_above_and_beside_it(
     assert "Nothing was changed." in same.text and history(rig) == []
 
 
-async def test_a_changed_setting_is_marked_and_set_back(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_a_changed_setting_is_marked_and_set_back(rig: Rig, inside: Browser) -> None:
     rig.client.execute("UPDATE global_settings SET memory_extraction_enabled = false")
     page = (await inside.get("/settings")).text
     assert page.count(">changed</span>") == 1 and "Reset to on" in page

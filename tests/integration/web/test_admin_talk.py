@@ -8,7 +8,6 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import pytest
 
 from src.base.owners import Owner
@@ -16,7 +15,7 @@ from src.memory.consolidation import SELECT_MERGES
 from src.memory.memory_repo import SELECT_FACTS, FactQuery
 from src.web import admin_facts, admin_failures, admin_overview, admin_people, admin_talk
 from tests.fakes.openai_server import Reply
-from tests.integration.admin_browser import USER
+from tests.integration.admin_browser import USER, Browser
 from tests.integration.person import Person, Rig
 from tests.tables import nodes_of
 
@@ -27,9 +26,7 @@ def texts_of(page: str) -> list[str]:
     return [html.unescape(re.sub("<[^>]+>", "", text)) for text in found]
 
 
-async def test_a_talk_opens_at_its_end_and_is_paged_both_ways(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_a_talk_opens_at_its_end_and_is_paged_both_ways(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER + 20)
     rig.fill(somebody.conversation(), *((("user", f"слово{n}")) for n in range(120)))
     address, pages, query = f"/users/{USER + 20}/0", [], ""
@@ -50,9 +47,7 @@ async def test_a_talk_opens_at_its_end_and_is_paged_both_ways(
     assert "msg-999999999999 is no longer in this talk" in missing and "слово119" in missing
 
 
-async def test_days_are_headings_that_can_be_jumped_to(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
+async def test_days_are_headings_that_can_be_jumped_to(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER + 21)
     rig.fill(somebody.conversation(), *((("user", f"слово{n}")) for n in range(120)))
     rig.client.execute(  # 23:30 in Moscow is the day before; then a day later each ten
@@ -72,7 +67,7 @@ async def test_days_are_headings_that_can_be_jumped_to(
 
 
 async def test_a_bubble_tells_tools_tokens_sources_and_why_it_failed(
-    rig: Rig, inside: httpx.AsyncClient
+    rig: Rig, inside: Browser
 ) -> None:
     user = USER + 10
     rig.model.queue(
@@ -138,7 +133,8 @@ def test_pages_go_by_index_and_those_of_people_sort_nothing(rig: Rig, statement:
         "words": "", "offset": 50, "owners": [1, 2],
     }  # fmt: skip
     with rig.client.transaction() as transaction:
-        transaction.execute("SET LOCAL enable_seqscan = off")
+        for way in ("seqscan", "bitmapscan", "sort"):  # whatever the statistics say
+            transaction.execute(f"SET LOCAL enable_{way} = off")
         [[[plan]]] = transaction.fetch_all(f"EXPLAIN (FORMAT JSON) {statement}", values)
     nodes = nodes_of(plan["Plan"])
     scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
