@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from src.base.errors import ModelFilteredError, ModelReplyError
-from src.talk.assistant import MAX_ROUNDS
 from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
 from src.texts import say
 from tests.attacks.model_replies import JSON, Script
@@ -155,15 +154,6 @@ async def test_calls_that_fail_one_way_after_the_other_end_too(person: Person) -
     answer = await person.say("найди")
     assert answer.text == say("too_many_steps", "ru")
     assert person.model.request_count == 4
-
-
-async def test_tools_end_after_eight_rounds(person: Person) -> None:
-    person.model.reply = lambda request: Reply(
-        text="думаю " if asks_for_tools(request) else "хватит",
-        tool_calls=[("search_memory", {"query": f"кот {len(request.messages)}"})],
-    )
-    assert (await person.say("найди")).text == "хватит"
-    assert person.model.request_count == MAX_ROUNDS + 1
 
 
 async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:

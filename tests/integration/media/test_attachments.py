@@ -237,16 +237,6 @@ async def test_the_search_and_the_export_say_whose_words_they_are(
         assert lines[lines.index(f"> {text}") - 1].startswith(f"**{words}** ")
 
 
-async def test_a_search_whose_words_match_shows_nothing_that_is_only_near(phone: Phone) -> None:
-    meant, *near = ("Кот Барсик съел сметану", "Моя кошка любит рыбу", "Котёнок пьёт молоко")
-    phone.rig.model.queue("1.", "2.", "3.")
-    for text in (meant, *near):
-        await phone.write(text)
-    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
-    await phone.write("/search сметана")
-    assert meant in phone.last.text and not any(text in phone.last.text for text in near)
-
-
 async def test_a_model_that_takes_no_pictures_is_told_of_the_caption(phone: Phone) -> None:
     phone.rig.model.queue(Reply(status=400), "Какой дом?")
     await phone.send(photo=PHOTO, caption=CAPTION)
@@ -401,13 +391,6 @@ async def test_without_a_model_a_sentence_says_what_is_missing(
     phone.fake.state.files["voice"] = b"OggS\0\2"
     await phone.send(**content)
     assert phone.last.text == say(key, "ru") and phone.heard() == []
-
-
-@pytest.mark.core(llm_model="offline")
-async def test_without_a_model_the_caption_is_still_read(phone: Phone) -> None:
-    await phone.send(photo=PHOTO, caption=f"Запомни: {CAPTION}")
-    assert phone.facts() == [CAPTION]
-    assert phone.last.text.endswith(say("picture_unseen", "ru"))
 
 
 async def test_an_edited_caption_is_answered_again(phone: Phone) -> None:

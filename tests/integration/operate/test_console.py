@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import pytz
-from babel.dates import format_datetime
 
 from src.base.errors import StorageRejectedError
 from src.console import Console, ConsoleStreams
@@ -134,47 +133,6 @@ async def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(
         say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
         ask, say("erase_done", "ru"), UNKNOWN, HINT, say("undo_nothing", "ru"),
     ]  # fmt: skip
-
-
-async def test_sources_stand_below_an_answer_that_does_not_quote_them(person: Person) -> None:
-    learned, asked = "My name is Anna", "What is my name?"
-    *_, answer, title, source = await replies_to(person, "/mode strict", learned, asked)
-    assert (answer, title) == (f"{learned} [1]", say("sources_title", "en"))
-    assert re.fullmatch(rf"\[1\] {MOMENT}: “{learned}”", source)
-
-
-async def test_the_time_in_a_city_is_told(person: Person) -> None:
-    before = datetime.now(UTC)
-    known, missing = await replies_to(
-        person, "Котра година в Токіо?", "Котра година в Гадюкіному?"
-    )
-    tokyo = pytz.timezone("Asia/Tokyo")
-    moments = (before.astimezone(tokyo), datetime.now(tokyo))  # a minute may end between them
-    days = [format_datetime(moment, "HH:mm, EEEE, d MMMM", locale="uk") for moment in moments]
-    assert known in [say("offline_time", "uk", time=f"{day} (Токіо, UTC+09:00)") for day in days]
-    assert missing == say("offline_no_city", "uk")
-
-
-async def test_memory_without_a_model_lists_the_notes_too(person: Person) -> None:
-    lines = (
-        "барсик ест только кашу", "запомни, что код от домофона на 2 подъезде 4512К",
-        "где барсик?", "тамара начальница, душная", "/memory",
-    )  # fmt: skip
-    replies = await replies_to(person, *lines)
-    shown = "\n".join(replies[replies.index(say("memory_notes", "ru")) :])
-    assert shown.index("тамара") < shown.index("барсик ест") and "где барсик" not in shown
-    assert "4512" not in "\n".join(replies)
-
-
-async def test_new_wipes_the_conversation_and_keeps_the_facts(person: Person) -> None:
-    wiped = say("new_notes", "ru")
-    lines = ("/new", "Меня зовут Анна", "Привет", "/new", "Как меня зовут?", "Как дела?")
-    replies = await replies_to(person, *lines, "/launch")
-    assert replies[:4] == [
-        wiped, STORED, say("offline_greeting", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
-    ]  # fmt: skip
-    assert says_the_name(replies[4:6])
-    assert replies[6:] == [say("offline_mood", "ru"), say("unknown_command", "ru")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "koi8-r"])

@@ -96,14 +96,6 @@ def test_a_transaction_whose_connection_dies_is_run_once_more_as_a_whole(
     assert client.fetch_all("SELECT attempt FROM notes") == [(2,), (2,)]
 
 
-def test_a_broken_transaction_stores_nothing_and_is_reported(client: PgClient, dsn: str) -> None:
-    client.execute("CREATE TABLE notes (attempt int)")
-    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
-        transaction.execute("INSERT INTO notes VALUES (1)")
-        terminate(dsn, query="INSERT INTO notes%")
-    assert client.fetch_all("SELECT attempt FROM notes") == []
-
-
 @pytest.fixture
 def server() -> Iterator[tuple[EmbeddedPostgres, str]]:
     """A server of one's own, that a test may stop and start."""

@@ -14,7 +14,7 @@ import pytest
 
 from src.base.errors import StorageRejectedError, StorageTimeoutError, StorageUnavailableError
 from src.base.owners import Owner
-from src.pg.client import PgClient, storable
+from src.pg.client import PgClient
 from tests.conftest import query
 
 pytestmark = pytest.mark.own_database
@@ -106,16 +106,6 @@ def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
     assert client.fetch_all("SELECT text FROM notes ORDER BY 1") == [("b",), ("c",)]
 
 
-def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> None:
-    """And a statement without any may hold a percent sign."""
-    selected = "SELECT %(user)s::bigint, %(wanted)s::text"
-    assert client.fetch_one(selected, Owner(7), wanted="a") == (7, "a")
-    assert client.fetch_one(selected, {"user": 8}, wanted="b") == (8, "b")
-    with client.transaction() as transaction:
-        assert transaction.fetch_one(selected, user=9, wanted="c") == (9, "c")
-        assert transaction.fetch_one("SELECT 7 % 4") == (3,)
-
-
 def test_an_owner_among_the_parameters_is_the_id_of_its_row(client: PgClient) -> None:
     """Also of a person who writes in a topic."""
     row = client.fetch_one("SELECT add_owner(7, 0), add_owner(-8, 3)")
@@ -144,12 +134,6 @@ def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) ->
             client.execute(sql, {"text": text})
         assert caught.value.sqlstate == code
         assert "my" not in str(caught.value)
-
-
-def test_a_wrong_address_is_reported_at_once(dsn: str) -> None:
-    for address in (dsn.replace("/test_", "/absent_"), "postgresql://x@127.0.0.1:1/x"):
-        with pytest.raises(StorageUnavailableError):
-            PgClient(address).open()
 
 
 def test_a_closed_client_says_so(dsn: str) -> None:
@@ -191,14 +175,6 @@ async def test_run_calls_in_threads_while_the_loop_goes_on(client: PgClient) -> 
         await client.run(client.fetch_one, "SELECT 1 / 0")
 
 
-async def test_a_burst_of_coroutines_queues_behind_the_connections(dsn: str) -> None:
-    with opened(dsn, max_connections=2, wait_timeout=0.1) as client:
-        sql = "SELECT %(n)s, pg_sleep(0.02)"
-        calls = [client.run(client.fetch_one, sql, {"n": n}) for n in range(40)]
-        rows = await asyncio.gather(*calls)
-    assert [row[0] for row in rows if row] == list(range(40))
-
-
 async def test_run_during_close_says_that_the_client_is_closed(dsn: str) -> None:
     client = PgClient(dsn)
     client.open()
@@ -219,12 +195,3 @@ async def test_run_during_close_says_that_the_client_is_closed(dsn: str) -> None
     may_end.set()
     assert await running == 1
     await closing
-
-
-def test_storable_changes_only_what_cannot_be_stored() -> None:
-    assert storable("héllo 😀 \u202e") == "héllo 😀 \u202e"
-    assert storable("") == ""
-    assert storable("a\x00b") == "a\ufffdb"
-    assert storable("\ud83d\ude00") == "😀"
-    assert storable("\ud83d \ude00") == "\ufffd \ufffd"
-    assert storable("x\udc80\x00") == "x\ufffd\ufffd"

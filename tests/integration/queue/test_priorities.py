@@ -115,16 +115,6 @@ def test_a_second_message_ranks_behind_the_first_one_of_others(line: Line, at_on
     assert line.serve_all() == ["a1", "b1", "v1", "a2", "b2", "a3", "a4", "a5"]
 
 
-def test_who_comes_later_does_not_wait_for_a_flood(line: Line) -> None:
-    line.write(*((f"a{n}", update(ANNA, GROUP - n)) for n in range(100)))
-    for number in range(50):
-        name = line.serve()
-        assert name == f"a{number}"
-        line.end(name)
-    line.write(*((f"b{n}", update(BORIS)) for n in range(3)))
-    assert line.serve_all()[:4] == ["b0", "b1", "b2", "a50"]
-
-
 def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line) -> None:
     line.write(("question", update(ANNA)))
     assert line.serve() == "question"
@@ -138,14 +128,6 @@ def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line
     assert [line.serve("control"), line.serve()] == ["other", None]
     line.end("question")
     assert line.serve_all("control") == ["mode"]
-
-
-def test_a_member_without_pending_messages_does_not_overtake_others_in_a_group(
-    line: Line,
-) -> None:
-    line.write(("a1", update(ANNA)), ("a2", update(ANNA)), ("a3", update(ANNA, GROUP)))
-    line.write(("b1", update(BORIS, GROUP)), ("v1", update(VERA)))
-    assert line.serve_all() == ["a1", "v1", "a2", "a3", "b1"]
 
 
 def test_an_update_that_lost_its_job_comes_before_what_its_chat_wrote_later(line: Line) -> None:

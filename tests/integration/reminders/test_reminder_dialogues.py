@@ -230,23 +230,6 @@ async def test_it_is_the_reminder_of_which_the_bot_spoke_last(phone: Phone) -> N
     assert waiting(phone) == [("позвонить маме", NINE), ("купить хлеб", FRIDAY)]
 
 
-@pytest.mark.parametrize("text", [
-    "У меня были напоминания на работе", "show me what I said about reminders in March",
-    "какие напоминания ставил мой брат в прошлом году на даче?",
-])  # fmt: skip
-async def test_what_only_speaks_of_reminders_lists_none(phone: Phone, text: str) -> None:
-    await phone.write("/reminders")
-    assert phone.last.text == say("reminders_empty", "ru") and labels(phone.last) == []
-    await phone.write(text)
-    assert say("reminders_empty", "ru") != phone.last.text != say("reminders_empty", "en")
-
-
-async def test_a_question_to_the_memory_is_none(phone: Phone) -> None:
-    await phone.write("Я живу в Киеве")
-    await phone.write("напомни, где я живу?")
-    assert "Киев" in phone.last.text and waiting(phone) == []
-
-
 async def test_an_edited_request_takes_the_place_of_the_first(phone: Phone) -> None:
     message = await phone.write("напомни завтра в 9 позвонить маме")
     await phone.fake.edit_text(USER, message, "напомни завтра в 10 позвонить маме")
@@ -495,15 +478,3 @@ async def test_what_telegram_refuses_twice_is_given_up_and_what_recurs_goes_on(
         await tasks.deliver(daily.id, due, NINE)
     assert await tasks.deliver(daily.id, due, NINE) == "failed"
     assert [moment for _, moment in waiting(phone)] == [NINE + timedelta(days=1)]
-
-
-async def test_a_new_time_zone_moves_what_recurs_and_nothing_else(phone: Phone) -> None:
-    await set_reminder(phone)
-    await set_reminder(phone, "таблетки", repeats=DAILY)
-    await phone.write("/settings Токио")
-    [(first, moved), (second, stayed)] = sorted(waiting(phone), reverse=True)
-    assert (first, second) == ("таблетки", "позвонить маме") and stayed == NINE
-    assert (moved.hour, moved.minute) == (0, 0)  # 9:00 in Tokyo
-    await phone.write("/reminders")
-    assert "1. таблетки\nкаждый день в 09:00" in phone.last.text
-    assert "2. позвонить маме\nв понедельник, 1 марта 2027 года, в 15:00" in phone.last.text

@@ -60,18 +60,6 @@ async def test_a_turn_that_has_its_answer_makes_no_model_call(rig: Rig) -> None:
     assert (rig.model.request_count, rig.client.statements) == (1, before)
 
 
-async def test_two_workers_on_one_message_store_one_answer(rig: Rig) -> None:
-    gate = asyncio.Event()
-    rig.model.queue(Reply(text="первый", gate=gate), Reply(text="второй", gate=gate))
-    turn = await rig.begin("привет", origin=ORIGIN)
-    both = [asyncio.create_task(answer_turn(rig.core.agent, turn)) for _ in range(2)]
-    await rig.model.wait_for(lambda: rig.model.waiting_at_gate == 2)
-    gate.set()
-    one, other = await asyncio.gather(*both)
-    assert (one.id, one.text) == (other.id, other.text)
-    assert [role for role, _ in rig.stored()] == ["user", "assistant"]
-
-
 async def test_a_stop_in_mid_answer_keeps_what_was_written(rig: Rig) -> None:
     language: Language = "uk"
     gate = asyncio.Event()

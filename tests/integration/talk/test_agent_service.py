@@ -11,10 +11,11 @@ import pytest
 from src.base.config import Settings
 from src.history.conversation_repo import TelegramOrigin
 from src.queue.update_repo import NewUpdate
+from src.talk.graph_run import truncate
 from src.talk.prompt import SYSTEM_PROMPT
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import USER, Rig, Watcher
+from tests.integration.person import USER, Agents, Rig, Watcher
 from tests.integration.turns import answer_turn
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
@@ -59,28 +60,6 @@ async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(
     for earlier, later in itertools.pairwise(prompts[:8]):
         assert later[: len(earlier)] == earlier and len(later) == len(earlier) + 2
     assert [len(prompt) - 1 for prompt in prompts] == [16, 18, 20, 22, 24, 26, 28, 30, 17]
-
-
-async def test_what_is_remembered_stands_around_the_history_in_blocks_of_its_own(rig: Rig) -> None:
-    """What is volatile comes last, right before the message that it is about."""
-    await rig.tell("моего кота зовут Барсик")
-    conversation = rig.conversation()
-    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(38)])
-    name = {"text": "Меня зовут Анна", "quote": "Меня зовут Анна", "importance": 9}
-    rig.model.queue(Reply(tool_calls=[("save_user_fact", name)]), "Запомнил.", "Говорили о коте.")
-    rig.model.reply = lambda _request: "Говорили о сообщениях."
-    await rig.tell("Меня зовут Анна")
-    rig.fill(conversation, *[("assistant", f"ещё {number}") for number in range(12)])
-    await rig.ask("как зовут моего кота?")
-
-    messages = rig.model.requests[-1].messages
-    assert [m.get("name") for m in messages[:3]] == [None, "user_facts", "history_summary"]
-    assert [m.get("name") for m in messages[-2:]] == ["memories", None]
-    assert {m.get("name") for m in messages[3:-2]} == {None}
-    assert "Меня зовут Анна" in rig.block("user_facts")
-    assert "Говорили о" in rig.block("history_summary")
-    assert "моего кота зовут Барсик" in rig.block("memories")
-    assert rig.prompt()[-1] == ("user", f"{LABEL} как зовут моего кота?")
 
 
 @pytest.mark.parametrize("chunk_size", [1, 5, 200])
@@ -150,16 +129,6 @@ async def test_facts_that_cannot_be_read_do_not_fail_a_turn(rig: Rig) -> None:
     assert rig.stored() == [("user", f"{LABEL} раз"), ("assistant", "ответ")]
 
 
-async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: Rig) -> None:
-    """Two searches in place of key facts and a search; the answer costs no call."""
-    asks = {"intent": "solve", "facts": [], "query": "имя"}
-    rig.model.queue(*[Reply(tool_calls=[("Understanding", asks)])] * 2)
-    text = "как меня зовут?"
-    assert [await count_work(rig, text, mode="strict") for _ in range(2)] == [(9, 5), (6, 5)]
-    assert rig.model.request_count == 2
-    assert rig.stored()[-1] == ("assistant", say("strict_unknown", "ru"))
-
-
 @pytest.mark.own_database
 async def test_every_model_call_leaves_a_row_of_usage(rig: Rig) -> None:
     rig.model.queue(
@@ -212,3 +181,47 @@ async def test_two_users_at_once_never_see_each_other_s_words(rig: Rig) -> None:
     for user, word in words.items():
         [question, answer, *_] = rig.stored(user)
         assert (question[1], answer[1]) == (f"{LABEL} {word}", f"эхо: {word}")
+
+
+# An answer has an end: in characters, in seconds, and when there is nothing of it to see
+
+
+async def test_a_model_that_streams_for_ever_is_cut_and_left(rig: Rig) -> None:
+    rig.set(answer_max_characters=500)
+    rig.model.queue(Reply(text="слово " * 100_000, chunk_size=50, chunk_delay=0.001))
+    answer = await rig.ask("вопрос")
+    sentence = say("cut_long", "ru")
+    assert answer.text == f"{('слово ' * 100)[:500].rstrip()}\n\n{sentence}"
+    await rig.model.wait_for(lambda: rig.model.abandoned == 1)
+    assert rig.stored()[-1] == ("assistant", answer.text)
+
+
+async def test_code_is_closed_before_the_sentence() -> None:
+    text = truncate("```python\n" + "x = 1\n" * 100, 300, "en")
+    assert text.endswith(f"\n```\n\n{say('cut_long', 'en')}")
+
+
+async def test_what_a_slow_model_has_written_in_its_time_is_the_answer(rig: Rig) -> None:
+    rig.set(answer_max_seconds=1)
+    rig.model.queue(Reply(text="раз " * 1000, chunk_size=4, chunk_delay=0.2))
+    answer = await rig.ask("вопрос")
+    assert answer.text.startswith("раз") and answer.text.endswith(say("cut_slow", "ru"))
+    await rig.model.wait_for(lambda: rig.model.abandoned == 1)
+
+
+@pytest.mark.parametrize("timeouts", [{}, {"llm_timeout": 600}])
+async def test_the_time_counts_from_the_first_word(
+    agents: Agents, timeouts: dict[str, float]
+) -> None:
+    rig = await agents.get(**timeouts)
+    rig.set(answer_max_seconds=1)
+    rig.model.queue(Reply(text="прочитано", delay=1.5))
+    assert (await rig.ask("вопрос")).text == "прочитано"
+
+
+@pytest.mark.parametrize("text", [" \n" * 4000, "\u200b" * 8000])
+async def test_a_model_that_sends_nothing_to_see_for_ever_ends(rig: Rig, text: str) -> None:
+    rig.set(answer_max_seconds=1)
+    rig.model.queue(Reply(text=text, chunk_size=2, chunk_delay=0.1))
+    answer = await rig.ask("вопрос")
+    assert answer.text == say("took_too_long", "ru")

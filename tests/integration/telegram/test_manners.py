@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from aiogram import Bot
 
-from src.telegram.setup import configure_telegram
+from src.base.config import Settings
+from src.telegram.setup import MENUS, configure_telegram, configure_until_done
 from src.texts import LANGUAGES, Language, say
-from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, user
+from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.phone import STRANGER, USER, Phone, buttons
 
 GROUP = -1_001_234_567_893
@@ -18,29 +21,6 @@ CITY = "Я живу в городе Киев"
 
 
 # Groups
-
-
-@pytest.mark.parametrize(("text", "asked"), [
-    ("Помни, который час?", "который час?"), ("помни: кто дежурит?", "кто дежурит?"),
-    ("ПОМНИ! тише", "тише"), ("Pomni, are you here?", "are you here?"),
-    ("@pomni_test_bot что нового", "что нового"),
-])  # fmt: skip
-async def test_in_a_group_it_answers_to_its_name(phone: Phone, text: str, asked: str) -> None:
-    phone.place = IN_GROUP
-    await phone.write(text)
-    assert phone.last.text.endswith(asked)
-    assert phone.rig.rows("SELECT message_text(content) FROM messages WHERE role = 'user'") == [
-        (asked,)
-    ]
-
-
-@pytest.mark.parametrize("text", [
-    "Помни о хлебе", "Всегда помни, что завтра дождь", "Напомни, кто придёт", "Привет всем",
-])  # fmt: skip
-async def test_what_only_sounds_like_its_name_is_not_for_it(phone: Phone, text: str) -> None:
-    phone.place = IN_GROUP
-    await phone.write(text)
-    assert phone.fake.sent_to(GROUP) == [] and phone.rig.rows("SELECT 1 FROM messages") == []
 
 
 async def join(phone: Phone, old: str, new: str, language: Language = "ru") -> None:
@@ -102,18 +82,6 @@ async def test_a_deep_link_opens_a_page_and_nothing_that_acts(
 ) -> None:
     await phone.write(f"/start {payload}")
     assert phone.last.text.startswith(say(key, "ru"))
-
-
-async def test_the_menu_is_made_for_each_language_and_kind_of_chat(phone: Phone) -> None:
-    await configure_telegram(phone.bot, phone.rig.core.settings)
-    menus = [call.params for call in phone.fake.calls_of("setMyCommands")]
-    assert len(menus) == 3 * len(LANGUAGES)
-    for menu in menus:
-        names = {entry["command"] for entry in menu["commands"]}
-        scope = (menu.get("scope") or {}).get("type")
-        assert ("delete_me" in names) == (scope is None) and "memory" in names
-        assert ("settings" in names) == (scope != "all_group_chats")
-        assert "app" not in names, "there is no page"
 
 
 # A dislike
@@ -195,9 +163,78 @@ async def test_usage_tells_what_was_spent_and_what_is_left(
     assert say("usage_tokens", language, count=0) in phone.fake.sent_to(STRANGER)[-1].text
 
 
-async def test_a_reply_in_a_group_names_who_speaks(phone: Phone) -> None:
-    phone.place = IN_GROUP
-    phone.rig.model.queue(Reply(text="Хорошо."))
-    await phone.fake.send_text(USER, "Помни, я купил хлеб", first_name="Ольга", **IN_GROUP)
-    await phone.work()
-    assert "Ольга" in str(phone.rig.model.requests[-1].messages)
+# The ways to the page: the button beside the text field, and /app
+
+
+PAGE = "https://bot.example.org"
+HOOK = {"telegram_webhook_secret": "s3cret_-of-32", "telegram_webhook_url": f"{PAGE}:8443/t/hook"}
+SHOP = {"type": "web_app", "text": "Shop", "web_app": {"url": "https://shop.example/"}}
+
+
+def settings(fake: FakeTelegram, **values: Any) -> Settings:
+    return Settings(telegram_bot_token=fake.token, telegram_api_base=fake.url, **values)
+
+
+@pytest.mark.parametrize(("values", "url"), [
+    ({"public_url": PAGE}, f"{PAGE}/app/"), (HOOK, f"{PAGE}:8443/app/"),
+    ({"public_url": f"{PAGE}/pomni/"}, f"{PAGE}/pomni/app/"),
+    ({"public_url": PAGE, **HOOK}, f"{PAGE}/app/"), ({}, None),
+])  # fmt: skip
+async def test_the_button_opens_the_page_where_it_can_be_reached(
+    fake: FakeTelegram, bot: Bot, values: dict[str, str], url: str | None
+) -> None:
+    wanted = settings(fake, **values)
+    assert wanted.app_url == url
+    await configure_telegram(bot, wanted)
+    shown = fake.menu_button
+    assert shown.get("web_app", {}).get("url") == url
+    assert shown["type"] == ("web_app" if url else "default")
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+async def test_without_a_page_our_button_goes_and_another_s_stays(
+    fake: FakeTelegram, bot: Bot, is_ours: bool
+) -> None:
+    if is_ours:
+        await configure_telegram(bot, settings(fake, public_url=PAGE))
+    else:
+        fake.state.menu_button = dict(SHOP)
+    await configure_telegram(bot, settings(fake))
+    assert fake.menu_button == ({"type": "default"} if is_ours else SHOP)
+
+
+@pytest.mark.parametrize("method", ["setMyCommands", "setChatMenuButton"])
+async def test_every_429_of_the_menu_is_waited_out_and_nothing_is_set_twice(
+    fake: FakeTelegram, bot: Bot, method: str
+) -> None:
+    await bot.set_my_commands([])
+    fake.calls.clear()
+    fake.fail_next(method, status=429, description="Too Many", parameters={"retry_after": 1})
+    await configure_until_done(bot, settings(fake, public_url=PAGE))
+    refused, taken, *_ = fake.calls_of(method)
+    assert not refused.ok and taken.at - refused.at >= 1
+    count = len(fake.calls_of("setMyCommands"))
+    assert count == len(MENUS) * len(LANGUAGES) + (method == "setMyCommands")
+    await configure_until_done(bot, settings(fake, public_url=PAGE))
+    assert len(fake.calls_of("setMyCommands")) == count
+
+
+@pytest.mark.core(llm_model="offline", public_url=PAGE)
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_command_brings_a_button_in_the_private_chat(
+    phone: Phone, language: Language
+) -> None:
+    await phone.write("/app", language_code=language)
+    assert phone.last.text == say("app_open", language)
+    button = {"text": say("app_button", language), "web_app": {"url": f"{PAGE}/app/"}}
+    assert phone.last.reply_markup == {"inline_keyboard": [[button]]}
+    phone.place = Sender(chat_id=-1_001_234_567_892, chat_type="supergroup")
+    await phone.write("/app", language_code=language)
+    assert phone.last.text == say("app_in_private", language)
+    assert phone.last.reply_markup is None
+
+
+@pytest.mark.core(llm_model="offline")
+async def test_without_an_address_the_command_says_who_can_mend_that(phone: Phone) -> None:
+    await phone.write("/app")
+    assert phone.last.text == say("app_disabled", "ru")

@@ -33,14 +33,6 @@ async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: 
     assert place_of_zone(zone, language) in text and len(buttons(phone.last)) == 5
 
 
-async def test_the_language_changes_at_once_and_stays(phone: Phone) -> None:
-    screen = await open_choice(phone, "settings_language")
-    await phone.tap("English", under=screen)
-    assert screen.text.startswith(say("settings_title", "en"))
-    await phone.write("/help")
-    assert phone.last.text.startswith(say("help", "en"))
-
-
 @pytest.mark.parametrize(("off", "on", "language"), [
     ("выключи память", "Включи память!", "ru"), ("вимкни пам’ять", "увімкни пам'ять", "uk"),
     ("please turn memory off", "Turn your memory back on", "en"),
@@ -53,31 +45,6 @@ async def test_memory_is_switched_in_words_without_a_model(
         assert phone.last.text == say(f"memory_switched_{switch}", language)
         assert phone.rig.core.user_settings.get(USER).memory_on is is_on
     assert phone.rig.model.requests == []
-
-
-async def test_the_mode_and_back(phone: Phone) -> None:
-    screen = await open_choice(phone, "settings_mode")
-    assert buttons(screen)[0][0][0].startswith("✓ ")
-    await phone.tap(say("mode_name_strict", "ru"), under=screen)
-    assert (await phone.rig.core.commands.settings.get(Owner(USER))).mode == "strict"
-    await phone.tap(say("settings_mode", "ru"), under=screen)
-    await phone.tap(say("settings_back", "ru"), under=screen)
-    assert say("mode_name_strict", "ru") in screen.text
-
-
-@pytest.mark.parametrize(("said", "zone"), [
-    ("Сочи", "Europe/Moscow"), ("Київ", "Europe/Kyiv"), ("Lisbon", "Europe/Lisbon"),
-    ("в Нью-Йорке", "America/New_York"), ("+3", "Etc/GMT-3"), ("Asia/Almaty", "Asia/Almaty"),
-])  # fmt: skip
-async def test_a_zone_is_set_by_a_city_an_offset_or_a_name(
-    phone: Phone, said: str, zone: str
-) -> None:
-    await open_choice(phone, "settings_zone")
-    question = phone.last
-    assert question.reply_markup and question.reply_markup["force_reply"]
-    await phone.fake.send_text(USER, said, reply_to=question.message_id)
-    assert await phone.work() == ["explained"]
-    assert place_of_zone(zone, "ru") in phone.last.text and phone.rig.model.requests == []
 
 
 async def test_a_question_for_the_zone_is_known_by_its_place_not_by_its_words(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 
-from src.console import Console, ConsoleStreams
 from src.texts import Language, say
 from tests.fakes.telegram_people import Sender
 from tests.integration.phone import USER, Phone
@@ -89,18 +86,3 @@ async def test_a_group_has_one_clock_whoever_writes(phone: Phone) -> None:
     zones = {core.caller(phone.owner, core.user_settings.get(GROUP), code).time_zone
              for code in ("ru", "uk", "en", None)}  # fmt: skip
     assert zones == {"Europe/Moscow"}
-
-
-async def test_the_console_follows_the_language_and_keeps_its_clock(phone: Phone) -> None:
-    lines = ["Мій паспорт у шафі, а ключі вдома", "/summary", "ok", "/stop", RUSSIAN, "/stop"]
-    written = io.StringIO()
-    streams = ConsoleStreams(io.StringIO("\n".join(lines)), written)
-    console = Console(phone.rig.core, USER, language="ru", streams=streams)
-    await console.run()
-    shown = written.getvalue()
-    assert say("stop_nothing", "uk") in shown and shown.rstrip().endswith(
-        say("stop_nothing", "ru")
-    )
-    rows = phone.rig.rows("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
-    chosen = phone.rig.core.user_settings.get(USER)
-    assert (chosen.spoken_language, chosen.time_zone, len(rows)) == ("ru", None, 3)

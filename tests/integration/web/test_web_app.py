@@ -261,16 +261,6 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
 # What is shown
 
 
-@pytest.mark.parametrize("code", ["ru", "uk", "en", "de"])
-async def test_it_speaks_the_language_of_one_s_telegram(page: WebPage, code: str) -> None:
-    told = await page.of(page.user, code).ask("start")
-    language = code if code in LANGUAGES else "en"
-    assert told["language"] == language
-    assert told["texts"]["facts"] == say("page_facts", language)  # type: ignore[arg-type]
-    assert told["kinds"]["preference"] == say("kind_preference", language)  # type: ignore[arg-type]
-    assert set(told["texts"]) == page_names()
-
-
 SCRIPTS = [HERE / "static" / "app.js", *sorted((HERE / "static" / "app").glob("*.js"))]
 
 
