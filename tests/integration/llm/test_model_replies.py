@@ -147,15 +147,6 @@ async def test_the_same_call_is_not_tried_a_third_time(person: Person) -> None:
     assert person.requests[-1].tools, "those whose calls are in the prompt are still described"
 
 
-async def test_calls_that_fail_one_way_after_the_other_end_too(person: Person) -> None:
-    person.model.reply = lambda request: Reply(
-        tool_calls=[("search_memory", {"limit": f"много {len(request.messages)}"})]
-    )
-    answer = await person.say("найди")
-    assert answer.text == say("too_many_steps", "ru")
-    assert person.model.request_count == 4
-
-
 async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
     calls = tuple(call("current_time", "{}", f"call_{n}") for n in range(30))
     answer = await person.say("?", streamed(calls=calls), "полдень")

@@ -244,18 +244,6 @@ async def test_a_model_that_takes_no_pictures_is_told_of_the_caption(phone: Phon
     assert phone.heard() == [("typed", CAPTION)]
 
 
-async def test_an_album_is_one_turn(phone: Phone) -> None:
-    phone.rig.model.queue("Кухня.", "Спальня.", "Ванная.", "Хорошая квартира.")
-    for number in range(3):
-        caption = {"caption": "Смотри"} if number == 0 else {}
-        await phone.fake.send_message(USER, photo=PHOTO, media_group_id="a", **caption)
-    outcomes = await phone.work()
-    assert outcomes == ["left to a later message"] * 2 + ["done"]
-    assert [message.text for message in phone.fake.sent_to(USER)] == ["Хорошая квартира."]
-    asked = str(phone.rig.model.requests[-1].messages)
-    assert all(word in asked for word in ("Кухня", "Спальня", "Ванная", "Смотри"))
-
-
 async def test_a_second_attempt_looks_at_nothing_twice(phone: Phone) -> None:
     phone.rig.model.queue(SEEN, Reply(status=503))
     with pytest.raises(ModelUnavailableError):
@@ -354,28 +342,6 @@ async def test_a_file_that_does_not_come_is_fetched_again(phone: Phone) -> None:
 
 
 # Everything else
-
-
-@pytest.mark.parametrize(("content", "text"), [
-    ({"location": {"latitude": 43.58551, "longitude": 39.7231}}, "📍 Я здесь: 43.58551, 39.72310"),
-    ({"contact": {"phone_number": "+380001", "first_name": "Оля", "last_name": "К"}},
-     "👤 Контакт: Оля К, +380001"),
-    ({"sticker": {"file_id": "s", "file_unique_id": "s", "type": "regular", "width": 1,
-                  "height": 1, "is_animated": False, "is_video": False, "emoji": "🎉"}}, "🎉"),
-    ({"dice": {"emoji": "🎲", "value": 5}}, "🎲 5"),
-    ({"venue": {"location": {"latitude": 1.0, "longitude": 2.0}, "title": "Кафе", "address": "Б"}},
-     "📍 Кафе, Б (1.00000, 2.00000)"),
-    ({"checklist": {"title": "Поход", "tasks": [
-        {"id": 1, "text": "палатка", "completion_date": 1, "completed_by_user": {
-            "id": USER, "is_bot": False, "first_name": "Петя"}},
-        {"id": 2, "text": "спальник"}]}},
-     "📋 Список: Поход\n✅ палатка\n⬜ спальник"),
-])  # fmt: skip
-async def test_what_speaks_for_itself_is_answered(
-    phone: Phone, content: dict[str, Any], text: str
-) -> None:
-    await phone.send(**content)
-    assert phone.heard() == [("typed", text)] and phone.last.text == f"эхо: {text}"
 
 
 @pytest.mark.core(llm_model="offline")

@@ -81,7 +81,7 @@ REFUSALS: list[tuple[str, int, Any, str]] = [
                          code="unsupported_country_region_territory"), COUNTRY),
     (OPENAI, 403, {"error": {"message": "Access denied. Please check your network settings."}},
      COUNTRY),
-    (CLAUDE, 403, {"error": {"type": "forbidden", "message": "Request not allowed"}}, COUNTRY),
+
     (GEMINI, 400, google(400, "FAILED_PRECONDITION",
                          "User location is not supported for the API use."), COUNTRY),
     (OPENAI, 429, openai("You exceeded your current quota, please check your plan and billing "
@@ -97,7 +97,6 @@ REFUSALS: list[tuple[str, int, Any, str]] = [
     (OPENAI, 404, openai("The model `qwen2.5:7b` does not exist or you do not have access to it.",
                          code="model_not_found"), f"{MODEL} qwen2.5:7b"),
 
-    (OPENAI, 400, openai("Model Not Exist"), MODEL),
     (OPENAI, 400, openai("qwen2.5:7b is not a valid model ID"), MODEL),
     (CLAUDE, 404, anthropic("not_found_error", "model: claude-x"), MODEL),
     (GEMINI, 404, google(404, "NOT_FOUND", "models/gemini is not found for API version v1beta"),

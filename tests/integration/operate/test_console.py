@@ -104,20 +104,6 @@ async def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(
     assert back == {**plain, "reply": say("mode_set_assistant", "ru"), "mode": "assistant"}
 
 
-async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> None:
-    anna, olga = "Меня зовут Анна", "Меня зовут Ольга"
-    lines = (anna, anna, olga, "Замени", "/undo", "Забудь, как меня зовут", "Как меня зовут?")
-    assert await replies_to(person, *lines) == [
-        say("taught_new", "ru", text=anna), say("taught_same", "ru", text=anna),
-        say("taught_asked", "ru", text=olga),
-        say("conflict_important", "ru", old=anna, new=olga), say("conflict_ask", "ru"),
-        *say("taught_update", "ru", text=olga, old=anna).splitlines(),
-        say("console_undo_replaced", "ru"),
-        say("undo_done", "ru", text=olga, restored=anna), say("forgot", "ru", text=anna),
-        say("console_undo_forgot", "ru"), UNKNOWN,
-    ]  # fmt: skip
-
-
 async def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(
     person: Person,
 ) -> None:

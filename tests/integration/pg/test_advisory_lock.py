@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
-import psycopg2
 import pytest
 
 from src.base.errors import StorageUnavailableError
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
+from tests.conftest import query
 
 pytestmark = pytest.mark.own_database
 
@@ -23,12 +22,6 @@ SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM (
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ) AS holders
 """
-
-
-def terminate_holders(dsn: str) -> int:
-    with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
-        cursor.execute(TERMINATE_HOLDERS)
-        return int(cursor.fetchone()[0])
 
 
 def eventually(take: Callable[[], bool]) -> None:
@@ -69,7 +62,7 @@ def test_a_lock_of_a_bot_and_a_kind_has_one_holder_who_may_take_it_again(make: M
 def test_a_lock_dies_with_its_connection_and_can_be_taken_again(make: MakeLock, dsn: str) -> None:
     lock, other = make(), make()
     assert lock.try_exclusive() is True
-    assert terminate_holders(dsn) == 1
+    assert query(dsn, TERMINATE_HOLDERS) == [(1,)]
     with pytest.raises(StorageUnavailableError):
         lock.try_exclusive()
     assert other.try_exclusive() is True

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg2
 import pytest
 
 from src.base.errors import StorageUnavailableError
 from src.pg.client import PgClient, Transaction
 from src.pg.embedded import EmbeddedPostgres
+from tests import conftest
 from tests.conftest import execute
 
 pytestmark = pytest.mark.own_database
@@ -27,12 +27,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 
 def terminate(dsn: str, *, query: str = "%", state: str = "%") -> int:
-    connection = psycopg2.connect(dsn)
-    with connection, connection.cursor() as cursor:
-        cursor.execute(TERMINATE, (query, state))
-        (count,) = cursor.fetchone()
-    connection.close()
-    return int(count)
+    return int(conftest.query(dsn, TERMINATE, query, state)[0][0])
 
 
 def terminate_when_it_runs(dsn: str, query: str) -> None:

@@ -77,12 +77,7 @@ ORDER BY 1
 
 
 def describe(dsn: str) -> list[str]:
-    connection = psycopg2.connect(dsn)
-    with connection.cursor() as cursor:
-        cursor.execute(DESCRIBE)
-        found = [row[0] for row in cursor.fetchall()]
-    connection.close()
-    return [line for line in found if "alembic_version" not in line]
+    return [line for (line,) in query(dsn, DESCRIBE) if "alembic_version" not in line]
 
 
 def pg_dump(dsn: str, *what: str) -> list[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import psycopg2
 import pytest
 
 from src.base.errors import StorageRejectedError, StorageTimeoutError, StorageUnavailableError
@@ -36,12 +35,7 @@ def opened(dsn: str, **options: float) -> Iterator[PgClient]:
 
 
 def count_connections(dsn: str) -> int:
-    connection = psycopg2.connect(dsn)
-    with connection, connection.cursor() as cursor:
-        cursor.execute(COUNT_CONNECTIONS)
-        (count,) = cursor.fetchone()
-    connection.close()
-    return int(count)
+    return int(query(dsn, COUNT_CONNECTIONS)[0][0])
 
 
 def count_sleeping(dsn: str) -> int:

@@ -387,16 +387,6 @@ async def test_done_says_when_it_comes_next_and_it_can_be_stopped(phone: Phone) 
     assert message.text == stopped
 
 
-@pytest.mark.parametrize("data", [
-    "later:1:0:1", "later:99999:0:1", "later", "later:1:77:99999999999999", "done:0", "done",
-    "norepeat:99999", "unremind:5:0", "unremind:5:3", "reminders:99999999",
-])  # fmt: skip
-async def test_buttons_that_nobody_made_do_no_harm(phone: Phone, data: str) -> None:
-    await phone.write("/reminders")
-    assert await phone.press(data) == ["done"]
-    assert waiting(phone) == []
-
-
 async def test_in_a_group_only_who_asked_changes_his_reminder(phone: Phone) -> None:
     phone.place = IN_GROUP
     await phone.write("@pomni_test_bot напомни завтра в 9 купить хлеб")

@@ -198,21 +198,6 @@ async def test_a_model_may_name_a_reminder_by_its_words(person: Person) -> None:
     assert unclear == {"cancelled": False, "reason": "which"} and len(stored(person)) == 1
 
 
-@pytest.mark.parametrize(("uid", "when", "reason"), [
-    (None, "2026-11-19T09:00", "past"), ("reminder-999999", "2026-11-27T09:00", "gone"),
-    (None, "", "no_time"),
-])  # fmt: skip
-async def test_what_cannot_be_moved_is_told_with_the_reason(
-    person: Person, uid: str | None, when: str, reason: str
-) -> None:
-    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо")
-    [(number, _, due, *_)] = stored(person)
-    moving = order(moves=uid or f"reminder-{number}", when=when)
-    await person.say("перенеси", moving, "Нет")
-    assert told(person) == {"set": False, "reason": reason}
-    assert [row[2] for row in stored(person)] == [due]
-
-
 async def test_in_a_group_nobody_moves_or_cancels_for_another(person: Person) -> None:
     person.user = -person.user
 

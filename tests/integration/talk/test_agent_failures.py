@@ -9,11 +9,9 @@ import pytest
 from src.base.errors import ConversationGoneError, ModelUnavailableError
 from src.base.owners import Mode, Owner
 from src.history.conversation_repo import TelegramOrigin
-from src.talk.commands import Command, parse_command
 from src.talk.turn_control import TurnControl
-from src.texts import LANGUAGES, Language, say
+from src.texts import Language, say
 from tests.fakes.openai_server import Reply
-from tests.help_pages import help_of
 from tests.integration.person import USER, Rig, Watcher
 from tests.integration.turns import answer_turn
 
@@ -112,18 +110,6 @@ async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: i
         assert rig.rows(f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_commands_answer_in_the_user_s_language(rig: Rig, language: Language) -> None:
-    for command, key in {
-        "start": "start", "mode": "mode_is_assistant", "undo": "undo_nothing", "new": "new_done",
-        "stop": "stop_nothing", "launch": "unknown_command",
-    }.items():  # fmt: skip
-        reply = await rig.command(command, USER, language=language)
-        assert reply.startswith(say(key, language))
-    assert await rig.command("help", USER, language=language) == help_of(language)
-    assert rig.model.request_count == 0
-
-
 @pytest.mark.parametrize(("word", "mode"), [
     ("STRICT", "strict"), ("строгий", "strict"), ("Строго", "strict"), ("суворий", "strict"),
     ("обычный", "assistant"), ("звичайний", "assistant"), ("асистент", "assistant"),
@@ -133,18 +119,3 @@ async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: M
         await rig.command("mode", USER, argument=argument)
     assert (await rig.core.commands.settings.get(Owner(USER))).mode == mode
     assert (await rig.core.commands.settings.get(Owner(USER + 1))).mode == "assistant"
-
-
-@pytest.mark.parametrize(("text", "expected"), [
-    ("/new", Command("new")), ("/NEW please", Command("new", argument="please")),
-    ("/new@Pomni_bot\nx", Command("new", "Pomni_bot", "x")),
-    ("/mode  strict \n", Command("mode", argument="strict")),
-    ("/mode@Pomni_bot Строгий режим", Command("mode", "Pomni_bot", "Строгий режим")),
-    ("/mode@Pomni_bot", Command("mode", "Pomni_bot")), ("/launch_2", Command("launch_2")),
-    ("/new!", None), ("/новый", None), (" /new", None), ("/", None), ("/tmp/file", None),
-    ("new", None),
-])  # fmt: skip
-def test_a_command_is_a_slash_and_a_name_at_the_very_beginning(
-    text: str, expected: Command | None
-) -> None:
-    assert parse_command(text) == expected

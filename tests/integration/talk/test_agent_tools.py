@@ -216,14 +216,6 @@ async def test_a_fact_is_saved_by_a_call_that_is_text(rig: Rig, form: str) -> No
     ]
 
 
-async def test_several_calls_of_one_reply_all_run(rig: Rig) -> None:
-    calls = "\n".join(saving(quote) for quote in ("Я живу в Одессе", "Мой кот Барсик"))
-    rig.model.queue(calls, "Запомнил.")
-    answer = await rig.ask("Я живу в Одессе. Мой кот Барсик.")
-    assert answer.tools == ("save_user_fact", "save_user_fact")
-    assert len(answer.changes.saved) == 2
-
-
 async def test_words_of_others_that_look_like_a_call_are_none(rig: Rig) -> None:
     call = json.dumps({"name": "forget_everything", "arguments": {}})
     rig.model.queue(call)

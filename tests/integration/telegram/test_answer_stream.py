@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -12,7 +11,7 @@ from src.base.config import Streaming
 from src.base.owners import Caller, Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import answer_stream
-from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream
+from src.telegram.answer_stream import EDIT_SECONDS, AnswerStream
 from src.telegram.buttons import STOP_LABEL
 from src.telegram.delivery import Delivery
 from src.telegram.places import Address
@@ -179,16 +178,6 @@ async def test_edits_obey_retry_after(fake: FakeTelegram, shown: Shown) -> None:
     assert fake.sent_to(GROUP)[0].text == "раз два", "what was not shown is shown later"
     refused, taken = fake.calls_of("editMessageText")[:2]
     assert taken.at - refused.at >= 3
-
-
-async def test_typing_is_shown_when_the_model_is_slow(fake: FakeTelegram, shown: Shown) -> None:
-    start = time.monotonic()
-    stream = await shown.open(Address(USER, 5))
-    await fake.wait_for(lambda: fake.calls_of("sendChatAction"))
-    await stream.close()
-    [call] = fake.calls_of("sendChatAction")
-    assert call.at - start >= TYPING_AFTER
-    assert call.params["action"] == "typing" and call.params["message_thread_id"] == 5
 
 
 @pytest.mark.parametrize("trouble", ["fail", "garbage", "drop"])

@@ -151,15 +151,6 @@ async def test_the_bot_s_own_sentences_fetch_nothing(
     assert {str(one.link_preview) for one in fake.sent} == {"{'is_disabled': True}"}
 
 
-async def test_a_short_flood_wait_is_waited_out(fake: FakeTelegram, delivery: Delivery) -> None:
-    fake.fail_next(
-        "sendMessage", status=429, description="Too Many", parameters={"retry_after": 1}
-    )
-    await send_answer(delivery, Address(USER), "ответ")
-    refused, sent = fake.calls_of("sendMessage")
-    assert sent.ok and sent.at - refused.at >= 1
-
-
 async def test_a_long_flood_wait_is_the_queue_s(fake: FakeTelegram, delivery: Delivery) -> None:
     fake.fail_next(
         "sendMessage", status=429, description="Too Many", parameters={"retry_after": 77}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.memory.retriever import Query
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.integration.phone import STRANGER, USER, Phone, buttons
@@ -148,13 +145,3 @@ async def test_nobody_edits_the_words_of_another(phone: Phone) -> None:
     await phone.fake.push_raw({"update_id": 7000, "edited_message": forged})
     assert await phone.work() == ["ignored"]
     assert phone.facts() == ["Я живу в городе Киев"]
-
-
-async def test_what_was_taken_back_is_no_past(phone: Phone) -> None:
-    asked = await tell(phone, "Киев")
-    phone.rig.model.queue(*saving("Одесса", "Понятно"))
-    await edit(phone, asked, "Я живу в городе Одесса")
-    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
-    query = Query(phone.owner, "Где я жил раньше?", datetime.now(UTC))
-    found = [hit.text for hit in await phone.rig.core.memory.retriever.search(query)]
-    assert found and not any("Киев" in text for text in found)

@@ -80,18 +80,6 @@ async def test_a_database_that_is_away_delays_and_loses_nothing(
     assert line.texts() == ["до", "во время"]
 
 
-async def test_a_redelivered_update_is_stored_once_and_confirmed_again(line: Line) -> None:
-    async with line.receiving():
-        first = await line.send("раз")
-        await line.fake.wait_confirmed(first)
-        await line.fake.redeliver(first)
-        second = await line.send("два")
-        await line.fake.wait_confirmed(second)
-        await line.fake.wait_for(lambda: not line.fake.pending_updates)
-    assert line.texts() == ["раз", "два"]
-    assert query(line.client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(2,)]
-
-
 @pytest.mark.parametrize(("trouble", "times"), [
     ("conflict", 2), ("flood", 1), ("failure", 3), ("garbage", 2), ("drop", 2), ("drop after", 1),
 ])  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from src.base.owners import Owner
 from src.base.zones import first_zone, place_of_zone
 from src.memory.prompts import LENGTHS as LENGTH_WISHES
 from src.talk.settings import LENGTHS
@@ -143,12 +142,3 @@ async def test_in_a_group_admins_choose_for_all(phone: Phone) -> None:
     assert phone.told == say("only_admins", "ru")
     await phone.press("language:2", under=screen)
     assert screen.text.startswith(say("settings_title", "en"))
-
-
-@pytest.mark.parametrize("data", ["choose:99", "mode:99", "language:77", "length:9", "zone:1",
-                                  "remembering:5"])  # fmt: skip
-async def test_a_forged_choice_changes_nothing(phone: Phone, data: str) -> None:
-    await phone.write("/settings")
-    before = await phone.rig.core.commands.settings.get(Owner(USER))
-    assert await phone.press(data) == ["done"]
-    assert await phone.rig.core.commands.settings.get(Owner(USER)) == before

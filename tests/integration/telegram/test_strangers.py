@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,13 +13,9 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, command_entities, user
 from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
 from tests.integration.reminding import (
-    DAILY,
-    NINE,
     arrive,
     set_reminder,
-    waiting,
 )
-from tests.integration.test_places import Keeper, is_inactive
 
 pytestmark = pytest.mark.core(transcription_model="whisper-1")
 NAME, KEY = "@pomni_test_bot", "Ключ под ковриком"
@@ -49,11 +44,6 @@ async def phone(phone: Phone) -> Phone:
         "text": LEASE.encode(),
     }  # fmt: skip
     return phone
-
-
-@pytest.fixture
-def keeper(phone: Phone) -> Keeper:
-    return Keeper(phone)
 
 
 async def edit(phone: Phone, message: int, **changes: Any) -> list[str]:
@@ -117,30 +107,6 @@ VENUE = {"location": {"latitude": 50.45, "longitude": 30.52}, "title": "Рух",
 # Places
 
 
-@pytest.mark.parametrize("description", ["TOPIC_CLOSED", "TOPIC_DELETED", "TOPIC_ID_INVALID"])
-async def test_a_daily_reminder_of_a_lost_topic_goes_on(
-    phone: Phone, keeper: Keeper, description: str
-) -> None:
-    daily, other = await keeper.set("полить", TOPIC, DAILY), await keeper.set("чай", OTHER)
-    group = daily.owner.telegram_user_id
-    phone.fake.fail_next("sendMessage", status=400, description=f"Bad Request: {description}")
-    assert await keeper.ring(daily) == "on time" == await keeper.ring(other)
-    first, second = phone.fake.sent_to(group)
-    assert first.text.endswith("\n\n⏰ полить") and not first.thread_id
-    assert (second.text, second.thread_id) == ("⏰ чай", OTHER)
-    assert waiting(phone) == [("полить", NINE + timedelta(days=1))]
-
-
-async def test_a_topic_that_closes_loses_no_part_of_an_answer(phone: Phone) -> None:
-    phone.rig.model.queue("слово " * 1500)
-    phone.fake.fail_next("sendMessage", status=400, description="Bad Request: TOPIC_CLOSED")
-    await phone.send(text=f"{NAME} расскажи", **IN_TOPIC)
-    first, *others = phone.fake.sent_to(GROUP)
-    assert first.text.startswith(say("place_closed", "ru"))
-    assert sum(one.text.count("слово") for one in (first, *others)) == 1500
-    assert not any(one.thread_id for one in (first, *others))
-
-
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_an_answer_that_a_group_refuses_comes_in_private(
     phone: Phone, is_known: bool
@@ -157,7 +123,7 @@ async def test_an_answer_that_a_group_refuses_comes_in_private(
     assert told.text == f"{say('place_mute_group', 'ru')}\n\nэхо: как дела?"
     phone.fake.allow_sends(GROUP)
     await phone.send(text=f"{NAME} а теперь?", **IN_GROUP)
-    assert in_group(phone) == ["эхо: а теперь?"] and not is_inactive(phone)
+    assert in_group(phone) == ["эхо: а теперь?"]
 
 
 # Old buttons
@@ -251,18 +217,6 @@ async def test_a_rich_message_names_the_bot_teaches_and_shows_pictures(phone: Ph
     assert all(words in asked(phone) for words in ("Вид", "утро", CAT))
 
 
-@pytest.mark.parametrize("length", [3900, 6000])
-@pytest.mark.parametrize("is_rich", [True, False])
-async def test_a_long_target_is_whole_or_cut_with_a_sign(
-    phone: Phone, length: int, is_rich: bool
-) -> None:
-    post = ("слово " * 1000)[: length - 6] + " конец"
-    content = {"rich_message": {"blocks": [para(post)]}} if is_rich else {"text": post}
-    await phone.send(**reply(**content))
-    assert ("конец" in asked(phone)) == (length == 3900) == ("…" not in asked(phone))
-    assert asked(phone).count("слово") > 600
-
-
 # What is replied to, in the group or elsewhere
 
 
@@ -293,21 +247,6 @@ async def test_the_name_alone_asks_about_what_it_replies_to(phone: Phone, words:
 
 
 # Albums and commands in captions
-
-
-@pytest.mark.parametrize("named", [1, 2])
-async def test_an_album_of_files_is_one_message_whichever_names_the_bot(
-    phone: Phone, named: int
-) -> None:
-    for number in range(3):
-        caption = {"caption": f"сравни, {NAME}"} if number == named else {}
-        document = file("text", file_name=f"{number}.txt")
-        album = {"document": document, "media_group_id": "d", **caption, **IN_TOPIC}
-        await phone.fake.send_message(USER, **album)
-    await phone.work()
-    [answer] = phone.fake.sent_to(GROUP)
-    assert asked(phone).count(LEASE) == 3 and "сравни" in asked(phone)
-    assert answer.thread_id == TOPIC
 
 
 async def test_an_album_or_voice_that_replies_to_the_bot_is_heard(phone: Phone) -> None:
@@ -395,6 +334,7 @@ async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone
     ({"checklist": CHECKLIST}, ("Покупки", "⬜ молоко")),
     ({"contact": CONTACT}, ("+380501112233", "Петро")),
     ({"venue": VENUE}, ("Рух", "Подол", "50.45")),
+    ({"location": {"latitude": 43.58551, "longitude": 39.7231}}, ("43.58551, 39.72310",)),
     ({"dice": {"emoji": "🎯", "value": 6}}, ("🎯 6",)), ({"sticker": STICKER}, ("🦊",)),
     ({"game": {"title": "Змейка", "description": "Игра", "photo": PHOTO}}, ("Змейка", "Игра")),
     ({"gift": {"gift": {"id": "g", "sticker": STICKER, "star_count": 5}, "text": "С праздником"}},

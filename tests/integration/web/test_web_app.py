@@ -594,21 +594,6 @@ async def test_settings_are_those_of_the_chat(page: WebPage) -> None:
     assert await page.refused("facts/5/forget", {}) == say("memory_gone", "en")
 
 
-async def test_a_city_sets_the_zone_and_what_recurs_moves_along(page: WebPage) -> None:
-    await page.ask("commands/remind", {"text": "каждый день в 9 зарядка"})
-    several = await page.ask("commands/settings", {"text": "Сан-Хосе"})
-    assert len(several["buttons"]) > 1
-    unknown = await page.ask("commands/settings", {"text": "Нигдеград"})
-    assert not unknown["done"] and not unknown["buttons"]
-    done = await page.ask("commands/settings", {"text": "Прага"})
-    assert done["done"] and not done["buttons"] and "Прага" in done["text"]
-    assert page.rig.core.user_settings.get(page.user).time_zone == "Europe/Prague"
-    [one] = (await page.ask("reminders"))["waiting"]
-    assert one["at"].endswith("T09:00")
-    await page.ask("buttons", {"action": several["buttons"][0]["action"]})
-    assert page.rig.core.user_settings.get(page.user).time_zone != "Europe/Prague"
-
-
 async def test_everything_is_erased_after_two_questions_of_ten_minutes(page: WebPage) -> None:
     await page.teach("Я живу в Одессе")
     first = await page.ask("commands/delete_me", {})
