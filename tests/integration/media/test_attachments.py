@@ -199,18 +199,9 @@ async def test_nobody_looks_at_a_picture_that_was_erased_or_is_another_s(phone: 
     assert phone.rig.rows("SELECT 1 FROM messages WHERE file_id IS NOT NULL") == []
 
 
-WORDS = {  # told, and looked for
-    "ru": ("Чек: аренда.", "Аренда до мая", "Аренда моя", "Аренда кончилась", "аренда"),
-    "uk": ("Чек: оренда.", "Оренда до травня", "Оренда моя", "Оренда скінчилась", "оренда"),
-    "en": ("Bill: the rent.", "Rent until May", "My rent is low", "The rent is paid", "rent"),
-}
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_the_search_and_the_export_say_whose_words_they_are(
-    phone: Phone, language: Language
-) -> None:
-    seen, read, forwarded, own, wanted = WORDS[language]
+async def test_the_search_and_the_export_say_whose_words_they_are(phone: Phone) -> None:
+    seen, read, forwarded = "Чек: оренда.", "Оренда до травня", "Оренда моя"
+    own, language = "Оренда скінчилась", "uk"
     origin = {"type": "hidden_user", "sender_user_name": "Оля", "date": 0}
     phone.fake.state.files["text"] = read.encode()
     phone.rig.model.queue(seen, "1.", "2.", "3.", "4.")
@@ -219,7 +210,7 @@ async def test_the_search_and_the_export_say_whose_words_they_are(
     await phone.send(text=forwarded, forward_origin=origin, language_code=language)
     await phone.send(text=own, language_code=language)
     await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
-    await phone.send(text=f"/search {wanted}", language_code=language)
+    await phone.send(text="/search оренда", language_code=language)
     whose = {
         seen: say("words_of_picture", language),
         read: say("words_of_file", language, name="договор.txt"),

@@ -80,6 +80,13 @@ def said(result: str) -> str:
     return str(json.loads(line)["text"])
 
 
+async def ask(person: Person, tool: str, **arguments: Any) -> str:
+    """Let the model call a tool; returns what it is told."""
+    await person.say("?", called(tool, **arguments), "вот")
+    [result] = results(person.requests[-1])
+    return result
+
+
 def calls(person: Person, server: str, result: str) -> float:
     """How often a call of a server ended so."""
     labels = {"server": server, "result": result}
@@ -140,10 +147,8 @@ async def test_a_server_at_an_address_answers_fails_shows_and_says_too_much(
     async with http_server(transport=transport) as port:
         entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 5}
         async with opened(good=entry) as person:
-            await person.say("2+3?", called("good__add", a=2, b=3), "5")
-            assert said(results(person.requests[-1])[0]) == "5"
-            await person.say("?", called("good__fail"), "нет")
-            [failed] = results(person.requests[-1])
+            assert said(await ask(person, "good__add", a=2, b=3)) == "5"
+            failed = await ask(person, "good__fail")
             assert "did not work" in failed and "no such city" in said(failed)
             await person.say("?", called("good__show"), "вот")
             shown = said(results(person.requests[-1])[0]).splitlines()
@@ -152,8 +157,7 @@ async def test_a_server_at_an_address_answers_fails_shows_and_says_too_much(
             assert answer.text == "не вышло"
             assert "The tool failed: the outside server" in results(person.requests[-1])[0]
             await until(is_ready(person, "good"), "its return")
-            await person.say("2+3?", called("good__add", a=2, b=3), "5")
-            assert said(results(person.requests[-1])[0]) == "5"
+            assert said(await ask(person, "good__add", a=2, b=3)) == "5"
 
 
 async def test_a_server_that_was_restarted_is_found_again(opened: Opening) -> None:
@@ -167,8 +171,7 @@ async def test_a_server_that_was_restarted_is_found_again(opened: Opening) -> No
         assert lent(person) == []
         async with http_server(port=port):
             await until(is_ready(person, "good"), "its return", 30)
-            await person.say("2+3?", called("good__add", a=2, b=3), "5")
-            assert said(results(person.requests[-1])[0]) == "5"
+            assert said(await ask(person, "good__add", a=2, b=3)) == "5"
     finally:
         await opened.__aexit__(None, None, None)
 
@@ -178,8 +181,7 @@ async def test_calls_run_side_by_side_and_a_server_may_refuse_arguments(opened: 
         both = Reply(tool_calls=[("good__meet", {"name": "a"}), ("good__meet", {"name": "b"})])
         await person.say("?", both, "да")
         assert [said(result) for result in results(person.requests[-1])] == ["met a", "met b"]
-        await person.say("?", called("good__add", a=1), "нет")
-        [refused] = results(person.requests[-1])
+        refused = await ask(person, "good__add", a=1)
         assert "did not work" in refused and "b\n  Field required" in said(refused)
 
 
@@ -191,8 +193,7 @@ async def test_tools_that_come_later_are_offered_in_the_next_turn(opened: Openin
             lambda: "newcomer" in state_of(person, "good").tools,
             "the newcomer",
         )
-        await person.say("и?", called("good__newcomer"), "да")
-        assert said(results(person.requests[-1])[0]) == "new"
+        assert said(await ask(person, "good__newcomer")) == "new"
 
 
 async def test_a_stopped_turn_gives_its_call_up(tmp_path: Path, opened: Opening) -> None:
@@ -235,12 +236,10 @@ async def test_a_call_that_does_not_work_ends_in_an_answer_and_others_go_on(
             f"The tool failed: the outside server {problem}. Answer without it, and say so."
         )
         assert psutil.Process().memory_info().rss - before < 40 * 2**20
-        await person.say("а другой?", called("other__hello"), "вот")
-        assert said(results(person.requests[-1])[0]) == "hello"
+        assert said(await ask(person, "other__hello")) == "hello"
         await until(is_ready(person, kind), "it to be there (again)")
         if kind == "huge":
-            await person.say("?", called("huge__long"), "много")
-            [result] = results(person.requests[-1])
+            result = await ask(person, "huge__long")
             assert said(result) == "Ж" * MAX_OUTPUT
             assert f"{100_000 - MAX_OUTPUT} more characters are left out" in result
     await until(lambda: not living(pids), "the processes to be gone")
@@ -256,8 +255,7 @@ async def test_a_server_at_an_address_that_ends_in_mid_call_ends_the_call_at_onc
         entry = {"type": kind, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 60}
         async with opened(good=entry) as person:
             await until(is_ready(person, "good"), "it to be there, at the second try perhaps")
-            await person.say("?", called("good__die"), "не вышло")
-            assert "is away now" in results(person.requests[-1])[0]
+            assert "is away now" in await ask(person, "good__die")
 
 
 async def test_an_answer_that_comes_too_late_is_nobody_s(opened: Opening) -> None:
@@ -299,8 +297,7 @@ async def test_a_server_that_answers_no_more_is_started_anew(
     entry = fake("frozen", timeout=0.3, env={"PIDS": str(pids)})
     async with opened(frozen=entry) as person:
         [first] = living(pids)
-        await person.say("?", called("frozen__freeze"), "не вышло")
-        assert "did not answer within 0.3 seconds" in results(person.requests[-1])[0]
+        assert "did not answer within 0.3 seconds" in await ask(person, "frozen__freeze")
         await until(lambda: state_of(person, "frozen").cause == "it does not answer", "its end")
         await until(is_ready(person, "frozen"), "another one")
         assert first not in living(pids)

@@ -40,14 +40,11 @@ def member(status: str) -> dict[str, object]:
     return {"status": status, "user": bot, **until}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_a_group_is_told_how_to_talk_to_it_and_what_it_sees(
-    phone: Phone, language: Language
-) -> None:
-    await join(phone, "left", "member", language)
+async def test_a_group_is_told_how_to_talk_to_it_and_what_it_sees(phone: Phone) -> None:
+    await join(phone, "left", "member", "uk")
     [hello] = phone.fake.sent_to(GROUP)
-    expected = say("group_hello", language, name="Помни", username="pomni_test_bot")
-    assert hello.text == f"{expected}\n\n{say('group_sees_some', language)}"
+    expected = say("group_hello", "uk", name="Помни", username="pomni_test_bot")
+    assert hello.text == f"{expected}\n\n{say('group_sees_some', 'uk')}"
     assert len(phone.fake.sent_to(GROUP)) == 1
 
 
@@ -145,22 +142,19 @@ async def test_who_writes_too_fast_is_told_when_it_goes_on(phone: Phone) -> None
     assert len(phone.rig.model.requests) == 4, "a burst that is answered together counts once"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_usage_tells_what_was_spent_and_what_is_left(
-    phone: Phone, language: Language
-) -> None:
-    await phone.write("/usage", language_code=language)
-    assert say("usage_unlimited", language) in phone.last.text
+async def test_usage_tells_what_was_spent_and_what_is_left(phone: Phone) -> None:
+    await phone.write("/usage", language_code="uk")
+    assert say("usage_unlimited", "uk") in phone.last.text
     phone.rig.set(daily_messages_per_user=5, daily_tokens_per_user=100_000)
     await phone.write("раз")
-    await phone.write("/usage", language_code=language)
-    assert say("usage_messages", language, count=1, limit=5) in phone.last.text
+    await phone.write("/usage", language_code="uk")
+    assert say("usage_messages", "uk", count=1, limit=5) in phone.last.text
     [(tokens,)] = phone.rig.rows("SELECT sum(prompt_tokens + completion_tokens) FROM model_usage")
     count = f"{tokens:,}".replace(",", "\u202f")
-    assert say("usage_tokens", language, count=count) in phone.last.text
-    await phone.fake.send_text(STRANGER, "/usage", language_code=language)
+    assert say("usage_tokens", "uk", count=count) in phone.last.text
+    await phone.fake.send_text(STRANGER, "/usage", language_code="uk")
     await phone.work()
-    assert say("usage_tokens", language, count=0) in phone.fake.sent_to(STRANGER)[-1].text
+    assert say("usage_tokens", "uk", count=0) in phone.fake.sent_to(STRANGER)[-1].text
 
 
 # The ways to the page: the button beside the text field, and /app
@@ -220,17 +214,14 @@ async def test_every_429_of_the_menu_is_waited_out_and_nothing_is_set_twice(
 
 
 @pytest.mark.core(llm_model="offline", public_url=PAGE)
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_the_command_brings_a_button_in_the_private_chat(
-    phone: Phone, language: Language
-) -> None:
-    await phone.write("/app", language_code=language)
-    assert phone.last.text == say("app_open", language)
-    button = {"text": say("app_button", language), "web_app": {"url": f"{PAGE}/app/"}}
+async def test_the_command_brings_a_button_in_the_private_chat(phone: Phone) -> None:
+    await phone.write("/app", language_code="uk")
+    assert phone.last.text == say("app_open", "uk")
+    button = {"text": say("app_button", "uk"), "web_app": {"url": f"{PAGE}/app/"}}
     assert phone.last.reply_markup == {"inline_keyboard": [[button]]}
     phone.place = Sender(chat_id=-1_001_234_567_892, chat_type="supergroup")
-    await phone.write("/app", language_code=language)
-    assert phone.last.text == say("app_in_private", language)
+    await phone.write("/app", language_code="uk")
+    assert phone.last.text == say("app_in_private", "uk")
     assert phone.last.reply_markup is None
 
 
