@@ -87,10 +87,6 @@ def zone_of(phone: Phone) -> str | None:
     return phone.rig.core.user_settings.get(USER).time_zone
 
 
-async def write(phone: Phone, text: str, language: Language) -> None:
-    await phone.write(text, language_code=language)
-
-
 def hours(phone: Phone) -> list[tuple[str, int, str]]:
     """Zone, hour there and text of each reminder that waits."""
     rows = ReminderRepository(phone.rig.client).list_waiting(phone.owner, limit=9)
@@ -156,11 +152,11 @@ async def test_the_first_reminder_names_the_zone_and_the_second_does_not(
         "ru": "завтра в 9 позвонить",
         "en": "tomorrow at 9 call",
     }
-    await write(phone, f"/remind {words[language]}", language)
+    await phone.write(f"/remind {words[language]}", language_code=language)
     assert place_of_zone(zone, language) in phone.last.text
     assert say("zone_not_mine", language) in labels(phone.last)
     assert hours(phone)[0][:2] == (zone, 9) and zone_of(phone) == zone
-    await write(phone, f"/remind {words[language]} 2", language)
+    await phone.write(f"/remind {words[language]} 2", language_code=language)
     assert say("zone_not_mine", language) not in labels(phone.last)
 
 
@@ -261,12 +257,12 @@ async def test_a_home_offers_its_zone_with_one_tap(
     phone: Phone, said: str, language: Language, zone: str
 ) -> None:
     phone.rig.model.queue("OK.")
-    await write(phone, said, language)
+    await phone.write(said, language_code=language)
     answer = phone.last
     await phone.tap(place_of_zone(zone, language))
     assert zone_of(phone) == zone and answer.text.startswith("OK.")
     phone.rig.model.queue("OK.")
-    await write(phone, said, language)
+    await phone.write(said, language_code=language)
     assert labels(phone.last) == []
 
 
