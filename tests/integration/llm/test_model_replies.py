@@ -13,7 +13,7 @@ import pytest
 from src.base.errors import ModelFilteredError, ModelReplyError
 from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
 from src.texts import say
-from tests.attacks.model_replies import JSON, Script
+from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
 from tests.integration.person import Agents, Person, Rig, new_user, results
@@ -229,3 +229,8 @@ async def test_only_the_message_that_trips_a_filter_hears_about_it(person: Perso
         await person.say("расскажи про яд")
     assert say(refused.value.text_key, "ru") != say("error_model", "ru")
     assert (await person.say("а про кота?")).text == "да"
+
+
+async def test_chunks_without_choices_or_content_are_passed_over(person: Person) -> None:
+    odd = [{}, {"choices": None}, {"choices": [None]}, delta(None), delta({"content": None}), 7]
+    assert (await person.say("?", streamed("раз ", "два", middle=odd))).text == "раз два"

@@ -89,14 +89,6 @@ async def test_a_refusal_of_the_endpoint_has_its_own_sentence_and_is_logged_once
     assert f"HTTP {status}" in cause
 
 
-async def test_an_endpoint_that_is_away_is_asked_again(phone: Phone) -> None:
-    phone.rig.model.transcription_status = 503
-    with pytest.raises(ModelUnavailableError):
-        await phone.send(**voice())
-    phone.rig.model.transcription_status = 200
-    assert await phone.work() == ["done"] and phone.heard() == [("typed", SPEECH)]
-
-
 # What is shown
 
 
@@ -348,21 +340,6 @@ async def test_without_a_model_a_sentence_says_what_is_missing(
     phone.fake.state.files["voice"] = b"OggS\0\2"
     await phone.send(**content)
     assert phone.last.text == say(key, "ru") and phone.heard() == []
-
-
-async def test_an_edited_caption_is_answered_again(phone: Phone) -> None:
-    phone.rig.model.queue(SEEN, "Поздравляю!", "Понял, в Ялте.")
-    message = await phone.fake.send_message(USER, photo=PHOTO, caption=CAPTION)
-    await phone.work()
-    edited = {
-        "message_id": message, "date": 1, "edit_date": 2, "photo": PHOTO, "caption": "В Ялте",
-        "chat": {"id": USER, "type": "private"},
-        "from": {"id": USER, "is_bot": False, "first_name": "x", "language_code": "ru"},
-    }  # fmt: skip
-    await phone.fake.push_raw({"update_id": 9000, "edited_message": edited})
-    assert await phone.work() == ["done"]
-    assert phone.heard() == [("file", SEEN), ("typed", "В Ялте")]
-    assert [m.text for m in phone.fake.sent_to(USER)] == ["Понял, в Ялте."]
 
 
 # Recordings are known by what they hold, and the speech model is sent a name of ours

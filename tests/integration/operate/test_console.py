@@ -84,26 +84,6 @@ async def test_json_replies_have_exactly_the_documented_keys(person: Person) -> 
     assert helped == {**plain, "reply": help_of("ru", "console", OFFLINE)}
 
 
-async def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(
-    person: Person,
-) -> None:
-    mode, taught, solved, unknown, forgot, back = await records_of(
-        person, "/mode strict", "Меня зовут Анна", "Как меня зовут?", "Где живёт Борис?",
-        "Забудь, как меня зовут", "/mode assistant",
-    )  # fmt: skip
-    plain = {"reply": "", "sources": [], "tools": [], "intent": None, "mode": "strict"}
-    assert mode == {**plain, "reply": say("mode_set_strict", "ru")}
-    text = say("taught_new", "ru", text="Меня зовут Анна")
-    assert taught == {**plain, "reply": text, "intent": "teach"}
-    assert solved["reply"] == "Меня зовут Анна [1]" and solved["intent"] == "solve"
-    [source] = solved["sources"]
-    assert re.fullmatch(r"msg-\d+", source["uid"]) and source["text"] == "Меня зовут Анна"
-    assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
-    text = f"{say('forgot', 'ru', text='Меня зовут Анна')}\n{say('console_undo_forgot', 'ru')}"
-    assert forgot == {**plain, "reply": text, "intent": "forget"}
-    assert back == {**plain, "reply": say("mode_set_assistant", "ru"), "mode": "assistant"}
-
-
 async def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(
     person: Person,
 ) -> None:
@@ -172,3 +152,34 @@ async def test_a_command_that_fails_is_told_and_ends_nothing(rig: Rig) -> None:
     failed, fine = await records_of(Person(rig), "/usage", "/help")
     assert failed["reply"] == say(StorageRejectedError.text_key, "ru")
     assert fine["reply"] == help_of("ru", "console", OFFLINE)
+
+
+async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> None:
+    anna, olga = "Меня зовут Анна", "Меня зовут Ольга"
+    lines = (anna, anna, olga, "Замени", "/undo", "Забудь, как меня зовут", "Как меня зовут?")
+    noted = "налог за дачу до 3 мая"
+    assert await replies_to(person, f"/remember {noted}", "/undo", *lines) == [
+        say("taught_new", "ru", text=noted), say("undo_saved_done", "ru", text=noted),
+        say("taught_new", "ru", text=anna), say("taught_same", "ru", text=anna),
+        say("taught_asked", "ru", text=olga),
+        say("conflict_important", "ru", old=anna, new=olga), say("conflict_ask", "ru"),
+        *say("taught_update", "ru", text=olga, old=anna).splitlines(),
+        say("console_undo_replaced", "ru"),
+        say("undo_done", "ru", text=olga, restored=anna), say("forgot", "ru", text=anna),
+        say("console_undo_forgot", "ru"), UNKNOWN,
+    ]  # fmt: skip
+
+
+async def test_sources_stand_below_an_answer_that_does_not_quote_them(person: Person) -> None:
+    learned, asked = "My name is Anna", "What is my name?"
+    *_, answer, title, source = await replies_to(person, "/mode strict", learned, asked)
+    assert (answer, title) == (f"{learned} [1]", say("sources_title", "en"))
+    assert re.fullmatch(rf"\[1\] {MOMENT}: “{learned}”", source)
+
+
+async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) -> None:
+    first = await output_of(person, "/remind послезавтра в 10 чай")
+    assert "Москва" in first and first.rstrip().endswith(say("console_zone", "ru"))
+    moved = "мой часовой пояс Владивосток"
+    again = await output_of(person, moved, "/remind послезавтра в 11 чай")
+    assert say("console_zone", "ru") not in again

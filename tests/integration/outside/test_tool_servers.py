@@ -469,3 +469,12 @@ async def test_the_page_of_tools_shows_servers_and_how_they_are(
     async with opened() as person:
         page = await person.rig.command("tools", person.user, language=language)
         assert "MCP_SERVERS" not in page and str(tmp_path) not in page
+
+
+async def test_a_server_that_is_at_work_is_not_asked_whether_it_lives(
+    opened: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PING_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.3)
+    async with opened(busy=fake("busy")) as person:
+        assert said(await ask(person, "busy__work")) == "done"

@@ -426,3 +426,14 @@ def test_a_read_only_file_system_is_told_in_one_line(tmp_path: Path) -> None:
             EmbeddedPostgres(tmp_path / "data").start()
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_folder_that_vanished_under_its_server_is_no_error_at_the_stop(cluster: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="pomni-vanished-") as folder:
+        data_dir = Path(folder) / "data"
+        subprocess.run(["cp", "-a", str(cluster), str(data_dir)], check=True)
+        server = EmbeddedPostgres(data_dir)
+        server.start()
+        kill_postmaster(data_dir)
+        shutil.rmtree(data_dir)
+        server.stop()

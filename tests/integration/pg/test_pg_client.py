@@ -12,7 +12,6 @@ from contextlib import contextmanager
 import pytest
 
 from src.base.errors import StorageRejectedError, StorageTimeoutError, StorageUnavailableError
-from src.base.owners import Owner
 from src.pg.client import PgClient
 from tests.conftest import query
 
@@ -100,16 +99,6 @@ def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
     assert client.fetch_all("SELECT text FROM notes ORDER BY 1") == [("b",), ("c",)]
 
 
-def test_an_owner_among_the_parameters_is_the_id_of_its_row(client: PgClient) -> None:
-    """Also of a person who writes in a topic."""
-    row = client.fetch_one("SELECT add_owner(7, 0), add_owner(-8, 3)")
-    assert row is not None
-    whose = "SELECT %(owner)s, %(user)s::bigint, %(thread_id)s::bigint"
-    assert client.fetch_one(whose, Owner(7, 9)) == (row[0], 7, 9)
-    assert client.fetch_one(whose, Owner(-8, 3)) == (row[1], -8, 3)
-    assert client.fetch_one(whose, Owner(1)) == (None, 1, 0)
-
-
 def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) -> None:
     client.execute("CREATE TABLE notes (text text UNIQUE CHECK (text <> 'my secret'))")
     client.execute("INSERT INTO notes VALUES ('my diary')")
@@ -189,3 +178,11 @@ async def test_run_during_close_says_that_the_client_is_closed(dsn: str) -> None
     may_end.set()
     assert await running == 1
     await closing
+
+
+def test_closing_under_a_running_transaction_is_reported_as_such(dsn: str) -> None:
+    client = PgClient(dsn)
+    client.open()
+    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
+        client.close()
+        transaction.execute("SELECT 1")

@@ -61,17 +61,6 @@ def test_a_hundred_updates_are_one_statement_and_keep_their_order(
     assert client.fetch_all(JOBS) == [job(client, n, place) for place, n in enumerate(numbers)]
 
 
-def test_an_update_that_comes_again_is_passed_over_without_a_job(
-    updates: UpdateRepository, client: PgClient
-) -> None:
-    updates.store(BOT, [message(1, interrupts=True)])
-    before = client.fetch_all(JOBS)
-    assert updates.store(BOT, [message(1, interrupts=True)]) == 0
-    assert client.fetch_all(JOBS) == before
-    assert updates.store(BOT, [message(1), message(2), message(3)]) == 2
-    assert client.fetch_all(JOBS)[2:] == [job(client, 2, 1), job(client, 3, 2)]
-
-
 def test_eight_receivers_of_the_same_updates_store_them_once(
     updates: UpdateRepository, client: PgClient
 ) -> None:
@@ -157,16 +146,6 @@ def outcome(client: PgClient, row_id: int) -> str | None:
     )
     assert row is not None
     return row[0]
-
-
-def test_a_handled_update_no_longer_waits_and_keeps_its_first_outcome(inbox: Inbox) -> None:
-    row_id, other = inbox.put(), inbox.put()
-    inbox.updates.mark_handled(row_id, "done")
-    inbox.updates.mark_handled(row_id, "failed")
-    assert inbox.updates.find_waiting(row_id) is None
-    assert outcome(inbox.client, row_id) == "done"
-    assert inbox.get(other).update_id == 2
-    assert inbox.updates.find_waiting(10**9) is None
 
 
 def test_a_newer_message_of_a_place_is_found(inbox: Inbox) -> None:

@@ -277,15 +277,6 @@ async def test_a_zone_named_in_a_reminder_holds_for_that_one(phone: Phone, text:
     assert any(place in phone.last.text for place in places) == (zone != "Asia/Tokyo")
 
 
-async def test_settings_take_a_city_as_an_ordinary_message(phone: Phone) -> None:
-    await phone.write("/settings")
-    await phone.tap(say("settings_zone", "ru"))
-    await phone.write("Мухосранск")
-    assert say("zone_unknown", "ru") in phone.last.text and zone_of(phone) is None
-    await phone.write("Kiev")
-    assert zone_of(phone) == "Europe/Kyiv" and phone.rig.model.requests == []
-
-
 async def test_what_is_no_city_is_answered_as_ever(phone: Phone) -> None:
     await phone.write("/settings")
     await phone.tap(say("settings_zone", "ru"))
@@ -313,3 +304,10 @@ async def test_a_place_in_the_ocean_is_offered_and_not_taken(phone: Phone) -> No
     assert say("zone_sea", "ru") in phone.last.text and zone_of(phone) is None
     await phone.tap("UTC-3")
     assert zone_of(phone) == "Etc/GMT+3"
+
+
+async def test_what_follows_a_zone_in_a_message_goes_by_it(phone: Phone) -> None:
+    reminder = {"text": "позвонить", "when": "2036-01-05T09:00"}
+    phone.rig.model.queue(Reply(tool_calls=[("set_reminder", reminder)]), "Напомню.")
+    await phone.write("Я в Токио по времени, напомни 5 января 2036 в 9 позвонить")
+    assert hours(phone) == [("Asia/Tokyo", 9, "позвонить")] and "Токио" in phone.last.text

@@ -13,6 +13,7 @@ import pytest
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError
 from src.base.owners import Owner
+from src.queue.workers import build_queue
 from src.reading.recurrences import Recurrence
 from src.reading.voices import MAX_NAME
 from src.reminders.reminder_service import describe_reminder_time
@@ -466,3 +467,20 @@ async def test_what_telegram_refuses_twice_is_given_up_and_what_recurs_goes_on(
         await tasks.deliver(daily.id, due, NINE)
     assert await tasks.deliver(daily.id, due, NINE) == "failed"
     assert [moment for _, moment in waiting(phone)] == [NINE + timedelta(days=1)]
+
+
+@pytest.mark.parametrize("text", [
+    "У меня были напоминания на работе", "show me what I said about reminders in March",
+    "какие напоминания ставил мой брат в прошлом году на даче?",
+])  # fmt: skip
+async def test_what_only_speaks_of_reminders_lists_none(phone: Phone, text: str) -> None:
+    await phone.write(text)
+    assert say("reminders_empty", "ru") != phone.last.text != say("reminders_empty", "en")
+
+
+def test_every_minute_is_planned(phone: Phone) -> None:
+    app = build_queue(phone.rig.core.dsn)
+    courier(phone).register(app)
+    times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
+    assert times == {"plan_reminders": "* * * * *"}
+    assert set(app.tasks) >= {"remind", "plan_reminders"}

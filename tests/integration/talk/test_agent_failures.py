@@ -119,3 +119,16 @@ async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: M
         await rig.command("mode", USER, argument=argument)
     assert (await rig.core.commands.settings.get(Owner(USER))).mode == mode
     assert (await rig.core.commands.settings.get(Owner(USER + 1))).mode == "assistant"
+
+
+async def test_a_shutdown_is_no_stop_of_the_user_s(rig: Rig) -> None:
+    rig.model.queue(Reply(hang=True))
+    turn = await rig.begin("привет")
+    control = TurnControl()
+    task = asyncio.create_task(answer_turn(rig.core.agent, turn, control=control))
+    await rig.model.wait_for(lambda: rig.model.active == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await rig.model.wait_for(lambda: rig.model.abandoned == 1)
+    assert [role for role, _ in rig.stored()] == ["user"] and not control.stopped

@@ -129,25 +129,6 @@ async def test_facts_that_cannot_be_read_do_not_fail_a_turn(rig: Rig) -> None:
     assert rig.stored() == [("user", f"{LABEL} раз"), ("assistant", "ответ")]
 
 
-@pytest.mark.own_database
-async def test_every_model_call_leaves_a_row_of_usage(rig: Rig) -> None:
-    rig.model.queue(
-        Reply(tool_calls=[("current_time", {})], prompt_tokens=50, completion_tokens=7),
-        Reply(text="полдень", prompt_tokens=80, cached_tokens=48, completion_tokens=3),
-    )
-    await rig.ask("который час?")
-    assert rig.rows(
-        "SELECT telegram_user_id, purpose, model, prompt_tokens, cached_tokens, completion_tokens"
-        " FROM model_usage u JOIN owners o ON o.id = owner_id ORDER BY u.id"
-    ) == [
-        (USER, "answer", "openai:fake-model", 50, 0, 7),
-        (USER, "answer", "openai:fake-model", 80, 48, 3),
-    ]
-    metrics = rig.core.metrics.render().decode()
-    assert 'pomni_tokens_total{kind="prompt",model="openai:fake-model"} 130.0' in metrics
-    assert 'pomni_turns_total{outcome="answered"} 1.0' in metrics
-
-
 @pytest.mark.parametrize("text", [
     f" {LABEL} \n", "\u200b\u200d", "\u2800\u3164\ufe0f", "\u034f\u00ad\u202e ",
 ])  # fmt: skip

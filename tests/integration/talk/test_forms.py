@@ -15,7 +15,7 @@ from src.llm.reply import ModelUsage
 from src.talk.forms import ToldForm, find_words
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import Agents, Person, Rig, fact, incoming, new_user, saved
+from tests.integration.person import Agents, Person, Rig, fact, new_user, saved
 from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(llm_calls="form")
@@ -117,13 +117,6 @@ async def test_markup_is_no_answer(person: Person, text: str) -> None:
     turn = await person.begin("как дела у тебя?")
     answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
     assert answer.text == say("empty_answer", "ru") and not "".join(shown)
-
-
-async def test_its_prompt_is_shown_to_the_operator_without_a_call(person: Person) -> None:
-    await person.say("привет", "Привет!")
-    before = len(person.requests)
-    preview = await person.core.agent.preview_prompt(incoming("как дела?", person.user))
-    assert preview[0].text == say("form_prompt", "ru") and len(person.requests) == before
 
 
 @pytest.mark.parametrize("form", ["no JSON", "{}", '{"facts": [1, null]}', Reply(status=500)])

@@ -88,11 +88,12 @@ async def test_by_default_answers_grow_by_edits_with_a_stop_button(
     stream = await shown.open(Address(owner, 5, asked), streaming="edits")
     stream.feed("Раз")
     [message] = await fake.wait_sent(owner)
-    assert shown.messages == [message.message_id] and message.reply_to == asked
+    assert message.reply_to == asked
     stream.feed(", https://example.org")
     await fake.wait_for(lambda: message.edits)
     await stream.close()
     assert message.shown == ["Раз", "Раз, https://example.org"] and message.thread_id == 5
+    assert shown.messages == [message.message_id]
     assert buttons(message) == [[(STOP_LABEL, f"halt:{DRAFT_ID}")]]
     assert message.link_preview == {"is_disabled": True} and fake.drafts == []
     parts = await render("Раз, https://example.org")

@@ -246,3 +246,15 @@ async def test_an_unanswered_request_is_unknown_and_not_repeated(
         await send_answer(delivery, Address(USER), "ответ")
     assert [sent.text for sent in fake.sent_to(USER)] == ["ответ"]
     assert len(fake.calls_of("sendMessage")) == 1
+
+
+async def test_no_connection_is_certain_and_tried_again_quickly(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    await fake.stop()
+    with pytest.raises(DeliveryError) as caught:
+        await send_answer(delivery, Address(USER), "ответ")
+    assert not isinstance(caught.value, DeliveryUnknownError)
+    await fake.start()
+    await send_answer(delivery, Address(USER), "ответ")
+    assert len(fake.sent_to(USER)) == 1

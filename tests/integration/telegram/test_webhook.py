@@ -125,3 +125,32 @@ async def test_readiness_asks_telegram_instead_of_counting_quiet_minutes(client:
         assert intake.last_received is not None
         running.cancel()
     set_conversation_repo_factory(None)
+
+
+async def test_a_body_that_breaks_off_is_no_error(
+    telegram: httpx.AsyncClient, client: PgClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The connection went away while Telegram was sending: it sends the update again."""
+    app: Any = telegram._transport.app  # type: ignore[attr-defined]
+    events = iter(
+        [
+            {"type": "http.request", "body": b'{"update_id": 1', "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return next(events)
+
+    async def send(event: dict[str, Any]) -> None:
+        sent.append(event)
+
+    headers = [(HEADER.lower().encode(), SECRET.encode())]
+    scope = {
+        "type": "http", "method": "POST", "path": PATH, "headers": headers,
+        "query_string": b"", "http_version": "1.1",
+    }  # fmt: skip
+    await app(scope, receive, send)
+    assert sent[0]["status"] == 400 and stored(client) == 0
+    assert caplog.records == []
