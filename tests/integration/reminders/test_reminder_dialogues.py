@@ -217,7 +217,7 @@ async def test_what_is_not_clear_is_asked_and_nothing_changes(phone: Phone, stri
     await set_reminder(phone)
     await set_reminder(phone, "купить хлеб")
     before = waiting(phone)
-    for text in ("перенеси на пятницу", "отмени напоминание", "отмени педикюр"):
+    for text in ("перенеси на пятницу", "отмени напоминание", "перенеси напоминание про цветы"):
         await phone.write(text)
         title, *lines = phone.last.text.splitlines()
         assert title == say("reminder_which", "ru")
@@ -372,12 +372,8 @@ async def test_a_tap_long_after_counts_from_the_tap(phone: Phone) -> None:
 async def test_done_says_when_it_comes_next_and_it_can_be_stopped(phone: Phone) -> None:
     message = await arrive(phone, await set_reminder(phone, "таблетки", repeats=DAILY))
     stop = say("reminder_stop_button", "ru")
-    await phone.tap(say("later_hour", "ru"), under=message)
-    assert [text for text, _ in waiting(phone)] == ["таблетки"] * 2
-    assert labels(message) == [say("reminder_done_button", "ru"), stop]
     await phone.tap(say("reminder_done_button", "ru"), under=message)
     assert message.text.startswith("✅ таблетки\n\nДальше — каждый день в 09:00")
-    assert waiting(phone) == [("таблетки", NINE + timedelta(days=1))]
     data = buttons(message)[0][0][1]
     await phone.tap(stop, under=message)
     stopped = f"⏰ таблетки\n\n{say('reminder_stopped', 'ru')}"
@@ -484,3 +480,14 @@ def test_every_minute_is_planned(phone: Phone) -> None:
     times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
     assert times == {"plan_reminders": "* * * * *"}
     assert set(app.tasks) >= {"remind", "plan_reminders"}
+
+
+async def test_what_recurs_goes_on_when_it_is_done_or_put_off(phone: Phone) -> None:
+    message = await arrive(phone, await set_reminder(phone, "таблетки", repeats=DAILY))
+    stop = say("reminder_stop_button", "ru")
+    assert labels(message)[-2:] == [say("reminder_done_button", "ru"), stop]
+    await phone.tap(say("later_hour", "ru"), under=message)
+    assert [text for text, _ in waiting(phone)] == ["таблетки"] * 2
+    assert labels(message) == [say("reminder_done_button", "ru"), stop]
+    await phone.tap(say("reminder_done_button", "ru"), under=message)
+    assert waiting(phone) == [("таблетки", NINE + timedelta(days=1))]

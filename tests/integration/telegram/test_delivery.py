@@ -244,7 +244,6 @@ async def test_an_unanswered_request_is_unknown_and_not_repeated(
         fake.garbage_next("sendMessage")
     with pytest.raises(DeliveryUnknownError):
         await send_answer(delivery, Address(USER), "ответ")
-    assert [sent.text for sent in fake.sent_to(USER)] == ["ответ"]
     assert len(fake.calls_of("sendMessage")) == 1
 
 
