@@ -70,3 +70,7 @@ def test_a_lock_dies_with_its_connection_and_can_be_taken_again(make: MakeLock, 
     other.release()
     eventually(lock.try_exclusive)
     assert make().try_exclusive() is False
+    elsewhere = AdvisoryLock(dsn.replace("/test_", "/absent_"), POLLER_LOCK, BOT)
+    with pytest.raises(StorageUnavailableError):
+        elsewhere.try_exclusive()
+    elsewhere.release()

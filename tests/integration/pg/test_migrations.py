@@ -183,6 +183,7 @@ FOREIGN = "tables of another program; nothing was changed: give Pomni a database
     [
         ("UPDATE alembic_version SET version_num = '0124'", f"version 0124 {OLD}"),
         ("UPDATE alembic_version SET version_num = '9999'", f"version 9999, {NEW}"),
+        ("UPDATE alembic_version SET version_num = '0150'", FOREIGN),
         ("UPDATE alembic_version SET version_num = 'a1b2c3d4e5f6'", FOREIGN),
         ("INSERT INTO alembic_version VALUES ('0125')", FOREIGN),
         ("DELETE FROM alembic_version", FOREIGN),

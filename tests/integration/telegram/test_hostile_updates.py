@@ -16,7 +16,7 @@ from tests.hostile_updates import BOT_ID, BOT_NAME, hostile_update
 
 
 @pytest.mark.parametrize("allowed", [frozenset(), frozenset({1})])
-@pytest.mark.parametrize("batches", [10, pytest.param(50, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("batches", [25, pytest.param(50, marks=pytest.mark.proof)])
 async def test_hostile_updates_are_stored_readable_or_not_at_all(
     client: PgClient, allowed: frozenset[int], batches: int
 ) -> None:

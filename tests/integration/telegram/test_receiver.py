@@ -133,6 +133,14 @@ async def test_malformed_updates_do_not_hold_up_the_valid_ones(
     assert "without a valid update_id" in caplog.text
 
 
+async def test_updates_without_a_number_alone_are_passed_over(line: Line) -> None:
+    await line.fake.push_raw({"no_update_id": True})
+    async with line.receiving():
+        await line.fake.wait_for(lambda: line.fake.queue.head is None)
+        await line.fake.wait_confirmed(await line.send("дальше"))
+    assert line.texts() == ["дальше"]
+
+
 async def test_numbers_that_jump_down_after_a_quiet_week_are_taken(line: Line) -> None:
     quick = PollTiming(**{**vars(QUICK), "poll": 1})
     async with running(line.poller(quick)):

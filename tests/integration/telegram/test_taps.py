@@ -244,7 +244,7 @@ FORGED = [
     "", "?", "x" * 64, "nonsense", "nonsense:1", "forget", "forget:-1", "forget:1:2:3:4:5",
     "fact:99999999999999999999", "settle:0:0", "drop:1:1", "undo:0", "undo:0:0", "later:1:99:1",
     "zone:1", "choose:99", "mode:99", "length:9",
-    "remembering:5", "reminders:99999999", "source:x",
+    "remembering:5", "reminders:99999999", "unremind:5:0", "source:x",
     "source:msg-1", "unsend:x", "set_zone:3", "page:2", "ФАКТ:1", "erase:1",
 ]  # fmt: skip
 
