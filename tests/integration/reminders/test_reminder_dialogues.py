@@ -491,3 +491,9 @@ async def test_what_recurs_goes_on_when_it_is_done_or_put_off(phone: Phone) -> N
     assert labels(message) == [say("reminder_done_button", "ru"), stop]
     await phone.tap(say("reminder_done_button", "ru"), under=message)
     assert waiting(phone) == [("таблетки", NINE + timedelta(days=1))]
+
+
+async def test_a_button_of_a_page_whose_reminder_is_gone_shows_the_page(phone: Phone) -> None:
+    await phone.write("/reminders")
+    assert await phone.press("unremind:5:3") == ["done"]
+    assert say("reminder_gone", "ru") in phone.last.text and waiting(phone) == []
