@@ -2,7 +2,7 @@
 
 The tables ``procrastinate_*`` come from the numbered scripts of the installed package. They are
 append-only: this migration takes those up to LAST. A newer package with further scripts needs a
-further migration; ``tests/integration/test_migrations.py`` fails until there is one.
+further migration; ``tests/integration/pg/test_migrations.py`` fails until there is one.
 """
 
 from pathlib import Path

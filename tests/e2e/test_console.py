@@ -1,6 +1,6 @@
 """The console as a real process: what goes in, what comes out, and nothing else.
 
-What is said in its dialogues is in ``tests/integration/test_console.py``.
+What is said in its dialogues is in ``tests/integration/operate/test_console.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from src.texts import say
 from tests.e2e.bot_command import Machine, say_to
 from tests.fakes.openai_server import FakeOpenAI, Reply
-from tests.integration.test_console import FOUND, SOURCES, STORED, UNKNOWN, says_the_name
+from tests.integration.operate.test_console import FOUND, SOURCES, STORED, UNKNOWN, says_the_name
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from src.pg import embedded_folder
 from src.pg.migrations import newest_version
 from tests.conftest import database_url, execute, query
 from tests.e2e.bot_command import Machine
-from tests.integration.test_backup import TABLES, contents
+from tests.integration.operate.test_backup import TABLES, contents
 
 OWNERS = """
 SELECT DISTINCT pg_get_userbyid(o.owner) FROM (

@@ -10,7 +10,7 @@ from bot import COMMANDS
 from src.pg.migrations import newest_version
 from tests.conftest import execute, query
 from tests.e2e.bot_command import Machine
-from tests.integration.test_backup import TABLES, contents
+from tests.integration.operate.test_backup import TABLES, contents
 
 CREATING = ("run", "console", "worker", "migrate")
 ARGUMENTS = {

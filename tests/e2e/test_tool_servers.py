@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.e2e.bot_command import Machine
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import Reply, text_of
-from tests.integration.test_tool_servers import TIME
+from tests.integration.outside.test_tool_servers import TIME
 from tests.integration.tool_servers import fake, file_of, living
 
 PERSON = 2**41 + 9501

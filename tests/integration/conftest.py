@@ -17,6 +17,7 @@ from tests.conftest import TEMPLATE, new_database, open_client
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents, Person, Rig, open_rig
+from tests.integration.phone import Phone, open_phone
 from tests.integration.polling import open_bot
 from tests.tables import empty_database
 
@@ -103,3 +104,11 @@ async def rig(
 async def person(agents: Agents, core_settings: dict[str, Any]) -> Person:
     """New user of the agent."""
     return await agents.person(**core_settings)
+
+
+@pytest.fixture
+async def phone(
+    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot, core_settings: dict[str, Any]
+) -> Phone:
+    """Telegram of a user, with the whole bot except the queue, on an emptied database."""
+    return await open_phone(agents, fake, bot, **core_settings)

@@ -87,11 +87,21 @@ class Phone:
         self.rig.core.updates.mark_handled(row_id, outcome)
         return outcome
 
-    async def write(self, text: str) -> int:
-        """Write to the bot, and let it answer; returns the Telegram message id."""
-        message_id = await self.fake.send_text(USER, text, **self.place)
+    async def write(self, text: str, **sender: Any) -> int:
+        """Write to the bot, and let it answer; returns the Telegram message id.
+
+        Args:
+            text: The message.
+            **sender: Other keys of `Sender` than those of the place.
+        """
+        message_id = await self.fake.send_text(USER, text, **{**self.place, **sender})
         await self.work()
         return message_id
+
+    async def send(self, **content: Any) -> list[str]:
+        """Send a message with any content, and let the bot answer; returns the outcomes."""
+        await self.fake.send_message(USER, **{**self.place, **content})
+        return await self.work()
 
     async def press(
         self, data: str, *, under: SentMessage | None = None, is_old: bool = False
@@ -134,6 +144,14 @@ class Phone:
         memories = self.rig.core.memory.memories
         return await memories.writer.remember(self.owner, fact, said, origin="teach")
 
+    def heard(self) -> list[tuple[str, str]]:
+        """Return (provenance, text) of what users sent, as it is stored."""
+        sql = (
+            "SELECT provenance, message_text(content) FROM messages WHERE role = 'user'"
+            " ORDER BY id"
+        )
+        return [(str(kind), str(text)) for kind, text in self.rig.rows(sql)]
+
     def facts(self) -> list[str]:
         """Return the texts of the owner's current facts."""
         return [
@@ -166,3 +184,8 @@ def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
         for row in markup.get("inline_keyboard", ())
     ]
     return [row for row in rows if row]
+
+
+def labels(message: SentMessage) -> list[str]:
+    """Return the labels of a message's buttons."""
+    return [label for row in buttons(message) for label, _ in row]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from aiogram import Bot
@@ -90,3 +91,30 @@ def texts(dsn: str) -> list[str]:
     """Return the texts of stored messages in order of arrival."""
     sql = "SELECT payload->'message'->>'text' FROM telegram_updates ORDER BY id"
     return [row[0] for row in query(dsn, sql)]
+
+
+@dataclass
+class Line:
+    """A bot that receives updates from the fake into a database."""
+
+    fake: FakeTelegram
+    bot: Bot
+    client: PgClient
+
+    def poller(self, timing: PollTiming = QUICK) -> Poller:
+        """Build a poller."""
+        return build_poller(self.bot, self.client, timing)
+
+    def receiving(
+        self, timing: PollTiming = QUICK
+    ) -> contextlib.AbstractAsyncContextManager[asyncio.Task[None]]:
+        """Run a poller during the context."""
+        return running(self.poller(timing))
+
+    async def send(self, text: str) -> int:
+        """Write as a user; returns the update's number."""
+        return self.fake.update_id_of(await self.fake.send_text(2**41 + 7, text))
+
+    def texts(self) -> list[str]:
+        """Return the texts of stored messages in order of arrival."""
+        return texts(self.client.dsn)

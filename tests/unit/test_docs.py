@@ -112,10 +112,10 @@ RUN = {
         "tests/unit/test_linear_texts.py::test_a_reader_takes_a_time_in_proportion_to_the_length",
     "python -m tests.attacks.many_hosts": HOSTS,
     "python -m tests.attacks.markdown --n 20000":
-        "tests/integration/test_render.py"
+        "tests/integration/telegram/test_render.py"
         "::test_hostile_texts_become_messages_that_telegram_takes",
     "python -m tests.attacks.model_walk":
-        "tests/integration/test_model_replies.py"
+        "tests/integration/llm/test_model_replies.py"
         "::test_odd_replies_end_every_turn_and_leave_nothing_in_the_log",
     "python -m tests.attacks.poison": POISON,
     "python -m tests.attacks.status_walk":

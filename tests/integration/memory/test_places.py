@@ -18,7 +18,7 @@ from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never
-from tests.integration.test_reminder_dialogues import DAILY, NINE, arrive, set_reminder, waiting
+from tests.integration.reminding import DAILY, NINE, arrive, set_reminder, waiting
 
 GROUP = -1_001_234_567_877
 TOPIC, OTHER = 5, 6

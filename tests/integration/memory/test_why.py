@@ -11,9 +11,9 @@ import pytest
 
 from src.web.admin_pages import build_admin_app
 from tests.fakes.openai_server import Reply
+from tests.integration.admin_browser import PASSWORD, access, browser
 from tests.integration.memory.test_strict_mode import asked
 from tests.integration.person import FAKE_EMBEDDINGS, Person
-from tests.integration.test_admin_page import PASSWORD, access, browser
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 

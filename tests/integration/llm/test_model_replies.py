@@ -1,0 +1,236 @@
+"""Whatever a model replies, a turn ends, and the background does not ask for ever.
+
+``python -m tests.attacks.model_walk`` goes through the whole table.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from src.base.errors import ModelFilteredError, ModelReplyError
+from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
+from src.texts import say
+from tests.attacks.model_replies import JSON, Script, delta
+from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
+from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
+from tests.integration.person import Agents, Person, Rig, new_user, results
+from tests.integration.turns import answer_turn
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
+
+
+@pytest.fixture
+async def rig(agents: Agents) -> Rig:
+    return await agents.get(**BACKGROUND)
+
+
+@pytest.fixture
+def person(rig: Rig) -> Person:
+    return Person(rig, new_user())
+
+
+def streamed(*texts: Any, calls: tuple[Any, ...] = (), usage: Any = None, **changes: Any) -> Reply:
+    """A reply as a stream that may be odd."""
+    script = Script(list(texts), list(calls), usage or dict(USAGE), "stop", **changes)
+    return Reply(raw=Raw(script.stream()))
+
+
+@pytest.mark.parametrize(
+    ("every", "least"), [(24, 12), pytest.param(1, 320, marks=pytest.mark.proof)]
+)
+async def test_odd_replies_end_every_turn_and_leave_nothing_in_the_log(
+    rig: Rig, every: int, least: int
+) -> None:
+    result = await walk(rig, some(every))
+    assert result.violations == []
+    assert result.runs > least and result.callers == 10
+
+
+async def test_the_walk_sees_what_is_wrong(rig: Rig) -> None:
+    going = Walk(rig)
+    [(row, _, form)] = some(10**6)
+    bad = type(row)("raises", lambda _script: None, outcome="bad")
+    await going.run(bad, "answer", form)
+    assert "took it for an answer" in going.result.violations[0]
+
+
+# Usage
+
+
+@pytest.mark.parametrize("number", [-1, 10**12, 1.5, "12", None, float("nan"), True])
+async def test_token_counts_that_make_no_sense_are_stored_as_unknown(
+    person: Person, number: object
+) -> None:
+    usage = {"prompt_tokens": number, "completion_tokens": 2, "total_tokens": number}
+    assert (await person.say("привет", streamed("да", usage=usage))).text == "да"
+    columns = "prompt_tokens, cached_tokens, completion_tokens"
+    stored = person.rows(f"SELECT {columns} FROM model_usage WHERE owner_id = %(owner)s")
+    assert stored == [(None, 0, 2)]
+    assert b'kind="prompt"' in person.core.metrics.render()
+
+
+# Text
+
+
+@pytest.mark.parametrize(("texts", "stored"), [
+    (["а\ud83d", "\ude00б"], "а😀б"), (["а\ud83d", "б"], "а\ufffdб"), (["а", "\ud83d"], "а\ufffd"),
+    (["а\x00\ufffe\x1bб"], "а\ufffd\ufffd\ufffdб"),
+])  # fmt: skip
+async def test_what_is_shown_and_stored_consists_of_whole_characters(
+    person: Person, texts: list[str], stored: str
+) -> None:
+    shown: list[str] = []
+    person.model.queue(streamed(*texts))
+    turn = await person.begin("?")
+    answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
+    assert answer.text == "".join(shown) == stored
+    for piece in shown:
+        piece.encode()
+
+
+@pytest.mark.parametrize(
+    ("finish", "key"), [("length", "answer_cut"), ("content_filter", "answer_filtered")]
+)
+async def test_an_answer_that_was_cut_short_says_why(
+    person: Person, finish: str, key: str
+) -> None:
+    answer = await person.say("яд?", Reply(text="начало", finish_reason=finish))
+    assert answer.text == f"начало\n\n{say(key, 'ru')}"
+    nothing = await person.say("?", Reply(text="", finish_reason=finish))
+    assert nothing.text == say(key, "ru")
+    is_shown = "яд?" in json.dumps(person.requests[-1].messages, ensure_ascii=False)
+    assert is_shown is (finish == "length"), "what a filter cut stays out of later prompts"
+
+
+# The stream
+
+
+async def test_an_error_in_mid_reply_is_worth_another_try(person: Person) -> None:
+    turn = await person.begin("?")
+    failing = streamed("раз ", "два ", middle=[{"error": {"message": "внутри", "code": 503}}])
+    person.model.queue(failing, "снова здесь")
+    with pytest.raises(ModelReplyError) as failed:
+        await answer_turn(person.core.agent, turn)
+    assert "внутри" not in str(failed.value)
+    assert (await answer_turn(person.core.agent, turn)).text == "снова здесь"
+    late = streamed("готово", after=[{"error": {"code": 500}}])
+    assert (await person.say("?", late)).text == "готово", "an error after the end is none"
+    refusal = streamed(extra={"refusal": "Этого я не скажу."})
+    assert (await person.say("?", refusal)).text == "Этого я не скажу."
+
+
+# Tools
+
+
+def call(name: str, arguments: str, id_: str = "call_1") -> dict[str, Any]:
+    return {**tool_call(0, name, arguments), "id": id_}
+
+
+def asks_for_tools(request: ChatRequest) -> bool:
+    """Whether the model is allowed to call them."""
+    return request.raw.get("tool_choice") != "none"
+
+
+async def test_the_same_call_is_not_tried_a_third_time(person: Person) -> None:
+    bad = Reply(tool_calls=[("search_memory", {"limit": "много"})])
+
+    def reply(request: ChatRequest) -> Reply:
+        return bad if asks_for_tools(request) else Reply(text="не нашёл")
+
+    person.model.reply = reply
+    answer = await person.say("найди")
+    assert (answer.text, answer.tools) == ("не нашёл", ("search_memory",) * 2)
+    assert person.model.request_count == 3
+    assert person.requests[-1].tools, "those whose calls are in the prompt are still described"
+
+
+async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
+    calls = tuple(call("current_time", "{}", f"call_{n}") for n in range(30))
+    answer = await person.say("?", streamed(calls=calls), "полдень")
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",) * MAX_AT_ONCE)
+    told = results(person.requests[-1])
+    assert len(told) == 30 and told.count(WAIT) == 30 - MAX_AT_ONCE
+
+
+@pytest.mark.parametrize("arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, "{}{}"])
+async def test_arguments_that_are_no_object_go_back_to_it(person: Person, arguments: str) -> None:
+    odd = streamed(calls=(call("current_time", arguments),))
+    assert (await person.say("?", odd, "ладно")).text == "ладно"
+    assert results(person.requests[-1]) == [NO_JSON]
+    [echoed] = person.requests[-1].messages[-2]["tool_calls"]
+    assert isinstance(json.loads(echoed["function"]["arguments"]), dict)
+
+
+async def test_calls_without_ids_or_with_equal_ones_get_their_own(person: Person) -> None:
+    calls = (
+        call("current_time", "{}"),
+        call("current_time", "{}"),
+        call("current_time", "{}", ""),
+    )
+    whole = Raw(Script([], list(calls), USAGE, "stop").plain(), headers=JSON)
+    answer = await person.say("?", Reply(raw=whole), "полдень")
+    assert answer.tools == ("current_time",) * 3
+    [*_, asked, _, _, _] = person.requests[-1].messages
+    ids = [one["id"] for one in asked["tool_calls"]]
+    assert len(set(ids)) == 3 and all(ids)
+
+
+async def test_a_name_that_no_tool_can_have_is_neither_logged_nor_sent_back(
+    person: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = streamed(calls=(call("тайна \x00 <x>" * 50, "{}"),))
+    assert (await person.say("?", odd, "ладно")).text == "ладно"
+    [echoed] = person.requests[-1].messages[-2]["tool_calls"]
+    assert echoed["function"]["name"].strip("_x") == "" and "тайна" not in caplog.text
+
+
+# The background
+
+
+@pytest.mark.parametrize("model", ["summaries", "extraction"])
+async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, model: str) -> None:
+    nonsense = Reply(raw=Raw(b"<html>"))
+    asked: list[str] = []
+
+    def reply(request: ChatRequest) -> Reply:
+        asked.append(request.model)
+        good = Reply(text="Говорили.") if request.model == "summaries" else Reply(text="{}")
+        return nonsense if request.model == model else good
+
+    person.model.reply = reply
+    person.rig.fill(person.conversation(), *TALK)
+    windows = 3 if model == "summaries" else 1
+    for _ in range(2 * windows):
+        with pytest.raises(ModelReplyError):
+            await person.core.memory.digest.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
+    assert asked.count(model) == 3 * windows
+    stored = "SELECT count(*), count(error) FROM model_usage WHERE owner_id = %(owner)s"
+    assert person.rows(stored) == [(len(asked), asked.count(model))]
+
+
+# What a filter refuses
+
+
+FILTERED = {"message": "The response was filtered", "code": "content_filter"}
+
+
+async def test_only_the_message_that_trips_a_filter_hears_about_it(person: Person) -> None:
+    refuse = Reply(status=400, error=FILTERED)
+
+    def reply(chat: ChatRequest) -> Reply:
+        return refuse if "яд" in json.dumps(chat.messages, ensure_ascii=False) else Reply("да")
+
+    person.model.reply = reply
+    with pytest.raises(ModelFilteredError) as refused:
+        await person.say("расскажи про яд")
+    assert say(refused.value.text_key, "ru") != say("error_model", "ru")
+    assert (await person.say("а про кота?")).text == "да"
+
+
+async def test_chunks_without_choices_or_content_are_passed_over(person: Person) -> None:
+    odd = [{}, {"choices": None}, {"choices": [None]}, delta(None), delta({"content": None}), 7]
+    assert (await person.say("?", streamed("раз ", "два", middle=odd))).text == "раз два"

@@ -1,0 +1,400 @@
+"""Reminders in the database: set, counted, put off, moved to another clock, planned, done."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from src.base.owners import Caller, Owner, Preferences
+from src.pg.client import PgClient
+from src.privacy.erasure_repo import ErasureRepository
+from src.queue.dead_jobs import JobDeathRepository
+from src.reading.recurrences import Recurrence
+from src.reading.reminder_moments import ReminderRequest
+from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
+from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
+from tests.integration.person import new_user
+
+NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
+TOMORROW = datetime(2026, 11, 24, 7, 0, tzinfo=UTC)  # 9:00 in Kyiv
+DAILY = Recurrence("daily", (9,))
+JOBS = """
+SELECT args ->> 'reminder', (args ->> 'due')::bigint, extract(epoch FROM scheduled_at)::bigint
+FROM procrastinate_jobs WHERE task_name = 'remind' AND status = 'todo'
+  AND (args ->> 'reminder')::bigint = ANY(%(ids)s) ORDER BY id
+"""
+
+
+class Desk:
+    """Somebody's reminders, and the time, which stands still."""
+
+    def __init__(self, client: PgClient) -> None:
+        self.client = client
+        self.owner = Owner(new_user())
+        self.repository = ReminderRepository(client)
+        self.service = ReminderService(client, self.repository)
+
+    def asking(self, **changes: Any) -> Caller:
+        usual: dict[str, Any] = {"moment": NOW, "time_zone": "Europe/Kyiv", "language": "ru"}
+        given = {**usual, **changes}
+        preferences = Preferences(given.pop("language"), given.pop("time_zone"))
+        return Caller(self.owner, preferences, **given)
+
+    async def set(
+        self,
+        text: str = "позвонить маме",
+        when: datetime | None = TOMORROW,
+        repeats: Recurrence | None = None,
+        **asking: Any,
+    ) -> Reminder:
+        request = ReminderRequest(text, when, repeats)
+        asked = await self.service.set(self.asking(**asking), request)
+        assert asked.reminder is not None, asked.refusal
+        return asked.reminder
+
+    async def say(self, words: str, **asking: Any) -> str:
+        """Ask in words; what is answered."""
+        request = self.asking(**asking)
+        return format_result(await self.service.set_by_words(request, words), request)
+
+    def again(self, reminder: Reminder) -> Reminder:
+        """The reminder as it is now."""
+        found = self.repository.find(self.owner, reminder.id)
+        assert found is not None
+        return found
+
+    def deliver(self, reminder: Reminder, now: datetime) -> datetime | None:
+        """It was sent; when it comes next."""
+        return self.repository.mark_delivered(reminder.id, epoch(reminder.due_at), now=now)
+
+    def put_off(self, reminder: Reminder, later: datetime) -> Reminder | None:
+        """It comes later; what comes."""
+        return self.repository.snooze(
+            self.owner, reminder.id, later, time_zone="Europe/Kyiv", now=TOMORROW
+        )
+
+    def jobs(self, *reminders: Reminder) -> list[tuple[str, int, int]]:
+        ids = [reminder.id for reminder in reminders]
+        return [tuple(row) for row in self.client.fetch_all(JOBS, {"ids": ids})]  # type: ignore[misc]
+
+
+def epoch(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+@pytest.fixture
+def desk(client: PgClient) -> Desk:
+    return Desk(client)
+
+
+@pytest.mark.parametrize(("words", "language", "answer"), [
+    ("завтра в 9 позвонить маме", "ru", "⏰ Напомню завтра, 24 ноября, в 09:00: позвонить маме"),
+    ("чай через 20 минут", "ru", "⏰ Напомню сегодня, 23 ноября, в 14:25: чай"),
+    ("щопонеділка о 8 полити квіти", "uk",
+     "⏰ Нагадаю щопонеділка о 08:00 (найближче: 30 листопада): полити квіти"),
+    ("to call mum tomorrow at 9", "en",
+     "⏰ I’ll remind you tomorrow, 24 November, at 09:00: call mum"),
+    ("каждый день кроме воскресенья в 9 пить чай", "ru",
+     "⏰ Напомню по понедельникам, вторникам, средам, четвергам, пятницам и субботам в 09:00"
+     " (ближайшее: 24 ноября): пить чай"),
+    ("щодня о 9 до п'ятниці пити чай", "uk",
+     "⏰ Нагадаю щодня о 09:00, до 27 листопада включно (найближче: 24 листопада): пити чай"),
+    ("every day at 9 take pills for 3 days", "en",
+     "⏰ I’ll remind you every day at 09:00, until 26 November (next: 24 November): take pills"),
+    ("every Monday at 8 water the plants", "en",
+     "⏰ I’ll remind you every Monday at 08:00 (next: 30 November): water the plants"),
+])  # fmt: skip
+async def test_a_phrase_is_confirmed_with_the_exact_time(
+    desk: Desk, words: str, language: str, answer: str
+) -> None:
+    assert await desk.say(words, language=language) == answer
+    assert desk.repository.count(desk.owner) == 1
+
+
+@pytest.mark.parametrize(("words", "refusal"), [
+    ("позвонить маме", "no_time"), ("напомни позвонить маме", "no_time"), ("?", "no_text"),
+    ("вчера в 9 чай", "past"), ("напомни завтра в 9", "no_text"), ("x" * 5000, "no_time"),
+    ("каждый день в 9 до отпуска пить чай", "unclear"),
+    ("каждые 10 минут пить воду", "too_often"), ("через 30 лет чай", "too_far"),
+])  # fmt: skip
+async def test_what_cannot_be_set_is_said_with_what_to_do(
+    desk: Desk, words: str, refusal: str
+) -> None:
+    asked = await desk.service.set_by_words(desk.asking(), words)
+    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
+    assert desk.repository.count(desk.owner) == 0
+
+
+@pytest.mark.parametrize(("when", "text", "refusal"), [
+    (NOW, "чай", "past"), (None, "чай", "no_time"), (TOMORROW, " \n", "no_text"),
+    (datetime.max.replace(tzinfo=UTC), "чай", "too_far"),
+])  # fmt: skip
+async def test_a_model_cannot_set_what_makes_no_sense(
+    desk: Desk, when: datetime | None, text: str, refusal: str
+) -> None:
+    asked = await desk.service.set(desk.asking(), ReminderRequest(text, when))
+    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
+
+
+async def test_hostile_texts_are_kept_as_far_as_they_can(desk: Desk) -> None:
+    reminder = await desk.set("чай\x00\ud800 {time} %s" + "x" * 5000)
+    assert reminder.text.startswith("чай�� {time} %s") and len(reminder.text) == 1000
+
+
+async def test_the_first_time_of_what_recurs_is_not_before_it_is_said(desk: Desk) -> None:
+    monday = Recurrence("weekly", (8,), weekdays=(0,))
+    on_time = await desk.set("a", datetime(2026, 11, 30, 6, tzinfo=UTC), monday)
+    odd = await desk.set("b", datetime(2026, 11, 26, 10, tzinfo=UTC), monday)
+    past = await desk.set("c", datetime(2026, 11, 2, 6, tzinfo=UTC), monday)
+    assert {one.due_at for one in (on_time, odd, past)} == {datetime(2026, 11, 30, 6, tzinfo=UTC)}
+
+
+async def test_a_turn_that_runs_again_sets_nothing_twice(desk: Desk) -> None:
+    first = await desk.set()
+    assert (await desk.set()).id == first.id
+    assert (await desk.set("позвонить папе")).id != first.id
+    assert (await desk.set(repeats=DAILY)).id != first.id
+    assert desk.repository.cancel(desk.owner, first.id)
+    assert (await desk.set()).id != first.id, "after it was cancelled it may be wanted again"
+
+
+async def test_nobody_has_more_than_so_many_however_many_are_asked_for_at_once(desk: Desk) -> None:
+    await asyncio.gather(*(desk.set(str(number)) for number in range(MAX_WAITING - 3)))
+    asked = await asyncio.gather(
+        *(desk.service.set(desk.asking(), ReminderRequest(f"и {n}", TOMORROW)) for n in range(8))
+    )
+    assert sorted(str(one.refusal) for one in asked) == ["None"] * 3 + ["too_many"] * 5
+    assert desk.repository.count(desk.owner) == MAX_WAITING
+    other = Desk(desk.client)
+    await other.set()
+
+
+# Jobs
+
+
+async def test_what_is_due_soon_has_a_job_from_the_start_the_rest_gets_one_in_time(
+    desk: Desk,
+) -> None:
+    present = datetime.now(UTC).replace(microsecond=0)
+    soon = await desk.set("a", present + timedelta(seconds=30), moment=present)
+    later = await desk.set("b", present + timedelta(hours=1), moment=present)
+    expected = (str(soon.id), epoch(soon.due_at), epoch(soon.due_at))
+    assert desk.jobs(soon, later) == [expected]
+    await desk.service.plan(later.due_at - AHEAD)
+    assert len(desk.jobs(later)) == 0
+    await desk.service.plan(later.due_at - AHEAD + timedelta(seconds=1))
+    await desk.service.plan(later.due_at - AHEAD + timedelta(seconds=2))
+    assert [job[0] for job in desk.jobs(soon, later)] == [str(soon.id), str(later.id)]
+
+
+async def test_a_lost_job_is_found_and_a_plan_has_room_for_all(desk: Desk) -> None:
+    due = NOW + timedelta(minutes=1)
+    desk.client.execute(
+        "INSERT INTO reminders (owner_id, text, due_at, time_zone, language)"
+        " SELECT add_owner(%(owner)s, 0), 'чай', %(due)s, 'UTC', 'ru'"
+        " FROM generate_series(1, 2100)",
+        {"owner": desk.owner.telegram_user_id, "due": due},
+    )
+    assert await desk.service.plan(NOW) >= 2100
+    assert await desk.service.plan(NOW) == 0
+    ids = [one.id for one in desk.repository.list_waiting(desk.owner, limit=3000)]
+    assert len(desk.client.fetch_all(JOBS, {"ids": ids})) == 2100
+    desk.client.execute("DELETE FROM procrastinate_jobs WHERE task_name = 'remind'")
+    assert await desk.service.plan(NOW) >= 2100
+    desk.client.execute("UPDATE reminders SET is_waiting = false")
+
+
+async def test_two_processes_that_plan_at_once_make_one_job_each(desk: Desk) -> None:
+    reminders = [await desk.set(str(number), TOMORROW) for number in range(20)]
+    await asyncio.gather(*(desk.service.plan(TOMORROW) for _ in range(4)))
+    await desk.service.plan(TOMORROW)
+    assert len(desk.jobs(*reminders)) == 20
+
+
+async def test_a_job_that_runs_keeps_others_away(desk: Desk) -> None:
+    reminder = await desk.set()
+    await desk.service.plan(TOMORROW)
+    desk.client.execute(
+        "UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'remind'"
+    )
+    await desk.service.plan(TOMORROW)
+    assert desk.jobs(reminder) == []
+    for (job,) in desk.client.fetch_all("SELECT id FROM procrastinate_jobs"):
+        JobDeathRepository(desk.client).rescue(job, None)
+    assert len(desk.jobs(reminder)) == 1, "that of a killed process comes back"
+
+
+# Delivery
+
+
+async def test_what_comes_once_is_over_and_what_recurs_has_its_next_time(desk: Desk) -> None:
+    once, daily = await desk.set(), await desk.set(repeats=DAILY)
+    assert desk.deliver(once, TOMORROW) is None
+    assert desk.deliver(daily, TOMORROW) == TOMORROW + timedelta(days=1)
+    assert not desk.again(once).is_waiting and desk.again(daily).is_waiting
+    assert desk.repository.find_due(once.id, epoch(TOMORROW)) is None
+    assert desk.repository.find_due(daily.id, epoch(TOMORROW)) is None, "that time is over"
+
+
+async def test_after_an_outage_only_the_next_regular_time_follows(desk: Desk) -> None:
+    week_later = TOMORROW + timedelta(days=7, hours=3)
+    assert desk.deliver(await desk.set(repeats=DAILY), week_later) == TOMORROW + timedelta(days=8)
+    clock_behind = TOMORROW - timedelta(days=3)
+    other = await desk.set("чай", repeats=DAILY)
+    assert desk.deliver(other, clock_behind) == TOMORROW + timedelta(days=1)
+    until = datetime.fromisoformat("2026-11-25T23:59:59")
+    ending = await desk.set(repeats=Recurrence("daily", (9,), until=until))
+    assert desk.deliver(ending, TOMORROW) == TOMORROW + timedelta(days=1)
+    assert desk.deliver(desk.again(ending), TOMORROW + timedelta(days=1)) is None
+    assert not desk.again(ending).is_waiting
+
+
+async def test_a_recurrence_that_nobody_can_read_comes_once(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    desk.client.execute(
+        "UPDATE reminders SET recurrence = 'daily, please' WHERE id = %(id)s", {"id": daily.id}
+    )
+    assert desk.deliver(daily, TOMORROW) is None and not desk.again(daily).is_waiting
+
+
+# Putting off
+
+
+async def test_what_comes_once_comes_again_when_it_is_put_off(desk: Desk) -> None:
+    once = await desk.set()
+    desk.deliver(once, TOMORROW)
+    later = TOMORROW + timedelta(minutes=10)
+    found = desk.put_off(once, later)
+    assert found is not None and (found.id, found.due_at) == (once.id, later)
+    assert found.is_waiting and desk.deliver(found, later) is None
+    other = await desk.set("чай")
+    assert desk.repository.cancel(desk.owner, other.id)
+    assert not desk.repository.cancel(desk.owner, other.id)
+    assert desk.put_off(other, later) is None and not desk.again(other).is_waiting
+
+
+async def test_it_may_be_put_off_before_its_delivery_is_noted(desk: Desk) -> None:
+    once = await desk.set()
+    later = TOMORROW + timedelta(hours=1)
+    desk.put_off(once, later)
+    desk.deliver(once, TOMORROW)
+    assert desk.again(once).is_waiting and desk.again(once).due_at == later
+
+
+# Undo
+
+
+async def test_what_was_cancelled_together_is_pending_again_together(desk: Desk) -> None:
+    bread, milk = await desk.set("хлеб"), await desk.set("молоко")
+    assert desk.repository.cancel(desk.owner, bread.id, milk.id)
+    again = desk.repository.undo(desk.owner, now=NOW)
+    assert [one.text for one in again] == ["хлеб", "молоко"]
+    assert desk.repository.count(desk.owner) == 2
+    assert desk.repository.undo(desk.owner, now=NOW) == [], "once"
+
+
+async def test_a_move_is_undone_to_the_time_before_unless_that_is_over(desk: Desk) -> None:
+    soon = NOW + timedelta(minutes=1)
+    for first, now, expected in ((TOMORROW, NOW, [TOMORROW]), (soon, TOMORROW, [])):
+        reminder = await desk.set(str(first), first)
+        request = ReminderRequest(reminder.text, TOMORROW + timedelta(days=9))
+        await desk.service.set(desk.asking(), request, moves=reminder)
+        again = desk.repository.undo(desk.owner, now=now)
+        assert [one.due_at for one in again] == expected
+
+
+async def test_a_cancellation_is_undone_for_ten_minutes_and_by_its_member_alone(
+    desk: Desk,
+) -> None:
+    reminder = await desk.set()
+    assert desk.repository.cancel(desk.owner, reminder.id, asker=7)
+    assert desk.repository.undo(desk.owner, now=NOW, asker=8) == []
+    late = "UPDATE changes SET made_at = made_at - interval '601 seconds'"
+    desk.client.execute(late)
+    assert desk.repository.undo(desk.owner, now=NOW, asker=7) == []
+
+
+# Zones
+
+
+async def test_another_clock_moves_what_recurs_and_nothing_else(desk: Desk) -> None:
+    once, daily = await desk.set(), await desk.set(repeats=DAILY)
+    moved = desk.repository.change_zone(desk.owner, "America/New_York", now=NOW)
+    assert moved == 1
+    assert desk.again(once).due_at == TOMORROW
+    assert desk.again(daily).due_at == datetime(2026, 11, 23, 14, tzinfo=UTC)  # 9:00 there, today
+    assert {desk.again(one).time_zone for one in (once, daily)} == {"America/New_York"}
+    soon = datetime(2026, 11, 23, 13, 59, tzinfo=UTC)
+    tea = await desk.set("чай", repeats=DAILY)
+    desk.repository.change_zone(desk.owner, "America/New_York", now=soon)
+    due = epoch(desk.again(tea).due_at)
+    assert (str(tea.id), due, due) in desk.jobs(tea), "what comes in the next minutes has its job"
+    assert desk.repository.change_zone(desk.owner, "America/New_York", now=NOW) == 0
+
+
+async def test_what_was_set_by_a_guessed_clock_moves_too(desk: Desk) -> None:
+    once, named = await desk.set(), await desk.set("чай", time_zone="Europe/London")
+    soon = await desk.set("плита", NOW + timedelta(minutes=10, seconds=7))
+    change = desk.repository.change_zone
+    assert change(desk.owner, "America/New_York", guessed="Europe/Kyiv", now=NOW) == 1
+    assert desk.again(once).due_at == TOMORROW + timedelta(hours=7)
+    assert (desk.again(named).due_at, desk.again(soon).due_at) == (named.due_at, soon.due_at)
+
+
+async def test_another_clock_across_a_change_of_the_clocks(desk: Desk) -> None:
+    """In March the United States change their clocks two weeks before Europe does."""
+    now = datetime(2027, 3, 13, 12, tzinfo=UTC)
+    daily = await desk.set("чай", datetime(2027, 3, 14, 7, tzinfo=UTC), DAILY, moment=now)
+    desk.repository.change_zone(desk.owner, "America/New_York", now=now)
+    [first] = desk.repository.list_waiting(desk.owner, limit=2)
+    assert first.due_at == datetime(2027, 3, 13, 14, tzinfo=UTC)  # winter time
+    assert desk.deliver(first, first.due_at) == datetime(2027, 3, 14, 13, tzinfo=UTC)  # summer
+    desk.repository.change_zone(desk.owner, "Europe/Kyiv", now=first.due_at)
+    assert desk.again(daily).due_at == datetime(2027, 3, 14, 7, tzinfo=UTC)
+
+
+async def test_what_is_due_already_comes_although_the_clock_changes(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    late = TOMORROW + timedelta(minutes=1)
+    desk.repository.change_zone(desk.owner, "Asia/Tokyo", now=late)
+    assert desk.again(daily).due_at == TOMORROW
+    assert desk.deliver(daily, late) == datetime(2026, 11, 25, 0, tzinfo=UTC)  # 9:00 in Tokyo
+
+
+# Owners
+
+
+async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
+    await desk.set()
+    group = Owner(-desk.owner.telegram_user_id)
+    his = await desk.service.set(
+        Caller(group, Preferences("ru", "UTC"), NOW, member=desk.owner.telegram_user_id),
+        ReminderRequest("его", TOMORROW),
+    )
+    other = await desk.service.set(
+        Caller(group, Preferences("ru", "UTC"), NOW, member=5), ReminderRequest("её", TOMORROW)
+    )
+    assert his.reminder is not None and other.reminder is not None
+    ErasureRepository(desk.client).erase(desk.owner.telegram_user_id)
+    assert desk.repository.list_waiting(desk.owner, limit=10) == []
+    left = desk.repository.list_waiting(group, limit=10)
+    assert [one.id for one in left] == [other.reminder.id]
+
+
+async def test_what_is_long_over_is_deleted_what_waits_stays(desk: Desk) -> None:
+    over, cancelled, recent, waiting = [await desk.set(str(number)) for number in range(4)]
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    desk.deliver(over, long_ago)
+    desk.deliver(recent, datetime.now(UTC))
+    desk.repository.cancel(desk.owner, cancelled.id)
+    desk.client.execute(
+        "UPDATE reminders SET cancelled_at = %(then)s WHERE id = %(id)s",
+        {"id": cancelled.id, "then": long_ago},
+    )
+    assert desk.repository.prune(days=60) >= 2
+    left = [desk.repository.find(desk.owner, one.id) for one in (over, cancelled)]
+    assert left == [None, None]
+    assert desk.again(recent) and desk.again(waiting)

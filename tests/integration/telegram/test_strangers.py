@@ -1,0 +1,378 @@
+"""Messages of strangers, of the kinds that other bots were reported to fail on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from src.base.config import OFFLINE_MODEL
+from src.base.errors import DeliveryRefusedError, PlaceLostError
+from src.texts import Language, say
+from tests.fakes.openai_server import Reply
+from tests.fakes.telegram_people import Sender, command_entities, user
+from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
+from tests.integration.reminding import (
+    arrive,
+    set_reminder,
+)
+
+pytestmark = pytest.mark.core(transcription_model="whisper-1")
+NAME, KEY = "@pomni_test_bot", "Ключ под ковриком"
+GROUP, TOPIC, OTHER = -1_001_234_567_811, 15, 16
+URL, SPEECH, CAT, LEASE = "https://shop.example/sale?id=7", "Дочь — Вера", "Кот.", "Аренда до мая"
+IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
+IN_TOPIC, PRIVATE = Sender(IN_GROUP, thread_id=TOPIC), Sender(chat_id=USER)
+CHANNEL = {"type": "channel", "date": 0, "message_id": 3,
+           "chat": {"id": -100600, "type": "channel", "title": "News"}}  # fmt: skip
+PERSON = {"type": "hidden_user", "date": 0, "sender_user_name": "Оля"}
+ANONYMOUS = {"from": {"id": 1087968824, "is_bot": True, "first_name": "Group"},
+             "sender_chat": {"id": GROUP, "type": "supergroup", "title": "Дом"}}  # fmt: skip
+AS_CHANNEL = {"from": {"id": 136817688, "is_bot": True, "first_name": "Channel"},
+              "sender_chat": {"id": -100888, "type": "channel", "title": "Новости"}}  # fmt: skip
+POST = {"from": {"id": 777000, "is_bot": False, "first_name": "Telegram"},
+        "sender_chat": AS_CHANNEL["sender_chat"], "is_automatic_forward": True,
+        "forward_origin": CHANNEL}  # fmt: skip
+PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
+
+
+@pytest.fixture
+async def phone(phone: Phone) -> Phone:
+    phone.fake.state.files |= {
+        "ogg": b"OggS\0\2" + SPEECH.encode(), "m4a": b"\0\0\0\x20ftypM4A " + SPEECH.encode(),
+        "mp4": b"\0\0\0\x18ftypmp42" + SPEECH.encode(), "photo": b"\xff\xd8\xff\xe0 x",
+        "text": LEASE.encode(),
+    }  # fmt: skip
+    return phone
+
+
+async def edit(phone: Phone, message: int, **changes: Any) -> list[str]:
+    """Edit a message in the group."""
+    edited = phone.fake.state.messages[GROUP, message] | changes | {"edit_date": 5}
+    phone.fake.queue.add("edited_message", edited)
+    return await phone.work()
+
+
+def asked(phone: Phone) -> str:
+    """The last prompt."""
+    return str(phone.rig.model.requests[-1].messages)
+
+
+def in_group(phone: Phone) -> list[str]:
+    return [message.text for message in phone.fake.sent_to(GROUP)]
+
+
+def file(name: str, **more: Any) -> dict[str, Any]:
+    return {"file_id": name, "file_unique_id": name, "duration": 3, **more}
+
+
+def link(words: str, text: str) -> list[dict[str, Any]]:
+    return [{"type": "text_link", "offset": text.index(words), "length": len(words), "url": URL}]
+
+
+def command(words: str, **content: Any) -> dict[str, Any]:
+    return {**content, "caption": words, "caption_entities": command_entities(words)}
+
+
+def reply(**content: Any) -> dict[str, Any]:
+    """A question in the group about a message of another member."""
+    chat = {"id": GROUP, "type": "supergroup", "title": "Дом"}
+    answered = {"message_id": 999, "date": 0, "chat": chat, "from": user(STRANGER), **content}
+    return {"text": f"{NAME} что это?", "reply_to_message": answered, **IN_GROUP}
+
+
+def poll(question: str, *options: str, **more: Any) -> dict[str, Any]:
+    votes = [{"persistent_id": one, "text": one, "voter_count": 1} for one in options]
+    flags = ("is_closed", "is_anonymous", "allows_multiple_answers", "allows_revoting",
+             "members_only")  # fmt: skip
+    return {"id": "1", "question": question, "options": votes, "total_voter_count": 2,
+            "type": "quiz", **dict.fromkeys(flags, False), **more}  # fmt: skip
+
+
+def para(text: Any) -> dict[str, Any]:
+    return {"type": "paragraph", "text": text}
+
+
+def cell(text: str) -> dict[str, Any]:
+    return {"text": text, "align": "left", "valign": "top"}
+
+
+STICKER = file("s", type="regular", width=1, height=1, is_animated=False, is_video=False,
+               emoji="🦊")  # fmt: skip
+CONTACT = {"phone_number": "+380501112233", "first_name": "Петро"}
+CHECKLIST = {"title": "Покупки", "tasks": [{"id": 1, "text": "молоко"}]}
+VENUE = {"location": {"latitude": 50.45, "longitude": 30.52}, "title": "Рух", "address": "Подол"}
+
+
+# Places
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_answer_that_a_group_refuses_comes_in_private(
+    phone: Phone, is_known: bool
+) -> None:
+    reason = "CHAT_WRITE_FORBIDDEN" if is_known else "NEW_REASON_OF_2027"
+    phone.fake.refuse_sends(GROUP, 403, f"Forbidden: {reason}")
+    for sender in (ANONYMOUS, AS_CHANNEL):
+        with pytest.raises(PlaceLostError if is_known else DeliveryRefusedError):
+            await phone.send(text=f"{NAME} тайна?", **sender, **IN_GROUP)
+        phone.rig.client.execute("DELETE FROM telegram_updates")
+    assert {call.params["chat_id"] for call in phone.fake.calls_of("sendMessage")} == {GROUP}
+    await phone.send(text=f"{NAME} как дела?", **IN_GROUP)
+    [told] = phone.fake.sent_to(USER)
+    assert told.text == f"{say('place_mute_group', 'ru')}\n\nэхо: как дела?"
+    phone.fake.allow_sends(GROUP)
+    await phone.send(text=f"{NAME} а теперь?", **IN_GROUP)
+    assert in_group(phone) == ["эхо: а теперь?"]
+
+
+# Old buttons
+
+
+async def test_an_old_undo_button_of_a_topic_undoes(phone: Phone) -> None:
+    fact = {"text": "Я живу в Риге", "quote": "Я живу в Риге", "subject": "user",
+            "relation": "lives_in", "object": "Рига", "importance": 7}  # fmt: skip
+    phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
+    phone.place = IN_TOPIC
+    await phone.write(f"{NAME} Я живу в Риге")
+    label = say("undo_saved_button", "ru")
+    [data] = [data for row in buttons(phone.last) for text, data in row if text == label]
+    await phone.press(data, under=phone.last, is_old=True)
+    assert phone.facts() == [] and phone.last.thread_id == TOPIC
+
+
+# Words
+
+
+@pytest.mark.parametrize("content", [
+    {"photo": PHOTO, "caption": "Всё тут", "caption_entities": link("тут", "Всё тут")},
+    {"text": "😀", "reply_markup": {"inline_keyboard": [[{"text": "Купить", "url": URL}]]}},
+    {"poll": poll("Берём?", description="Тут", description_entities=link("Тут", "Тут"))},
+    {"checklist": {"title": "Тут", "title_entities": link("Тут", "Тут"), "tasks": []}},
+])  # fmt: skip
+async def test_addresses_in_what_is_replied_to_are_read(
+    phone: Phone, content: dict[str, Any]
+) -> None:
+    await phone.send(**reply(**content))
+    assert URL in asked(phone)
+
+
+async def test_addresses_of_quotes_edits_and_facts_are_read(phone: Phone) -> None:
+    quote = {"text": "вот тут", "position": 0, "entities": link("тут", "вот тут")}
+    await phone.send(text="что это?", external_reply={"origin": CHANNEL}, quote=quote)
+    assert URL in asked(phone)
+    message = await phone.fake.send_text(USER, f"{NAME} смотри", **IN_GROUP)
+    await phone.work()
+    text = f"{NAME} смотри тут"
+    await edit(phone, message, text=text, entities=link("тут", text))
+    assert URL in asked(phone)
+    text = "/remember Магазин тут"
+    await phone.send(text=text, entities=[*command_entities(text), *link("тут", text)])
+    assert phone.facts() == [f"Магазин тут ({URL})"]
+
+
+RICH = {"blocks": [
+    {"type": "heading", "size": 2, "text": "Смета"},
+    {"type": "table", "cells": [[cell("Окна"), cell("450 €")], [cell("Двери"), cell("120 €")]]},
+    {"type": "list", "items": [{"label": "7.", "value": 7, "blocks": [
+        para("снять обои"),
+        {"type": "list", "items": [{"label": "•", "blocks": [para("в спальне")]}]}]}]},
+    {"type": "blockquote", "blocks": [para("Мера — всё")], "credit": "Клеобул"},
+    {"type": "details", "summary": "Ещё", "blocks": [
+        para(["аванс ", {"type": "bold", "text": "30%"}])]},
+    {"type": "pre", "text": "x = 1", "language": "python"},
+    {"type": "mathematical_expression", "expression": "E=mc^2"},
+    {"type": "footer", "text": {"type": "url", "text": "сайт", "url": URL}},
+]}  # fmt: skip
+RICH_WORDS = ("Смета", "Окна | 450 €", "Двери", "7.", "снять обои", "в спальне", "Мера — всё",
+              "Клеобул", "Ещё", "аванс 30%", "x = 1", "E=mc^2", f"сайт ({URL})")  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [
+    {"rich_message": RICH}, {"rich_message": RICH, "forward_origin": PERSON},
+    reply(rich_message=RICH),
+])  # fmt: skip
+async def test_all_blocks_of_a_rich_message_are_read(
+    phone: Phone, content: dict[str, Any]
+) -> None:
+    assert await phone.send(**content) == ["done"]
+    assert [words for words in RICH_WORDS if words not in asked(phone)] == []
+
+
+async def test_a_rich_message_names_the_bot_teaches_and_shows_pictures(phone: Phone) -> None:
+    mention = {"type": "mention", "text": NAME, "username": NAME[1:]}
+    await phone.send(rich_message={"blocks": [para([mention, " где обед?"])]}, **IN_GROUP)
+    message = await phone.fake.send_message(
+        USER, rich_message={"blocks": [para("где ужин?")]}, **IN_GROUP
+    )
+    await phone.work()
+    await edit(phone, message, rich_message={"blocks": [para(f"{NAME} где ужин?")]})
+    assert in_group(phone) == ["эхо: где обед?", "эхо: где ужин?"]
+    order = {"type": "bot_command", "text": "/remember", "bot_command": "/remember"}
+    await phone.send(rich_message={"blocks": [para([order, f" {KEY}"])]})
+    assert phone.facts() == [KEY]
+    phone.rig.model.queue(CAT)
+    picture = {"type": "photo", "photo": PHOTO, "caption": {"text": "утро"}}
+    await phone.send(**reply(rich_message={"blocks": [para("Вид"), picture]}))
+    assert all(words in asked(phone) for words in ("Вид", "утро", CAT))
+
+
+# What is replied to, in the group or elsewhere
+
+
+@pytest.mark.parametrize("place", ["group", "elsewhere"])
+@pytest.mark.parametrize(("content", "words"), [
+    ({"photo": PHOTO}, CAT), ({"document": file("photo", file_name="a.jpg")}, CAT),
+    ({"document": file("text", file_name="договор.md")}, LEASE), ({"voice": file("ogg")}, SPEECH),
+    ({"video_note": file("m4a", length=240)}, SPEECH), ({"sticker": STICKER}, "🦊"),
+    ({"poll": poll("Куда?", "Во Львов")}, "Во Львов"), ({"venue": VENUE}, "Рух"),
+])  # fmt: skip
+async def test_what_is_replied_to_is_read(
+    phone: Phone, content: dict[str, Any], words: str, place: str
+) -> None:
+    if words == CAT:
+        phone.rig.model.queue(CAT)
+    question = {"text": "что это?", "external_reply": {"origin": PERSON, **content}}
+    await phone.send(**(reply(**content) if place == "group" else question))
+    assert words in asked(phone) and phone.facts() == []
+
+
+@pytest.mark.parametrize("words", [NAME, f"{NAME}?", f"{NAME} 👆"])
+async def test_the_name_alone_asks_about_what_it_replies_to(phone: Phone, words: str) -> None:
+    for content, expected in (({"photo": PHOTO}, CAT), ({"text": LEASE}, LEASE)):
+        if expected == CAT:
+            phone.rig.model.queue(CAT)
+        await phone.send(**{**reply(**content), "text": words})
+        assert expected in asked(phone)
+
+
+# Albums and commands in captions
+
+
+async def test_an_album_or_voice_that_replies_to_the_bot_is_heard(phone: Phone) -> None:
+    await phone.send(text=f"{NAME} покажи", **IN_GROUP)
+    [mine] = phone.fake.sent_to(GROUP)
+    phone.rig.model.queue("Кухня.", "Спальня.", "Хорошо.")
+    for _ in range(2):
+        album = {"photo": PHOTO, "media_group_id": "r", "reply_to": mine.message_id}
+        await phone.fake.send_message(USER, **album, **IN_GROUP)
+    await phone.work()
+    assert in_group(phone)[1:] == ["Хорошо."]
+    assert "Кухня." in asked(phone) and "Спальня." in asked(phone)
+    await phone.send(voice=file("ogg"), reply_to=mine.message_id, **IN_GROUP)
+    assert SPEECH in asked(phone)
+
+
+@pytest.mark.parametrize(("content", "place", "order"), [
+    ({"photo": PHOTO}, IN_GROUP, f"/remember{NAME}"),
+    ({"document": file("text", file_name="x.txt")}, IN_TOPIC, f"/remember{NAME}"),
+    ({"document": file("text", file_name="x.txt")}, PRIVATE, "/remember"),
+    ({"video": file("mp4", width=1, height=1)}, PRIVATE, "/remember"),
+    ({"voice": file("ogg")}, PRIVATE, "/remember"),
+    ({"animation": file("mp4", width=1, height=1)}, IN_GROUP, f"/remember{NAME.upper()}"),
+    ({"photo": PHOTO, "media_group_id": "k"}, IN_GROUP, f"/remember{NAME}"),
+])  # fmt: skip
+async def test_a_command_in_a_caption_runs(
+    phone: Phone, content: dict[str, Any], place: Sender, order: str
+) -> None:
+    phone.rig.model.queue(CAT)
+    await phone.send(**command(f"{order} {KEY}", **content), **place)
+    [(fact,)] = phone.rig.rows("SELECT text FROM facts")
+    assert fact.startswith(KEY)
+    before = len(phone.fake.sent)
+    await phone.send(**command(f"/remember@other_bot {KEY}", photo=PHOTO), **IN_GROUP)
+    assert len(phone.fake.sent) == before and len(phone.rig.rows("SELECT 1 FROM facts")) == 1
+
+
+# Edits, and members in disguise
+
+
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ("где обед?", f"{NAME} где обед? {NAME}", "эхо: где обед?"),
+    ("где обед?", "Помни, где обед?", "эхо: где обед?"), ("где?", f"{NAME}2 где?", None),
+    ("где?", "Помни о маме", None), ("help", f"/help{NAME}", ""),
+    ("help", "/help@other_bot", None), ("ключ", f"/remember{NAME} {KEY}", KEY),
+])  # fmt: skip
+async def test_an_edit_that_names_the_bot_is_heard(
+    phone: Phone, before: str, after: str, told: str | None
+) -> None:
+    message = await phone.fake.send_text(USER, before, **IN_TOPIC)
+    await phone.work()
+    for _ in range(2):  # the second one says nothing new
+        await edit(phone, message, text=after)
+        assert len(in_group(phone)) == (told is not None)
+    assert told is None or told in in_group(phone)[0]
+
+
+@pytest.mark.parametrize("sender", [
+    ANONYMOUS, {**ANONYMOUS, "author_signature": "староста"}, AS_CHANNEL, POST,
+])  # fmt: skip
+async def test_who_writes_as_a_chat_is_heard(phone: Phone, sender: dict[str, Any]) -> None:
+    await phone.send(text=f"{NAME} где обед?", **sender, **IN_GROUP)
+    message = await phone.fake.send_message(USER, text="где ужин?", **sender, **IN_GROUP)
+    await phone.work()
+    assert len(in_group(phone)) == 1 and in_group(phone)[0].endswith("где обед?")
+    await edit(phone, message, text=f"{NAME} где ужин?")
+    assert len(in_group(phone)) == 2 and in_group(phone)[1].endswith("где ужин?")
+
+
+async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone) -> None:
+    order = f"/settings{NAME}"
+    await phone.send(text=order, entities=command_entities(order), **ANONYMOUS, **IN_GROUP)
+    [shown] = phone.fake.sent_to(GROUP)
+    assert shown.text != say("only_admins", "ru")
+    await phone.send(text="а ещё?", reply_to=shown.message_id, **ANONYMOUS, **IN_GROUP)
+    assert in_group(phone)[1:] == ["эхо: а ещё?"]
+
+
+# Contents without a text
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    ({"poll": poll("Куда?", "В Одессу", "Во Львов", correct_option_ids=[0], explanation="Море")},
+     ("Куда?", "В Одессу ✅", "Во Львов", "Море")),
+    ({"checklist": CHECKLIST}, ("Покупки", "⬜ молоко")),
+    ({"contact": CONTACT}, ("+380501112233", "Петро")),
+    ({"venue": VENUE}, ("Рух", "Подол", "50.45")),
+    ({"location": {"latitude": 43.58551, "longitude": 39.7231}}, ("43.58551, 39.72310",)),
+    ({"dice": {"emoji": "🎯", "value": 6}}, ("🎯 6",)), ({"sticker": STICKER}, ("🦊",)),
+    ({"game": {"title": "Змейка", "description": "Игра", "photo": PHOTO}}, ("Змейка", "Игра")),
+    ({"gift": {"gift": {"id": "g", "sticker": STICKER, "star_count": 5}, "text": "С праздником"}},
+     ("С праздником",)),
+])  # fmt: skip
+async def test_contents_without_a_text_are_read(
+    phone: Phone, content: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    assert await phone.send(forward_origin=PERSON, **content) == ["done"]
+    assert [word for word in words if word not in asked(phone)] == []
+
+
+# Previews, menus, languages
+
+
+async def test_no_preview_but_that_of_the_user_s_own_address(phone: Phone) -> None:
+    evil = "https://evil.example/?q=secret"
+    for text, place in ((f"что тут: {URL}", PRIVATE), (f"{NAME} а там?", IN_GROUP)):
+        phone.rig.model.queue(f"[Сюда]({evil}), {evil} и {URL}")
+        await phone.send(text=text, **place)
+    await arrive(phone, await set_reminder(phone, f"открыть {evil}"))
+    for order in (f"/remember Магазин {evil}", "/memory", "/search магазин", "/help"):
+        await phone.write(order)
+    calls = [*phone.fake.calls_of("sendMessage"), *phone.fake.calls_of("editMessageText")]
+    shown = [call.params["link_preview_options"].get("url") for call in calls]
+    assert {one for one in shown if one} <= {URL, evil} and shown[:2] == [URL, None]
+    assert len(shown) >= 7
+
+
+@pytest.mark.core(llm_model=OFFLINE_MODEL)
+@pytest.mark.parametrize(("text", "language"), [
+    ("нагадай завтра о 9 🎂🎂 торт", "uk"), ("remind me tomorrow at 9 to bake 🎂🎂", "en"),
+])  # fmt: skip
+async def test_a_reminder_keeps_the_language_in_which_it_was_set(
+    phone: Phone, text: str, language: Language
+) -> None:
+    await phone.write(text)
+    assert say("reminder_cancel_button", language) in labels(phone.last)
+    assert "date_time" in [one["type"] for one in phone.last.entities]
+    [reminder] = phone.rig.core.reminders.rows.list_waiting(phone.owner, limit=9)
+    assert say("later_hour", language) in labels(await arrive(phone, reminder))
