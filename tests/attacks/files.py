@@ -16,7 +16,6 @@ import contextlib
 import json
 import random
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -28,14 +27,10 @@ import psutil
 
 from src.media.attachments import AT_ONCE, PICTURES
 from src.media.document_child import MAX_MEMORY
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.texts import say
-from tests.conftest import execute, fast_folder
-from tests.e2e.bot_process import BotProcess, World, eventually
+from tests.e2e.bot_process import BotProcess, World, eventually, open_own_server, open_world
 from tests.fakes.hostile_documents import Files, damaged, hostile_files
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
-from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.openai_server import ChatRequest, Reply
 
 CANARY = "zolotaya-kanareyka"  # in the name of every document, and in a secret file on disk
 ANSWER = "Прочитано."
@@ -178,22 +173,11 @@ async def attack(world: World, secret: Path) -> Seen:
 
 async def main() -> Seen:
     """Run the attack on its own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-files-", dir=fast_folder()) as folder:
-        secret = Path(folder) / "secret.txt"
+    async with open_own_server() as (dsn, folder), open_world(dsn) as world:
+        world.telegram.keep_calls = False
+        secret = folder / "secret.txt"
         secret.write_text(CANARY)
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            async with FakeTelegram(keep_calls=False) as telegram, FakeOpenAI() as model:
-                world = World(dsn, telegram, model)
-                try:
-                    return await attack(world, secret)
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+        return await attack(world, secret)
 
 
 if __name__ == "__main__":

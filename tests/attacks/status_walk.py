@@ -17,24 +17,19 @@ import contextlib
 import json
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.telegram.setup import build_bot, configure_telegram, get_identity
-from tests.conftest import execute
-from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.e2e.bot_process import World, eventually, open_own_server, open_world
+from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_faults import RawAnswer
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -350,33 +345,22 @@ async def main(share: float, seed: int) -> Result:
     """Run all walks on their own PostgreSQL."""
     start = time.monotonic()
     whole = Result()
-    with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            client = PgClient(dsn)
-            client.open()
-            async with FakeTelegram() as fake:
-                add(whole, await walk_start(fake, share, seed))
-                add(whole, await walk_polling(fake, client, share, seed))
-            client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
-            client.close()
-            async with FakeTelegram() as telegram, FakeOpenAI() as model:
-                world = World(dsn, telegram, model)
-                model.reply = slow_or_not
-                try:
-                    await world.start(STREAMING="drafts")  # groups have edits
-                    add(whole, await walk_buttons(world, share, seed))
-                    cases = list_cases(share, seed)
-                    for start_of_wave in range(0, len(cases), WAVE):
-                        wave = cases[start_of_wave : start_of_wave + WAVE]
-                        add(whole, await walk_chats(world, wave))
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+    async with open_own_server() as (dsn, _):
+        client = PgClient(dsn)
+        client.open()
+        async with FakeTelegram() as fake:
+            add(whole, await walk_start(fake, share, seed))
+            add(whole, await walk_polling(fake, client, share, seed))
+        client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
+        client.close()
+        async with open_world(dsn) as world:
+            world.model.reply = slow_or_not
+            await world.start(STREAMING="drafts")  # groups have edits
+            add(whole, await walk_buttons(world, share, seed))
+            cases = list_cases(share, seed)
+            for start_of_wave in range(0, len(cases), WAVE):
+                wave = cases[start_of_wave : start_of_wave + WAVE]
+                add(whole, await walk_chats(world, wave))
     whole.seconds = round(time.monotonic() - start, 1)
     return whole
 

@@ -7,12 +7,15 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psycopg2
 
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from tests.conftest import execute, fast_folder
 from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes import Changes
 from tests.fakes.openai_server import FakeOpenAI
@@ -74,11 +77,10 @@ class BotProcess:
             self._command,
             cwd=self._folder.name,
             env={"PATH": os.defpath, "HOME": self._folder.name, **self._settings},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=None,
             cold=self._cold,
         )
-        assert self._process.stderr is not None
+        assert self._process.stdin is not None and self._process.stderr is not None
+        self._process.stdin.close()
         self._reader = asyncio.create_task(self._read(self._process.stderr))
 
     async def wait_started(self) -> None:
@@ -297,6 +299,33 @@ class World:
         return self.query(
             "SELECT id FROM messages WHERE role = 'assistant' AND delivered_at IS NULL"
         )
+
+
+@contextlib.asynccontextmanager
+async def open_world(
+    dsn: str, *, telegram: FakeTelegram | None = None, model: FakeOpenAI | None = None
+) -> AsyncIterator[World]:
+    """A world without a bot; new fakes unless some are given."""
+    async with telegram or FakeTelegram() as its_telegram, model or FakeOpenAI() as its_model:
+        world = World(dsn, its_telegram, its_model)
+        try:
+            yield world
+        finally:
+            await world.close()
+
+
+@contextlib.asynccontextmanager
+async def open_own_server() -> AsyncIterator[tuple[str, Path]]:
+    """A migrated PostgreSQL for a program that is no test: its URL, and its folder."""
+    with tempfile.TemporaryDirectory(prefix="pomni-own-", dir=fast_folder()) as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            yield dsn, Path(folder)
+        finally:
+            await asyncio.to_thread(server.stop)
 
 
 async def eventually(condition: Any, what: Any, timeout: float = 15) -> Any:

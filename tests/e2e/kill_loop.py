@@ -23,20 +23,14 @@ import contextlib
 import json
 import random
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from pathlib import Path
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.texts import LANGUAGES, say
-from tests.conftest import execute
-from tests.e2e.bot_process import World
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
-from tests.fakes.telegram_server import FakeTelegram
+from tests.e2e.bot_process import World, open_own_server, open_world
+from tests.fakes.openai_server import ChatRequest, Reply
 
 SORRY = {say("error_put_aside", language) for language in LANGUAGES}
 FIRST_PERSON = 2**41 + 1
@@ -199,22 +193,8 @@ def left_over(world: World) -> int:
 
 async def main(kills: int, people: int, seed: int, think: float) -> Result:
     """Run the loop on its own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-kill-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            async with FakeTelegram() as telegram, FakeOpenAI() as model:
-                world = World(dsn, telegram, model)
-                try:
-                    return await run_loop(
-                        world, kills=kills, people=people, seed=seed, think=think
-                    )
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+    async with open_own_server() as (dsn, _), open_world(dsn) as world:
+        return await run_loop(world, kills=kills, people=people, seed=seed, think=think)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from playwright.async_api import Browser, Page
 
 from tests.e2e.admin_tour import CHROMIUM, PASSWORD, PHONE, log_in, open_browser
 from tests.e2e.bot_command import Machine, say_to
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
 from tests.integration.person import new_user
 
 pytestmark = pytest.mark.skipif(

@@ -19,12 +19,6 @@ from tests.integration.test_console import FOUND, SOURCES, STORED, UNKNOWN, says
 
 
 @pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    """A machine whose database is the tests' own server."""
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
-
-
-@pytest.fixture
 def bare_machine(tmp_path: Path) -> Machine:
     """A machine with nothing but a folder for the embedded PostgreSQL."""
     return Machine(tmp_path, {"DATA_DIR": str(tmp_path / "data")})

@@ -21,11 +21,6 @@ SUBJECTS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
-
-
 def to_mend(done: Finished) -> dict[str, str]:
     """The lines of the table that ask for something, by subject."""
     lines = [line for line in done.stdout.splitlines() if " MEND: " in line]

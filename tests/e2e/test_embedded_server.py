@@ -16,8 +16,7 @@ from src.pg.migrations import migrate
 from tests.attacks.time_outs import MESSAGES, kill_server
 from tests.conftest import execute
 from tests.e2e.bot_command import Machine, say_to
-from tests.e2e.bot_process import World
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, open_world
 from tests.fakes.openai_server import Reply, echo
 from tests.integration.embedded_users import find_postmaster
 

@@ -11,8 +11,7 @@ import pytest
 from bot import parse_arguments
 from src.base.owners import Owner
 from tests.e2e.bot_command import Finished, Machine
-from tests.e2e.bot_process import World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, eventually, open_world
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
 from tests.tables import (

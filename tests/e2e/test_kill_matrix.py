@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.bot_process import World
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, open_world
 from tests.e2e.kill_matrix import DEAD, LAST, POINTS, Life, Script, Someone
 
 FIRST = 2**41 + 1

@@ -11,8 +11,8 @@ import pytest
 
 from src.texts import say
 from tests.conftest import execute
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import is_of_a_turn, open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
+from tests.e2e.conftest import is_of_a_turn
 from tests.fakes.openai_server import Reply, echo
 
 USER, STRANGER, ASKER, UNLUCKY = range(2**41 + 1, 2**41 + 5)

@@ -82,11 +82,6 @@ async def console(machine: Machine, command: str = "console") -> AsyncIterator[T
         os.close(screen)
 
 
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
-
-
 async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps_them(
     machine: Machine,
 ) -> None:

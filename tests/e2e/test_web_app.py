@@ -16,8 +16,7 @@ from playwright.async_api import Browser, Page, Route
 from src.texts import LANGUAGES, Language, say
 from src.web.app_api import TELEGRAM_SCRIPT
 from tests.e2e.admin_tour import CHROMIUM, open_browser
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
 from tests.e2e.test_admin_page import FACT, HOSTILE, MESSAGES
 from tests.e2e.web_app_tour import (
     NARROW,

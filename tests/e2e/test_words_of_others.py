@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.bot_process import World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, eventually, open_world
 from tests.fakes.telegram_people import Sender
 
 ANNA, BORIS = 2**41 + 9101, 2**41 + 9102

@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
 from tests.fakes.openai_server import Reply
 
 FIRST = 2**41 + 1
