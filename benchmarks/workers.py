@@ -61,7 +61,8 @@ async def measure(world: World, first: int, workers: int, messages: int) -> dict
         await telegram.send_text(first + number, f"слово {number}")
     await telegram.wait_for(lambda: len(telegram.sent) >= sent + messages, timeout=300)
     seconds = time.monotonic() - start
-    spent = {kind: total - before.get(kind, 0.0) for kind, total in processor_seconds(bots).items()}
+    after = processor_seconds(bots)
+    spent = {kind: total - before.get(kind, 0.0) for kind, total in after.items()}
     for bot in bots:
         await bot.terminate()
     return {"turns_per_second": messages / seconds} | {

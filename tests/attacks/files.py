@@ -159,7 +159,7 @@ async def attack(world: World, secret: Path) -> Seen:
     world.model.transcription_status = 400
     bot = await world.start(TRANSCRIPTION_MODEL="whisper-1")
     await world.telegram.send_text(FIRST_PERSON - 1, "привет")
-    await world.telegram.wait_sent(FIRST_PERSON - 1, timeout=60)  # warm up
+    await world.telegram.wait_sent(FIRST_PERSON - 1)  # warm up
     async with memory_of(bot, seen):
         await send(world, all_files(str(secret)), seen)
     if seen.growth << 20 > MAX_GROWTH:

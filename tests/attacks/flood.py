@@ -269,7 +269,7 @@ async def warm_up(world: World) -> None:
     for number in itertools.count(1):
         start = time.monotonic()
         await world.telegram.send_text(FIRST_OTHER - 1, "привет")
-        await world.telegram.wait_sent(FIRST_OTHER - 1, number, timeout=60)
+        await world.telegram.wait_sent(FIRST_OTHER - 1, number)
         if time.monotonic() - start < WARM_SECONDS:
             return
 

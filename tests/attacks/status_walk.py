@@ -253,11 +253,11 @@ async def walk_buttons(world: World, share: float, seed: int) -> Result:
     chosen = [case for case in table if numbers.random() < share]
     person = FIRST_PERSON - 1
     await world.telegram.send_text(person, "привет")
-    [sent, *_] = await world.telegram.wait_sent(person, timeout=60)
+    [sent, *_] = await world.telegram.wait_sent(person)
     for status, form in chosen:
         world.telegram.answer_next("answerCallbackQuery", raw(status, form))
         await world.telegram.press_button(person, sent.message_id, "long gone")
-    await eventually(lambda: not world.telegram.pending_updates, "the presses to arrive", 60)
+    await eventually(lambda: not world.telegram.pending_updates, "the presses to arrive")
     await world.settled(OUTCOME_SECONDS)
     rows = world.query("SELECT outcome FROM telegram_updates WHERE kind = 'callback'")
     wrong = [f"a button: {outcome}" for (outcome,) in rows if outcome != "done"]
@@ -277,7 +277,7 @@ async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed:
             result.cases += len(forms)
             await fake.send_text(FIRST_PERSON, str(status))
             try:
-                await fake.wait_for(lambda: not fake.pending_updates, timeout=60)
+                await fake.wait_for(lambda: not fake.pending_updates)
                 result.answered += len(forms)
             except AssertionError:
                 result.violations.append(f"getUpdates {status} {forms}: it receives no more")

@@ -17,11 +17,10 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import execute, fast_folder
 from tests.e2e.nursery import Forked, settle, start_program
-from tests.fakes import Changes
+from tests.fakes import PATIENCE, Changes
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 
-START_SECONDS = 60.0
 WORKERS = "SELECT id FROM procrastinate_workers"
 STOP_SECONDS = 40.0
 
@@ -87,13 +86,13 @@ class BotProcess:
         """Return once the process has logged ``started``."""
         await self.wait_event("started")
 
-    async def wait_event(self, event: str, timeout: float = START_SECONDS) -> Json:
+    async def wait_event(self, event: str, timeout: float = PATIENCE) -> Json:
         """Return the first log line with this event, waiting for it if necessary."""
         return await self.wait_log(
             lambda line: line.get("event") == event, what=f"{event!r}", timeout=timeout
         )
 
-    async def wait_log(self, wanted: Any, *, what: str, timeout: float = START_SECONDS) -> Json:
+    async def wait_log(self, wanted: Any, *, what: str, timeout: float = PATIENCE) -> Json:
         """Return the first log line for which ``wanted`` is true.
 
         Raises:
@@ -263,7 +262,7 @@ class World:
         """Return the texts of the bot's messages that stand in a chat, oldest first."""
         return [one.text for one in self.telegram.sent_to(chat_id) if not one.deleted]
 
-    async def settled(self, timeout: float = 20) -> None:
+    async def settled(self, timeout: float = PATIENCE) -> None:
         """Return once every stored update is handled and no job is left.
 
         Raises:
@@ -328,7 +327,7 @@ async def open_own_server() -> AsyncIterator[tuple[str, Path]]:
             await asyncio.to_thread(server.stop)
 
 
-async def eventually(condition: Any, what: Any, timeout: float = 15) -> Any:
+async def eventually(condition: Any, what: Any, timeout: float = PATIENCE) -> Any:
     """Poll a condition, and return its first true value.
 
     Raises:

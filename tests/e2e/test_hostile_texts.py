@@ -39,8 +39,8 @@ def engine(bot: BotProcess) -> int | None:
 
 async def embedded(world: World) -> None:
     """Everything that was said is in the index, with a vector."""
-    await eventually(lambda: not world.query(UNINDEXED), "the index", 60)
-    await eventually(lambda: not world.query(UNEMBEDDED), "the vectors", 60)
+    await eventually(lambda: not world.query(UNINDEXED), "the index")
+    await eventually(lambda: not world.query(UNEMBEDDED), "the vectors")
     assert world.query("SELECT 1 FROM embedding_failures") == []
 
 
@@ -56,9 +56,9 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
     world.model.queue(Reply(text=SALUTATION * 8))
     await world.telegram.send_text(OTHER, "привет")
     for number in range(len(HOSTILE)):
-        await world.telegram.wait_sent(USER + 10 * number, timeout=60)
-    await world.telegram.wait_sent(OTHER, timeout=60)
-    await world.settled(60)
+        await world.telegram.wait_sent(USER + 10 * number)
+    await world.telegram.wait_sent(OTHER)
+    await world.settled()
     await embedded(world)
     assert bot.pid == pid and engine(bot)
     crashed = (-signal.SIGABRT, -signal.SIGSEGV)
@@ -67,7 +67,7 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
     assert await bot.terminate() == 0
     again = await world.start()
     await world.telegram.send_text(OTHER, "как дела?")
-    await world.telegram.wait_sent(OTHER, 2, timeout=60)
+    await world.telegram.wait_sent(OTHER, 2)
     assert world.answers(OTHER)[1] == "эхо: как дела?"
     await embedded(world)
     assert again.pid

@@ -52,7 +52,7 @@ async def outcomes(world: World) -> dict[str, Outcome]:
         if stood[name] == DEAD:
             stood[name] = await step(lives[name])
     await world.start()
-    await world.settled(60)
+    await world.settled()
     ended = await asyncio.gather(*(step(lives[name], stood[name]) for name in names))
     await world.settled()
     return dict(zip(names, ended, strict=True))

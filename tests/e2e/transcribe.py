@@ -70,8 +70,8 @@ class Chat:
             rest if hasattr(self, f"do_{verb}") else line
         )
         await self.world.telegram.wait_for(lambda: not self.world.telegram.pending_updates)
-        await self.world.settled(60)
-        await eventually(lambda: not self.world.query(BEHIND), "the index", 60)
+        await self.world.settled()
+        await eventually(lambda: not self.world.query(BEHIND), "the index")
         for message in self.sent:
             if before.get(id(message)) != (message.text, str(message.reply_markup)):
                 self.show_message(message, is_edit=id(message) in before)

@@ -151,10 +151,10 @@ async def test_a_poll_of_a_killed_client_waits_no_more(fake: FakeTelegram, bot: 
 
 async def test_only_allowed_kinds_of_updates_come(fake: FakeTelegram, bot: Bot) -> None:
     await bot.get_updates(allowed_updates=["message"])
-    await fake.press_stop(USER, 3)
+    await fake.change_bot_membership(USER, "kicked")
     await fake.send_text(USER, "привет")
     assert [update.event_type for update in await bot.get_updates()] == ["message"]
-    assert "stopped_message_generation" in fake.queue.filtered[0]
+    assert "my_chat_member" in fake.queue.filtered[0]
 
 
 async def test_a_redelivered_update_comes_despite_the_offset(fake: FakeTelegram, bot: Bot) -> None:
@@ -174,7 +174,7 @@ async def test_garbage_comes_once_any_update_can_be_pushed(fake: FakeTelegram, b
     assert [update.update_id for update in await bot.get_updates()] == [5_000_000]
 
 
-async def test_buttons_edits_and_stops_come_as_updates(fake: FakeTelegram, bot: Bot) -> None:
+async def test_buttons_and_edits_come_as_updates(fake: FakeTelegram, bot: Bot) -> None:
     own = await fake.send_text(USER, "/start")
     keyboard = InlineKeyboardMarkup(
         inline_keyboard=[[InlineKeyboardButton(text="да", callback_data="yes")]]
@@ -182,11 +182,9 @@ async def test_buttons_edits_and_stops_come_as_updates(fake: FakeTelegram, bot: 
     sent = await bot.send_message(USER, "точно?", reply_markup=keyboard)
     await fake.press_button(USER, sent.message_id, "yes")
     await fake.edit_text(USER, own, "иначе")
-    await bot.send_message_draft(USER, draft_id=9, text="пиш", can_stop=True)
-    await fake.press_stop(USER, 9)
     await fake.change_bot_membership(USER, "kicked")
 
-    pressed, edited, stopped, blocked = (await bot.get_updates())[1:]
+    pressed, edited, blocked = (await bot.get_updates())[1:]
 
     assert pressed.callback_query and pressed.callback_query.data == "yes"
     assert await bot.answer_callback_query(pressed.callback_query.id)
@@ -194,8 +192,6 @@ async def test_buttons_edits_and_stops_come_as_updates(fake: FakeTelegram, bot: 
         await bot.answer_callback_query("другой")
     assert edited.edited_message and edited.edited_message.text == "иначе"
     assert not edited.edited_message.entities
-    assert stopped.stopped_message_generation
-    assert stopped.stopped_message_generation.draft_id == 9 and not fake.visible_drafts(USER)
     assert blocked.my_chat_member and blocked.my_chat_member.new_chat_member.status == "kicked"
 
 
@@ -319,23 +315,9 @@ async def test_refusals_of_token_chat_and_method(
     fake.disable_method("sendMessageDraft", style="bad_request")
     with pytest.raises(TelegramBadRequest, match="method not found"):
         await bot.send_message_draft(USER, draft_id=1, text="x")
-    fake.state.strict_chats = True
     with pytest.raises(TelegramBadRequest, match="chat not found"):
-        await bot.send_message(12345, "x")
+        await bot.send_message(0, "x")
     assert fake.sent == []
-
-
-async def test_rate_limits_ask_to_retry_later(fake: FakeTelegram, bot: Bot) -> None:
-    fake.rate_limit(per_chat_per_second=1, total_per_second=2)
-    await bot.send_message(USER, "1")
-    with pytest.raises(TelegramRetryAfter) as refused:
-        await bot.send_message(USER, "2")
-    assert refused.value.retry_after == 1
-    await bot.send_chat_action(USER, "typing")
-    await bot.send_message(USER + 1, "3")
-    with pytest.raises(TelegramRetryAfter):
-        await bot.send_message(USER + 2, "4")
-    assert fake.flood.refused == 2 and len(fake.sent) == 2
 
 
 async def test_faults_happen_on_demand_and_only_once(fake: FakeTelegram, bot: Bot) -> None:
