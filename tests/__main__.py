@@ -1,6 +1,6 @@
 """``make test``: run the suite on all cores, then retry failed tests alone.
 
-A test that passes only at its retry depends on the speed of the machine: it is named, to be mended.
+A test that passes only at its retry depends on the speed of the machine, and is named.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
     await world.telegram.wait_sent(OTHER)
     await world.settled()
     await embedded(world)
-    assert bot.pid == pid and engine(bot)
+    assert bot.pid == pid
+    await eventually(lambda: engine(bot), "its engine")
     crashed = (-signal.SIGABRT, -signal.SIGSEGV)
     assert not [line for line in bot.lines if line.get("status") in crashed]
 
@@ -75,8 +76,7 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
 
 async def test_the_bot_outlives_its_engine_which_does_not_outlive_the_bot(world: World) -> None:
     bot = await world.start()
-    first = engine(bot)
-    assert first is not None, "it is there before the first question"
+    first = await eventually(lambda: engine(bot), "an engine before the first question")
     await world.telegram.send_text(USER, "раз")
     await world.telegram.wait_sent(USER)
     await embedded(world)
