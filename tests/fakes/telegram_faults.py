@@ -37,7 +37,7 @@ class Fault:
         text: Only requests whose text contains this are affected.
     """
 
-    kind: Literal["fail", "drop", "hang", "garbage", "answer"]
+    kind: Literal["fail", "drop", "hang", "answer"]
     when: When = "before"
     error: ApiError | None = None
     answer: RawAnswer | None = None

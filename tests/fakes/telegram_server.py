@@ -50,6 +50,12 @@ class FakeTelegram(LoopbackServer, People):
 
     User actions (`send_text`, `press_button`, `push_raw`...) are coroutines; settings and faults
     are plain methods.
+
+    Attributes:
+        calls: Requests of the bot, unless `keep_calls` is off.
+        sent: All messages of the bot, oldest first, with their current texts.
+        drafts: All draft frames, oldest first.
+        commands: Commands by (scope, language), such as ("default", "") or ("chat:7", "ru").
     """
 
     def __init__(
@@ -66,6 +72,9 @@ class FakeTelegram(LoopbackServer, People):
         self.keep_calls = keep_calls
         self.calls: list[Call] = []
         self.state = TelegramState(bot_id)
+        self.sent = self.state.sent
+        self.drafts = self.state.drafts
+        self.commands = self.state.commands
         self.queue = UpdateQueue(self.changes)
         self.webhook = Webhook(self.queue, self.changes)
         self.faults = Faults()
@@ -99,21 +108,6 @@ class FakeTelegram(LoopbackServer, People):
         await super().stop()
 
     # Observation
-
-    @property
-    def sent(self) -> list[SentMessage]:
-        """All messages of the bot, oldest first, with their current texts."""
-        return self.state.sent
-
-    @property
-    def drafts(self) -> list[Draft]:
-        """All draft frames, oldest first."""
-        return self.state.drafts
-
-    @property
-    def commands(self) -> dict[tuple[str, str], list[Json]]:
-        """Commands by (scope, language), such as ("default", "") or ("chat:7", "ru")."""
-        return self.state.commands
 
     @property
     def menu_button(self) -> Json:
@@ -198,7 +192,8 @@ class FakeTelegram(LoopbackServer, People):
 
     def garbage_next(self, method: str, times: int = 1) -> None:
         """Answer the next calls with status 200 and HTML, without effect."""
-        self.faults.add(method, Fault("garbage"), times)
+        page = RawAnswer(200, b"<html>Bad Gateway</html>", "text/html")
+        self.answer_next(method, page, times)
 
     def answer_next(
         self,
@@ -304,9 +299,6 @@ class FakeTelegram(LoopbackServer, People):
     ) -> web.Response:
         if fault.error is not None:
             raise fault.error
-        if fault.kind == "garbage":
-            self._record(method, params, 200, "garbage")
-            return web.Response(text="<html>Bad Gateway</html>", content_type="text/html")
         if fault.answer is not None:
             self._record(method, params, fault.answer.status, "scripted")
             return await send_raw(request, fault.answer)
