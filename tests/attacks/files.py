@@ -16,6 +16,7 @@ import contextlib
 import json
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -27,10 +28,14 @@ import psutil
 
 from src.media.attachments import AT_ONCE, PICTURES
 from src.media.document_child import MAX_MEMORY
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.texts import say
-from tests.e2e.bot_process import BotProcess, World, eventually, open_own_server, open_world
+from tests.conftest import execute, fast_folder
+from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.hostile_documents import Files, damaged, hostile_files
-from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.fakes.telegram_server import FakeTelegram
 
 CANARY = "zolotaya-kanareyka"  # in the name of every document, and in a secret file on disk
 ANSWER = "Прочитано."
@@ -159,7 +164,7 @@ async def attack(world: World, secret: Path) -> Seen:
     world.model.transcription_status = 400
     bot = await world.start(TRANSCRIPTION_MODEL="whisper-1")
     await world.telegram.send_text(FIRST_PERSON - 1, "привет")
-    await world.telegram.wait_sent(FIRST_PERSON - 1)  # warm up
+    await world.telegram.wait_sent(FIRST_PERSON - 1, timeout=60)  # warm up
     async with memory_of(bot, seen):
         await send(world, all_files(str(secret)), seen)
     if seen.growth << 20 > MAX_GROWTH:
@@ -173,11 +178,22 @@ async def attack(world: World, secret: Path) -> Seen:
 
 async def main() -> Seen:
     """Run the attack on its own PostgreSQL."""
-    async with open_own_server() as (dsn, folder), open_world(dsn) as world:
-        world.telegram.keep_calls = False
-        secret = folder / "secret.txt"
+    with tempfile.TemporaryDirectory(prefix="pomni-files-", dir=fast_folder()) as folder:
+        secret = Path(folder) / "secret.txt"
         secret.write_text(CANARY)
-        return await attack(world, secret)
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            async with FakeTelegram(keep_calls=False) as telegram, FakeOpenAI() as model:
+                world = World(dsn, telegram, model)
+                try:
+                    return await attack(world, secret)
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
 
 
 if __name__ == "__main__":

@@ -19,16 +19,22 @@ import contextlib
 import itertools
 import json
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from tests.e2e.bot_process import World, eventually, open_own_server, open_world
-from tests.fakes.openai_server import ChatRequest, Reply
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from tests.conftest import execute, fast_folder
+from tests.e2e.bot_process import World, eventually
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
 
 MAX_COMMAND_SECONDS = 1.0  # limit of others' p99 wait for a command
 MAX_CALLS = 40  # model calls for a flood of a thousand messages
@@ -269,7 +275,7 @@ async def warm_up(world: World) -> None:
     for number in itertools.count(1):
         start = time.monotonic()
         await world.telegram.send_text(FIRST_OTHER - 1, "привет")
-        await world.telegram.wait_sent(FIRST_OTHER - 1, number)
+        await world.telegram.wait_sent(FIRST_OTHER - 1, number, timeout=60)
         if time.monotonic() - start < WARM_SECONDS:
             return
 
@@ -298,9 +304,20 @@ def violations(seen: dict[str, Any]) -> Iterator[str]:
 
 async def main(n: int, slow: int, kinds: list[str]) -> dict[str, Any]:
     """Run the floods on their own PostgreSQL."""
-    async with open_own_server() as (dsn, _), open_world(dsn) as world:
-        world.telegram.keep_calls = False
-        return await measure(world, kinds, count=n, slow=slow)
+    with tempfile.TemporaryDirectory(prefix="pomni-flood-", dir=fast_folder()) as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            async with FakeTelegram(keep_calls=False) as telegram, FakeOpenAI() as model:
+                world = World(dsn, telegram, model)
+                try:
+                    return await measure(world, kinds, count=n, slow=slow)
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
 
 
 if __name__ == "__main__":

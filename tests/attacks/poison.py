@@ -20,7 +20,7 @@ from pathlib import Path
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import TEMPLATE, database_url, execute, new_database
-from tests.e2e.bot_process import open_world
+from tests.e2e.conftest import open_world
 from tests.e2e.test_poison import Service, live_through
 
 WAYS = ("kill", "exit", "abort", "segv", "sys.exit")

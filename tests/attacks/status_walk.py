@@ -17,19 +17,24 @@ import contextlib
 import json
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.telegram.setup import build_bot, configure_telegram, get_identity
-from tests.e2e.bot_process import World, eventually, open_own_server, open_world
-from tests.fakes.openai_server import ChatRequest, Reply
+from tests.conftest import execute
+from tests.e2e.bot_process import World, eventually
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_faults import RawAnswer
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -253,11 +258,11 @@ async def walk_buttons(world: World, share: float, seed: int) -> Result:
     chosen = [case for case in table if numbers.random() < share]
     person = FIRST_PERSON - 1
     await world.telegram.send_text(person, "привет")
-    [sent, *_] = await world.telegram.wait_sent(person)
+    [sent, *_] = await world.telegram.wait_sent(person, timeout=60)
     for status, form in chosen:
         world.telegram.answer_next("answerCallbackQuery", raw(status, form))
         await world.telegram.press_button(person, sent.message_id, "long gone")
-    await eventually(lambda: not world.telegram.pending_updates, "the presses to arrive")
+    await eventually(lambda: not world.telegram.pending_updates, "the presses to arrive", 60)
     await world.settled(OUTCOME_SECONDS)
     rows = world.query("SELECT outcome FROM telegram_updates WHERE kind = 'callback'")
     wrong = [f"a button: {outcome}" for (outcome,) in rows if outcome != "done"]
@@ -277,7 +282,7 @@ async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed:
             result.cases += len(forms)
             await fake.send_text(FIRST_PERSON, str(status))
             try:
-                await fake.wait_for(lambda: not fake.pending_updates)
+                await fake.wait_for(lambda: not fake.pending_updates, timeout=60)
                 result.answered += len(forms)
             except AssertionError:
                 result.violations.append(f"getUpdates {status} {forms}: it receives no more")
@@ -345,22 +350,33 @@ async def main(share: float, seed: int) -> Result:
     """Run all walks on their own PostgreSQL."""
     start = time.monotonic()
     whole = Result()
-    async with open_own_server() as (dsn, _):
-        client = PgClient(dsn)
-        client.open()
-        async with FakeTelegram() as fake:
-            add(whole, await walk_start(fake, share, seed))
-            add(whole, await walk_polling(fake, client, share, seed))
-        client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
-        client.close()
-        async with open_world(dsn) as world:
-            world.model.reply = slow_or_not
-            await world.start(STREAMING="drafts")  # groups have edits
-            add(whole, await walk_buttons(world, share, seed))
-            cases = list_cases(share, seed)
-            for start_of_wave in range(0, len(cases), WAVE):
-                wave = cases[start_of_wave : start_of_wave + WAVE]
-                add(whole, await walk_chats(world, wave))
+    with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            client = PgClient(dsn)
+            client.open()
+            async with FakeTelegram() as fake:
+                add(whole, await walk_start(fake, share, seed))
+                add(whole, await walk_polling(fake, client, share, seed))
+            client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
+            client.close()
+            async with FakeTelegram() as telegram, FakeOpenAI() as model:
+                world = World(dsn, telegram, model)
+                model.reply = slow_or_not
+                try:
+                    await world.start(STREAMING="drafts")  # groups have edits
+                    add(whole, await walk_buttons(world, share, seed))
+                    cases = list_cases(share, seed)
+                    for start_of_wave in range(0, len(cases), WAVE):
+                        wave = cases[start_of_wave : start_of_wave + WAVE]
+                        add(whole, await walk_chats(world, wave))
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
     whole.seconds = round(time.monotonic() - start, 1)
     return whole
 

@@ -10,11 +10,16 @@ import argparse
 import asyncio
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.bot_process import World, eventually, open_own_server, open_world
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from tests.conftest import query
+from tests.e2e.bot_process import World, eventually
+from tests.e2e.conftest import open_world
 from tests.fakes.openai_server import Reply
 from tests.fakes.tcp_proxy import SwallowingProxy
 from tests.integration.embedded_users import is_reachable, kill_postmaster
@@ -97,12 +102,23 @@ async def conclude(crowd: Crowd, seconds: float, status: int) -> dict[str, Any]:
 
 async def run(arguments: argparse.Namespace) -> Any:
     """Run the attack on its own PostgreSQL."""
-    people = arguments.people
-    async with open_own_server() as (dsn, folder), open_world(dsn) as world:
-        if arguments.kill:
-            return await kill_server(world, folder, people=people, kills=arguments.kill)
-        with SwallowingProxy(dsn) as proxy:
-            return await fail_over(world, proxy, people=people, silence=arguments.silence)
+    with tempfile.TemporaryDirectory(prefix="pomni-attack-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        await asyncio.to_thread(migrate, dsn)
+        query(dsn, "SELECT 1")
+        try:
+            async with open_world(dsn) as world:
+                if arguments.kill:
+                    return await kill_server(
+                        world, Path(folder), people=arguments.people, kills=arguments.kill
+                    )
+                with SwallowingProxy(dsn) as proxy:
+                    return await fail_over(
+                        world, proxy, people=arguments.people, silence=arguments.silence
+                    )
+        finally:
+            await asyncio.to_thread(server.stop)
 
 
 def main() -> int:

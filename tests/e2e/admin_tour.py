@@ -20,8 +20,9 @@ from tempfile import TemporaryDirectory
 
 from playwright.async_api import Browser, Page, async_playwright
 
+from tests.attacks.frame import own_postgres
 from tests.e2e import web_app_tour
-from tests.e2e.bot_process import World, open_own_server, open_world
+from tests.e2e.bot_process import World, open_world
 from tests.e2e.operation_tour import USER, AdminTour, fill_operation, keep_facts
 from tests.fakes.openai_server import Reply
 
@@ -97,7 +98,7 @@ async def photograph(world: World, folder: Path) -> list[Path]:
 
 async def tour(folder: Path) -> None:
     """Write the pictures to a folder."""
-    async with open_own_server() as (dsn, _), open_world(dsn) as world:
+    async with own_postgres() as own, open_world(own.dsn) as world:
         for file in await photograph(world, folder):
             print(file)
 

@@ -13,9 +13,6 @@ from typing import Any
 
 import psycopg2
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
-from tests.conftest import execute, fast_folder
 from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes import PATIENCE, Changes
 from tests.fakes.openai_server import FakeOpenAI
@@ -311,20 +308,6 @@ async def open_world(
             yield world
         finally:
             await world.close()
-
-
-@contextlib.asynccontextmanager
-async def open_own_server() -> AsyncIterator[tuple[str, Path]]:
-    """A migrated PostgreSQL for a program that is no test: its URL, and its folder."""
-    with tempfile.TemporaryDirectory(prefix="pomni-own-", dir=fast_folder()) as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            yield dsn, Path(folder)
-        finally:
-            await asyncio.to_thread(server.stop)
 
 
 async def eventually(condition: Any, what: Any, timeout: float = PATIENCE) -> Any:

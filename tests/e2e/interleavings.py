@@ -34,8 +34,9 @@ from dataclasses import asdict, dataclass, field, replace
 from aiohttp import web
 
 from src.texts import LANGUAGES, say
+from tests.attacks.frame import own_postgres
 from tests.conftest import execute
-from tests.e2e.bot_process import BotProcess, World, open_own_server, open_world
+from tests.e2e.bot_process import BotProcess, World, open_world
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.fakes.telegram_types import Json
 
@@ -358,7 +359,7 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
 async def main(n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS) -> Result:
     """Run it on its own PostgreSQL."""
     model = Echo()
-    async with open_own_server() as (dsn, _), open_world(dsn, model=model) as world:
+    async with own_postgres() as own, open_world(own.dsn, model=model) as world:
         return await run(world, model, n=n, seed=seed, life=life)
 
 

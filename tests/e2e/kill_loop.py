@@ -25,12 +25,15 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Container
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from src.texts import LANGUAGES, say
-from tests.e2e.bot_process import World, open_own_server, open_world
+from tests.attacks.frame import own_postgres
+from tests.e2e.bot_process import World, open_world
 from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.telegram_types import SentMessage
 
 SORRY = {say("error_put_aside", language) for language in LANGUAGES}
 FIRST_PERSON = 2**41 + 1
@@ -127,7 +130,7 @@ async def talk(
         await world.telegram.send_text(person, f"№{sent}")
         try:
             await world.telegram.wait_for(
-                lambda seen=seen, ends=ends: any(m.text in ends for m in answers[seen:]),
+                lambda seen=seen, ends=ends: any(is_whole(m, ends) for m in answers[seen:]),
                 ANSWER_SECONDS,
             )
         except AssertionError:
@@ -136,6 +139,11 @@ async def talk(
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(enough.wait(), numbers.expovariate(1 / think))
     return sent
+
+
+def is_whole(message: SentMessage, texts: Container[str]) -> bool:
+    """Return True if a message is one of these answers and, without a button, stored."""
+    return message.text in texts and not message.reply_markup
 
 
 def slow_echo(request: ChatRequest) -> Reply:
@@ -193,7 +201,7 @@ def left_over(world: World) -> int:
 
 async def main(kills: int, people: int, seed: int, think: float) -> Result:
     """Run the loop on its own PostgreSQL."""
-    async with open_own_server() as (dsn, _), open_world(dsn) as world:
+    async with own_postgres() as own, open_world(own.dsn) as world:
         return await run_loop(world, kills=kills, people=people, seed=seed, think=think)
 
 

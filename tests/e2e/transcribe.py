@@ -22,8 +22,9 @@ from pathlib import Path
 from playwright.async_api import Browser
 
 from src.texts import LANGUAGES, Language, say, sentences
+from tests.attacks.frame import own_postgres
 from tests.e2e.admin_tour import open_browser
-from tests.e2e.bot_process import World, eventually, open_own_server, open_world
+from tests.e2e.bot_process import World, eventually, open_world
 from tests.e2e.chat_screen import Shown, take_picture
 from tests.fakes.telegram_types import SentMessage
 
@@ -177,7 +178,7 @@ async def transcribe(world: World, name: str, user: int, browser: Browser) -> st
 
 async def main(names: Sequence[str]) -> None:
     """Write the transcripts of these scripts."""
-    async with open_browser() as browser, open_own_server() as (dsn, _), open_world(dsn) as world:
+    async with open_browser() as browser, own_postgres() as own, open_world(own.dsn) as world:
         world.telegram.state.files |= {"photo": b"\xff\xd8\xff\xe0", "voice": b"sound"}
         await world.start(LLM_MODEL="offline")
         DOCS.mkdir(parents=True, exist_ok=True)
