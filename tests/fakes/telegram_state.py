@@ -19,6 +19,7 @@ class TelegramState:
     """State that survives a restart of the listener."""
 
     bot_id: int
+    username: str = "pomni_test_bot"
     next_message_id: int = 1
     next_callback_id: int = 1
     sent: list[SentMessage] = field(default_factory=list)
@@ -48,7 +49,7 @@ class TelegramState:
             "id": self.bot_id,
             "is_bot": True,
             "first_name": "Помни",
-            "username": "pomni_test_bot",
+            "username": self.username,
         }
 
     def new_message_id(self) -> int:
