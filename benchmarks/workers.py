@@ -13,6 +13,7 @@ import asyncio
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -20,23 +21,23 @@ import psutil
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import execute, fast_folder
-from tests.e2e.bot_process import World
+from tests.e2e.bot_process import BotProcess, World
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
 FIRST_USER = 2**41
 
 
-def processor_seconds() -> dict[str, float]:
+def processor_seconds(bots: Sequence[BotProcess]) -> dict[str, float]:
     """Return the CPU seconds of the bots, PostgreSQL and this process."""
     spent: dict[str, float] = defaultdict(float)
     own = psutil.Process()
     spent["fakes"] = sum(own.cpu_times()[:2])
-    for process in psutil.process_iter(["name", "cmdline"]):
-        with_arguments = " ".join(process.info["cmdline"] or ())
+    pids = {bot.pid for bot in bots}
+    for process in psutil.process_iter(["name"]):
         if process.info["name"] == "postgres":
             kind = "postgres"
-        elif process.pid != own.pid and "tests.e2e.nursery" in with_arguments:
+        elif process.pid in pids:
             kind = "bots"
         else:
             continue
@@ -55,12 +56,13 @@ async def measure(world: World, first: int, workers: int, messages: int) -> dict
     telegram = world.telegram
     bots = [await world.start("run", WORKER_CONCURRENCY="1")]
     bots += [await world.start("worker") for _ in range(workers)]
-    before, sent, start = processor_seconds(), len(telegram.sent), time.monotonic()
+    before, sent, start = processor_seconds(bots), len(telegram.sent), time.monotonic()
     for number in range(messages):
         await telegram.send_text(first + number, f"слово {number}")
     await telegram.wait_for(lambda: len(telegram.sent) >= sent + messages, timeout=300)
     seconds = time.monotonic() - start
-    spent = {kind: total - before.get(kind, 0.0) for kind, total in processor_seconds().items()}
+    after = processor_seconds(bots)
+    spent = {kind: total - before.get(kind, 0.0) for kind, total in after.items()}
     for bot in bots:
         await bot.terminate()
     return {"turns_per_second": messages / seconds} | {

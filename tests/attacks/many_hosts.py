@@ -26,7 +26,7 @@ from src.pg.embedded import EmbeddedPostgres
 from src.queue.dead_jobs import DEAD_AFTER
 from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import BotProcess, World
-from tests.e2e.kill_loop import FIRST_PERSON, Result, judge, slow_echo
+from tests.e2e.kill_loop import FIRST_PERSON, Result, is_whole, judge, slow_echo
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_updates import Queued
@@ -118,10 +118,10 @@ async def talk(world: World, person: int, enough: asyncio.Event, waits: list[flo
         sent += 1
         start = time.monotonic()
         await world.telegram.send_text(person, f"№{sent}")
-        expected = f"эхо: №{sent}"
+        expected = {f"эхо: №{sent}"}
         try:
             await world.telegram.wait_for(
-                lambda expected=expected: any(m.text == expected for m in answers[-5:]),
+                lambda expected=expected: any(is_whole(m, expected) for m in answers[-5:]),
                 ANSWER_SECONDS,
             )
         except AssertionError:

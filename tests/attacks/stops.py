@@ -44,7 +44,7 @@ async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list
                 await bot.start()
                 for number in range(messages):
                     await telegram.send_text(USER, SAID[number % len(SAID)].format(number))
-                    await telegram.wait_sent(USER, number + 1, timeout=60)
+                    await telegram.wait_sent(USER, number + 1)
                 start = time.monotonic()
                 bot.ask_to_stop()
                 status = await bot.wait_end(60)

@@ -20,14 +20,11 @@ from tempfile import TemporaryDirectory
 
 from playwright.async_api import Browser, Page, async_playwright
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
-from tests.conftest import fast_folder, query
+from tests.attacks.frame import own_postgres
 from tests.e2e import web_app_tour
-from tests.e2e.bot_process import World
+from tests.e2e.bot_process import World, open_world
 from tests.e2e.operation_tour import USER, AdminTour, fill_operation, keep_facts
-from tests.fakes.openai_server import FakeOpenAI, Reply
-from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.openai_server import Reply
 
 # The headless shell takes two thirds of the time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -99,32 +96,20 @@ async def photograph(world: World, folder: Path) -> list[Path]:
     return pictures
 
 
-async def tour(folder: Path, dsn: str) -> None:
+async def tour(folder: Path) -> None:
     """Write the pictures to a folder."""
-    async with FakeTelegram() as telegram, FakeOpenAI() as model:
-        world = World(dsn, telegram, model)
-        try:
-            for file in await photograph(world, folder):
-                print(file)
-        finally:
-            await world.close()
+    async with own_postgres() as own, open_world(own.dsn) as world:
+        for file in await photograph(world, folder):
+            print(file)
 
 
 def main() -> int:
-    """Start a database, run the tour, and return the exit status."""
+    """Run the tour, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     folder.mkdir(exist_ok=True)
-    with TemporaryDirectory(prefix="pomni-tour-", dir=fast_folder()) as temporary:
-        server = EmbeddedPostgres(Path(temporary))
-        dsn = server.start()
-        try:
-            migrate(dsn)
-            query(dsn, "SELECT 1")
-            asyncio.run(tour(folder, dsn))
-        finally:
-            server.stop()
+    asyncio.run(tour(folder))
     return 0
 
 

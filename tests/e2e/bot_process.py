@@ -7,18 +7,17 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psycopg2
 
 from tests.e2e.nursery import Forked, settle, start_program
-from tests.fakes import Changes
+from tests.fakes import PATIENCE, Changes
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 
-START_SECONDS = 60.0
 WORKERS = "SELECT id FROM procrastinate_workers"
 STOP_SECONDS = 40.0
 
@@ -74,24 +73,23 @@ class BotProcess:
             self._command,
             cwd=self._folder.name,
             env={"PATH": os.defpath, "HOME": self._folder.name, **self._settings},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=None,
             cold=self._cold,
         )
-        assert self._process.stderr is not None
+        assert self._process.stdin is not None and self._process.stderr is not None
+        self._process.stdin.close()
         self._reader = asyncio.create_task(self._read(self._process.stderr))
 
     async def wait_started(self) -> None:
         """Return once the process has logged ``started``."""
         await self.wait_event("started")
 
-    async def wait_event(self, event: str, timeout: float = START_SECONDS) -> Json:
+    async def wait_event(self, event: str, timeout: float = PATIENCE) -> Json:
         """Return the first log line with this event, waiting for it if necessary."""
         return await self.wait_log(
             lambda line: line.get("event") == event, what=f"{event!r}", timeout=timeout
         )
 
-    async def wait_log(self, wanted: Any, *, what: str, timeout: float = START_SECONDS) -> Json:
+    async def wait_log(self, wanted: Any, *, what: str, timeout: float = PATIENCE) -> Json:
         """Return the first log line for which ``wanted`` is true.
 
         Raises:
@@ -261,7 +259,7 @@ class World:
         """Return the texts of the bot's messages that stand in a chat, oldest first."""
         return [one.text for one in self.telegram.sent_to(chat_id) if not one.deleted]
 
-    async def settled(self, timeout: float = 20) -> None:
+    async def settled(self, timeout: float = PATIENCE) -> None:
         """Return once every stored update is handled and no job is left.
 
         Raises:
@@ -299,7 +297,20 @@ class World:
         )
 
 
-async def eventually(condition: Any, what: Any, timeout: float = 15) -> Any:
+@contextlib.asynccontextmanager
+async def open_world(
+    dsn: str, *, telegram: FakeTelegram | None = None, model: FakeOpenAI | None = None
+) -> AsyncIterator[World]:
+    """A world without a bot; new fakes unless some are given."""
+    async with telegram or FakeTelegram() as its_telegram, model or FakeOpenAI() as its_model:
+        world = World(dsn, its_telegram, its_model)
+        try:
+            yield world
+        finally:
+            await world.close()
+
+
+async def eventually(condition: Any, what: Any, timeout: float = PATIENCE) -> Any:
     """Poll a condition, and return its first true value.
 
     Raises:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
 from tests.conftest import TEMPLATE, new_database
-from tests.e2e.bot_process import World
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI
-from tests.fakes.telegram_server import FakeTelegram
-
-
-@contextlib.asynccontextmanager
-async def open_world(dsn: str) -> AsyncIterator[World]:
-    """A world without a bot."""
-    async with FakeTelegram() as telegram, FakeOpenAI() as model:
-        world = World(dsn, telegram, model)
-        yield world
-        await world.close()
+from tests.e2e.bot_command import Machine
+from tests.e2e.bot_process import World, open_world
+from tests.fakes.openai_server import ChatRequest
 
 
 @pytest.fixture
@@ -28,6 +19,12 @@ async def world(dsn: str) -> AsyncIterator[World]:
     """A world of the test's own, in which no bot runs yet."""
     async with open_world(dsn) as opened:
         yield opened
+
+
+@pytest.fixture
+def machine(dsn: str, tmp_path: Path) -> Machine:
+    """A machine whose database is the tests' own server."""
+    return Machine(tmp_path, {"DATABASE_URL": dsn})
 
 
 @pytest.fixture(scope="module")

@@ -25,23 +25,19 @@ import json
 import random
 import re
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 from aiohttp import web
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.texts import LANGUAGES, say
+from tests.attacks.frame import own_postgres
 from tests.conftest import execute
-from tests.e2e.bot_process import BotProcess, World
+from tests.e2e.bot_process import BotProcess, World, open_world
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
-from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import Json
 
 FIRST_PERSON = 2**41 + 1
@@ -362,20 +358,9 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
 
 async def main(n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS) -> Result:
     """Run it on its own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-interleavings-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            async with FakeTelegram() as telegram, Echo() as model:
-                world = World(dsn, telegram, model)
-                try:
-                    return await run(world, model, n=n, seed=seed, life=life)
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+    model = Echo()
+    async with own_postgres() as own, open_world(own.dsn, model=model) as world:
+        return await run(world, model, n=n, seed=seed, life=life)
 
 
 if __name__ == "__main__":

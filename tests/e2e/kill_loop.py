@@ -23,20 +23,17 @@ import contextlib
 import json
 import random
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Container
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from pathlib import Path
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.texts import LANGUAGES, say
-from tests.conftest import execute
-from tests.e2e.bot_process import World
-from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
-from tests.fakes.telegram_server import FakeTelegram
+from tests.attacks.frame import own_postgres
+from tests.e2e.bot_process import World, open_world
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.telegram_types import SentMessage
 
 SORRY = {say("error_put_aside", language) for language in LANGUAGES}
 FIRST_PERSON = 2**41 + 1
@@ -133,7 +130,7 @@ async def talk(
         await world.telegram.send_text(person, f"№{sent}")
         try:
             await world.telegram.wait_for(
-                lambda seen=seen, ends=ends: any(m.text in ends for m in answers[seen:]),
+                lambda seen=seen, ends=ends: any(is_whole(m, ends) for m in answers[seen:]),
                 ANSWER_SECONDS,
             )
         except AssertionError:
@@ -142,6 +139,11 @@ async def talk(
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(enough.wait(), numbers.expovariate(1 / think))
     return sent
+
+
+def is_whole(message: SentMessage, texts: Container[str]) -> bool:
+    """Return True if a message is one of these answers and, without a button, stored."""
+    return message.text in texts and not message.reply_markup
 
 
 def slow_echo(request: ChatRequest) -> Reply:
@@ -199,22 +201,8 @@ def left_over(world: World) -> int:
 
 async def main(kills: int, people: int, seed: int, think: float) -> Result:
     """Run the loop on its own PostgreSQL."""
-    with tempfile.TemporaryDirectory(prefix="pomni-kill-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            async with FakeTelegram() as telegram, FakeOpenAI() as model:
-                world = World(dsn, telegram, model)
-                try:
-                    return await run_loop(
-                        world, kills=kills, people=people, seed=seed, think=think
-                    )
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+    async with own_postgres() as own, open_world(own.dsn) as world:
+        return await run_loop(world, kills=kills, people=people, seed=seed, think=think)
 
 
 if __name__ == "__main__":

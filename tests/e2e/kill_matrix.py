@@ -72,7 +72,7 @@ class Someone:
     async def write(self, text: str, count: int, **sender: Any) -> SentMessage:
         """Write a message, and return the bot's last message once it has sent ``count``."""
         await self.says(text, **sender)
-        await self.telegram.wait_sent(self.id, count, timeout=60)
+        await self.telegram.wait_sent(self.id, count)
         await self.is_handled()
         return self.sent[-1]
 
@@ -87,8 +87,8 @@ class Someone:
         waiting = "SELECT 1 FROM telegram_updates WHERE user_id = %s AND handled_at IS NULL"
         await eventually(
             lambda: not self.telegram.pending_updates and not self.world.query(waiting, self.id),
-            "the person's updates", 30,
-        )  # fmt: skip
+            "the person's updates",
+        )
 
     async def meets(self, call: str, **fault: Any) -> None:
         """Let the next such call in the user's chat hang."""
@@ -101,8 +101,8 @@ class Someone:
                 made.error == "hang" and made.params.get("chat_id") == self.id
                 for made in self.telegram.calls_of(call)
             ),
-            30, f"{call} to hang",
-        )  # fmt: skip
+            what=f"{call} to hang",
+        )
 
     @property
     def sent(self) -> list[SentMessage]:
@@ -178,9 +178,9 @@ async def before_the_answer_began(one: Someone, pieces: int = 0) -> Life:
     )
     waiting = one.model.waiting_at_gate
     await one.says(first, unfinished)
-    await one.model.wait_for(lambda: one.asked(first) and one.model.waiting_at_gate > waiting, 30)
+    await one.model.wait_for(lambda: one.asked(first) and one.model.waiting_at_gate > waiting)
     later = await one.says(second)
-    await one.telegram.wait_confirmed(one.telegram.update_id_of(later), timeout=30)
+    await one.telegram.wait_confirmed(one.telegram.update_id_of(later))
     yield ALIVE
     assert one.answers == [f"эхо: {second}"], "the later message answers for both"
     said = [text for role, text in one.world.history(one.id) if role == "user"]
@@ -405,7 +405,7 @@ async def between_due_and_sent(one: Someone) -> Life:
 async def days_before_reminders_came_due(one: Someone) -> Life:
     await one.telegram.send_text(one.id, "/remind завтра в 9 позвонить маме")
     await one.telegram.send_text(one.id, "/remind каждый день в 9 таблетки")
-    await one.telegram.wait_sent(one.id, 2, timeout=30)
+    await one.telegram.wait_sent(one.id, 2)
     await one.is_handled()
     yield DEAD
     one.world.query(

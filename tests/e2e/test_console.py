@@ -19,12 +19,6 @@ from tests.integration.operate.test_console import FOUND, SOURCES, STORED, UNKNO
 
 
 @pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    """A machine whose database is the tests' own server."""
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
-
-
-@pytest.fixture
 def bare_machine(tmp_path: Path) -> Machine:
     """A machine with nothing but a folder for the embedded PostgreSQL."""
     return Machine(tmp_path, {"DATA_DIR": str(tmp_path / "data")})
@@ -126,13 +120,3 @@ def test_an_unreachable_database_is_a_plain_sentence(tmp_path: Path) -> None:
     assert (done.status, done.stdout) == (1, "")
     assert done.stderr.startswith("Pomni stopped: ") and "nothing listens" in done.stderr
     assert "Traceback" not in done.stderr and "s3cret-word" not in done.stderr
-
-
-def test_the_console_reads_the_env_file_of_its_folder(machine: Machine) -> None:
-    (machine.folder / ".env").write_text("LLM_MODEL=nonsense\nTIMEZONE=Mars\n")
-    done = machine.run("console", stdin="привет\n")
-    assert (done.status, done.stdout) == (2, "")
-    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == [
-        "LLM_MODEL",
-        "TIMEZONE",
-    ]

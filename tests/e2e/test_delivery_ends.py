@@ -82,7 +82,7 @@ async def test_the_bounds_hold_within_seconds_of_being_set(world: World) -> None
             user = LONG + number
             await world.telegram.send_text(user, "расскажи")
             await world.telegram.wait_sent(user, 2)
-            await world.settled(60)
+            await world.settled()
             if len(world.answers(user)) == 2:
                 break
             await asyncio.sleep(0.5)
@@ -128,7 +128,7 @@ async def test_a_file_of_which_telegram_talks_nonsense_is_given_up_after_two_tri
         world.query(HURRY)
         return world.answers(user)[-1:] == ["эхо: дальше"]
 
-    await eventually(is_answered, "the next answer", 30)
+    await eventually(is_answered, "the next answer")
     assert len(telegram.calls_of("getFile")) == 2
     assert world.answers(user) == [say("error_busy", "ru"), "эхо: дальше"]
 

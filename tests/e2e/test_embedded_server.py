@@ -16,8 +16,7 @@ from src.pg.migrations import migrate
 from tests.attacks.time_outs import MESSAGES, kill_server
 from tests.conftest import execute
 from tests.e2e.bot_command import Machine, say_to
-from tests.e2e.bot_process import World
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, open_world
 from tests.fakes.openai_server import Reply, echo
 from tests.integration.embedded_users import find_postmaster
 
@@ -55,14 +54,14 @@ async def test_a_restart_in_the_middle_of_work_loses_nothing(embedded: Embedded)
     async def talk(person: int) -> None:
         for number in range(messages):
             await telegram.send_text(person, f"№{number}")
-            await telegram.wait_sent(person, number + 1, timeout=60)
+            await telegram.wait_sent(person, number + 1)
 
     talks = asyncio.gather(*(talk(person) for person in people))
-    await telegram.wait_for(lambda: len(telegram.sent) >= PEOPLE + 1, timeout=30)
+    await telegram.wait_for(lambda: len(telegram.sent) >= PEOPLE + 1)
     await asyncio.to_thread(server.stop)
     await asyncio.to_thread(server.start)
     await talks
-    await world.settled(60)
+    await world.settled()
     for person in people:
         assert world.answers(person) == [f"эхо: №{number}" for number in range(messages)]
         assert len(world.history(person)) == 2 * messages

@@ -11,8 +11,7 @@ import pytest
 from bot import parse_arguments
 from src.base.owners import Owner
 from tests.e2e.bot_command import Finished, Machine
-from tests.e2e.bot_process import World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, eventually, open_world
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
 from tests.tables import (
@@ -105,7 +104,7 @@ async def fill(world: World) -> None:
     await world.telegram.send_text(BORIS, f"Найди: {BORING}")
     await digested(world)
     unembedded = "SELECT 1 FROM search_documents WHERE model_id IS NULL"
-    await eventually(lambda: not world.query(unembedded), "the vectors", 90)
+    await eventually(lambda: not world.query(unembedded), "the vectors")
 
 
 async def talk(world: World, person: int, words: dict[str, str]) -> None:
@@ -158,7 +157,7 @@ async def digested(world: World) -> None:
     WHERE queue_name = 'background' AND status IN ('todo', 'doing')
     UNION ALL SELECT 'message' FROM unindexed_messages
     """
-    await eventually(lambda: not world.query(waiting), lambda: world.query(waiting), 30)
+    await eventually(lambda: not world.query(waiting), lambda: world.query(waiting))
 
 
 async def erase(world: World, folder: Path, *arguments: str) -> Finished:

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-
-import pytest
 
 from tests.e2e.bot_command import Machine
 from tests.unit.test_evaluation import ASKED, NO_QUESTION, TALK, TURN
-
-
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
 
 
 def test_a_file_is_measured_or_refused_in_a_plain_sentence(machine: Machine) -> None:

@@ -82,19 +82,6 @@ async def test_topics_have_histories_of_their_own(shared_world: World, place: Se
     assert shared_world.history(group, 3) == [] and len(shared_world.history(group, 4)) == 2
 
 
-async def test_groups_see_answers_grow_in_one_message(shared_world: World, place: Sender) -> None:
-    telegram, model, group = shared_world.telegram, shared_world.model, chat_of(place)
-    gate = asyncio.Event()
-    model.queue(Reply(text="Начало и конец", chunk_size=6, gate=gate, gate_after_chunks=1))
-    await telegram.send_text(ANNA, f"{NAME} расскажи", **place)
-    [growing] = await telegram.wait_sent(group)
-    assert growing.text == "Начало"
-    gate.set()
-    await telegram.wait_for(lambda: growing.edits)
-    await shared_world.settled()
-    assert shared_world.answers(group) == ["Начало и конец"]
-
-
 async def test_a_group_that_becomes_a_supergroup_keeps_its_history(
     shared_world: World, place: Sender
 ) -> None:

@@ -39,8 +39,8 @@ def engine(bot: BotProcess) -> int | None:
 
 async def embedded(world: World) -> None:
     """Everything that was said is in the index, with a vector."""
-    await eventually(lambda: not world.query(UNINDEXED), "the index", 60)
-    await eventually(lambda: not world.query(UNEMBEDDED), "the vectors", 60)
+    await eventually(lambda: not world.query(UNINDEXED), "the index")
+    await eventually(lambda: not world.query(UNEMBEDDED), "the vectors")
     assert world.query("SELECT 1 FROM embedding_failures") == []
 
 
@@ -56,18 +56,19 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
     world.model.queue(Reply(text=SALUTATION * 8))
     await world.telegram.send_text(OTHER, "привет")
     for number in range(len(HOSTILE)):
-        await world.telegram.wait_sent(USER + 10 * number, timeout=60)
-    await world.telegram.wait_sent(OTHER, timeout=60)
-    await world.settled(60)
+        await world.telegram.wait_sent(USER + 10 * number)
+    await world.telegram.wait_sent(OTHER)
+    await world.settled()
     await embedded(world)
-    assert bot.pid == pid and engine(bot)
+    assert bot.pid == pid
+    await eventually(lambda: engine(bot), "its engine")
     crashed = (-signal.SIGABRT, -signal.SIGSEGV)
     assert not [line for line in bot.lines if line.get("status") in crashed]
 
     assert await bot.terminate() == 0
     again = await world.start()
     await world.telegram.send_text(OTHER, "как дела?")
-    await world.telegram.wait_sent(OTHER, 2, timeout=60)
+    await world.telegram.wait_sent(OTHER, 2)
     assert world.answers(OTHER)[1] == "эхо: как дела?"
     await embedded(world)
     assert again.pid
@@ -75,8 +76,7 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
 
 async def test_the_bot_outlives_its_engine_which_does_not_outlive_the_bot(world: World) -> None:
     bot = await world.start()
-    first = engine(bot)
-    assert first is not None, "it is there before the first question"
+    first = await eventually(lambda: engine(bot), "an engine before the first question")
     await world.telegram.send_text(USER, "раз")
     await world.telegram.wait_sent(USER)
     await embedded(world)

@@ -56,8 +56,8 @@ async def test_what_no_notification_tells_is_done_nevertheless(world: World) -> 
     await world.start()
     for seconds in (0, 1):
         job = world.query(UNHEARD, seconds)[0]
-        await eventually(partial(is_done, world, *job), "the job", 20)
+        await eventually(partial(is_done, world, *job), "the job")
     assert world.query(CUT_OFF)
     await world.telegram.send_text(USER, "привет")
-    await world.telegram.wait_sent(USER, timeout=20)
-    await eventually(lambda: world.query(LISTENERS), "a new listener", 20)
+    await world.telegram.wait_sent(USER)
+    await eventually(lambda: world.query(LISTENERS), "a new listener")

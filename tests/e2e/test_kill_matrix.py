@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.bot_process import World
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, open_world
 from tests.e2e.kill_matrix import DEAD, LAST, POINTS, Life, Script, Someone
 
 FIRST = 2**41 + 1
@@ -53,7 +52,7 @@ async def outcomes(world: World) -> dict[str, Outcome]:
         if stood[name] == DEAD:
             stood[name] = await step(lives[name])
     await world.start()
-    await world.settled(60)
+    await world.settled()
     ended = await asyncio.gather(*(step(lives[name], stood[name]) for name in names))
     await world.settled()
     return dict(zip(names, ended, strict=True))

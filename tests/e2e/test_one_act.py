@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.bot_process import World
-from tests.e2e.conftest import is_of_a_turn, open_world
+from tests.e2e.bot_process import World, open_world
+from tests.e2e.conftest import is_of_a_turn
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 

@@ -11,8 +11,8 @@ import pytest
 
 from src.texts import say
 from tests.conftest import execute
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import is_of_a_turn, open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
+from tests.e2e.conftest import is_of_a_turn
 from tests.fakes.openai_server import Reply, echo
 
 USER, STRANGER, ASKER, UNLUCKY = range(2**41 + 1, 2**41 + 5)
@@ -83,7 +83,7 @@ async def test_a_model_that_is_down_for_good_is_apologised_for(
     world.model.reply = lambda _request: Reply(status=503, headers=soon)
     asked = world.model.request_count
     await world.telegram.send_text(UNLUCKY, "вопрос", language_code="uk")
-    await world.telegram.wait_sent(UNLUCKY, timeout=90)
+    await world.telegram.wait_sent(UNLUCKY)
     await world.settled()
     assert world.answers(UNLUCKY) == [say("error_busy", "uk")]
     assert world.model.request_count == asked + 6
@@ -130,7 +130,7 @@ async def test_health_readiness_and_metrics(
         assert (await http.post("/telegram/webhook", json={})).status_code == 404
         await without_a_database(http, world, postgres_server)
     await world.telegram.send_text(USER, "снова")
-    await world.telegram.wait_sent(USER, sent + 2, timeout=30)
+    await world.telegram.wait_sent(USER, sent + 2)
     assert await bot.terminate() == 0
 
 
@@ -210,6 +210,6 @@ async def test_a_telegram_that_is_away_at_the_start_is_waited_for(world: World) 
     assert ready.json()["database"] == "ok"
     telegram.faults.scripted["getUpdates"].clear()
     await telegram.send_text(USER, "привет")
-    await telegram.wait_sent(USER, timeout=30)
+    await telegram.wait_sent(USER)
     assert await bot.terminate() == 0
     await eventually(lambda: not bot.running, "the end")

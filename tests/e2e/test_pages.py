@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,11 +29,6 @@ STATEMENTS = [
     for statement in block.text.split(";")
     if statement.strip()
 ]
-
-
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
 
 
 def masked(text: str) -> list[str]:

@@ -26,6 +26,7 @@ LETHAL_BOT = Path(__file__).with_name("lethal_bot.py")
 POISONER, FIRST = 2**41 + 700, 2**41 + 701
 SORRY = {say("error_put_aside", language) for language in ("ru", "uk", "en")}
 ROWS = "SELECT to_jsonb(d)::text FROM job_deaths d"
+PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
 DEADLINE = 300.0  # seconds until all are answered; on a quiet machine it takes fifteen
 
 
@@ -101,13 +102,13 @@ async def live_through(world: World, service: Service, way: str) -> None:
         await world.telegram.send_text(other, "долгий вопрос")
     await world.telegram.send_text(POISONER, "poison soon" if way == "sys.exit" else "poison")
     await world.telegram.wait_sent(POISONER, timeout=DEADLINE)
+    whole = {"эхо: долгий вопрос", *SORRY}  # a beginning of it can stay beside it from a death
     for other in others:
-        await world.telegram.wait_sent(other, timeout=DEADLINE)
+        await world.telegram.wait_for(
+            lambda other=other: whole & {*world.answers(other)}, DEADLINE, f"the answer of {other}"
+        )
     assert world.answers(POISONER)[0] in SORRY
     assert len(service.calls) == 3
-    for other in others:
-        [answer] = world.answers(other)
-        assert answer in {"эхо: долгий вопрос", *SORRY}
 
     await world.telegram.send_text(POISONER, "и ещё вопрос")
     await world.telegram.wait_sent(POISONER, 2, timeout=DEADLINE)
@@ -118,6 +119,7 @@ async def live_through(world: World, service: Service, way: str) -> None:
     assert service.starts == 4, "its process lives"
 
 
+@pytest.mark.proof
 async def test_a_tool_that_ends_the_program_is_put_aside(world: World, service: Service) -> None:
     """``python -m tests.attacks.poison`` knows more ways to die."""
     await live_through(world, service, "sys.exit")
@@ -127,18 +129,20 @@ async def test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back(
     world: World, service: Service, tmp_path: Path
 ) -> None:
     await live_through(world, service, "kill")
+    [(count,)] = world.query(PUT_ASIDE)  # others, too, that were being answered at all deaths
     doctor = await bot_command(world, tmp_path, "doctor")
-    assert doctor.status == 1 and "1 put aside" in doctor.stdout
+    assert doctor.status == 1 and f"{count} put aside" in doctor.stdout
     listed = await bot_command(world, tmp_path, "jobs")
-    assert f"chat {POISONER}; 3 deaths" in listed.stdout and "poison" not in listed.stdout
+    [line] = [one for one in listed.stdout.splitlines() if f"chat {POISONER}; 3 deaths" in one]
+    assert "poison" not in listed.stdout
     assert (await bot_command(world, tmp_path, "jobs", "--retry", "4711")).status == 1
     service.dies_by("not at all")
-    number = listed.stdout.split()[0]
+    number = line.split()[0]
     assert (await bot_command(world, tmp_path, "jobs", "--retry", number)).status == 0
     await world.telegram.wait_sent(POISONER, 3, timeout=DEADLINE)
     await world.settled()
     assert world.answers(POISONER)[2] == "poison: harmless"
-    assert world.query("SELECT count(*) FROM job_deaths") == [(0,)]
+    assert world.query(PUT_ASIDE) == [(count - 1,)]
 
 
 def is_poisoned_document(body: Json) -> bool:

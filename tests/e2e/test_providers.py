@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.e2e.bot_command import Machine
 from tests.fakes.other_models import FakeOtherModels
-
-
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
 
 
 @pytest.mark.parametrize("provider", ["ANTHROPIC", "GOOGLE"])

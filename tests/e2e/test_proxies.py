@@ -37,13 +37,13 @@ async def test_a_proxy_that_dies_in_mid_answer_loses_nothing_and_repeats_nothing
         gate.set()
         await proxy.start()
         await world.telegram.wait_for(
-            lambda: "Ответ: Первый вопрос" in " ".join(world.answers(PERSON)), 60
+            lambda: "Ответ: Первый вопрос" in " ".join(world.answers(PERSON))
         )
         await world.telegram.send_text(PERSON, "Второй вопрос")
         await world.telegram.wait_for(
-            lambda: "Ответ: Второй вопрос" in " ".join(world.answers(PERSON)), 60
+            lambda: "Ответ: Второй вопрос" in " ".join(world.answers(PERSON))
         )
-        await world.settled(60)
+        await world.settled()
         told = " ".join(world.answers(PERSON))
     assert [told.count(f"Ответ: {number} вопрос") for number in ("Первый", "Второй")] == [1, 1]
     assert "p@ss" not in bot.logs() and "p%40ss" not in bot.logs()
@@ -58,7 +58,7 @@ FAULTS: list[tuple[Fault | str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["socks5", "http"])
+@pytest.mark.parametrize("kind", ["socks5", pytest.param("http", marks=pytest.mark.proof)])
 @pytest.mark.parametrize(("fault", "sentence"), FAULTS)
 async def test_the_doctor_says_which_hop_fails(
     dsn: str, tmp_path: Path, kind: Kind, fault: Fault, sentence: str

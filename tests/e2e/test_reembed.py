@@ -82,7 +82,7 @@ async def start_with_old(world: World) -> BotProcess:
     client.close()
     bot = await world.start(EMBEDDING_MODEL="openai:old")
     await ask(world, "Привет")
-    await eventually(lambda: by_model(world.dsn) == {"openai:old": MESSAGES + 2}, "the index", 30)
+    await eventually(lambda: by_model(world.dsn) == {"openai:old": MESSAGES + 2}, "the index")
     return bot
 
 
@@ -137,14 +137,14 @@ async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
     async with reembedding(world, tmp_path, "openai:new") as reembed:
         assert await next_line(reembed) == f"openai:new: 0 of {total} documents have a vector."
         assert await next_line(reembed) == f"64 of {total}"
-        await model.wait_for(lambda: model.is_held, 30)
+        await model.wait_for(lambda: model.is_held)
         assert by_model(world.dsn) == {"openai:new": 64, "openai:old": total - 64}
 
         # The bot searches in the vectors that it has, and embeds nothing but what is said now.
         model.embedded["old"].clear()
         assert DOG in memories(await ask(world, "Как зовут мою собаку?"))
         await eventually(
-            lambda: by_model(world.dsn).get("openai:old") == total - 64 + 2, "its own", 30
+            lambda: by_model(world.dsn).get("openai:old") == total - 64 + 2, "its own"
         )
         assert by_model(world.dsn)["openai:new"] == 64
         # Answers, greetings and mere questions have none.
@@ -163,18 +163,18 @@ async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
 
     # The old bot goes on; the new one finishes what it said meanwhile, and tidies up.
     assert DOG in memories(await ask(world, "Напомни, как зовут собаку?"))
-    await eventually(lambda: by_model(world.dsn).get("openai:old") == 2, "its own", 30)
+    await eventually(lambda: by_model(world.dsn).get("openai:old") == 2, "its own")
     assert await bot.terminate() == 0
     await world.start(EMBEDDING_MODEL="openai:new")
     assert DOG in memories(await ask(world, "И всё-таки, как зовут собаку?"))
-    await eventually(lambda: by_model(world.dsn) == {"openai:new": total + 6}, "the rest", 30)
+    await eventually(lambda: by_model(world.dsn) == {"openai:new": total + 6}, "the rest")
     asked = await searched_with_new(world, model)
     total += 2 * asked
-    await eventually(lambda: by_model(world.dsn) == {"openai:new": total + 6}, "the rest", 30)
+    await eventually(lambda: by_model(world.dsn) == {"openai:new": total + 6}, "the rest")
     world.query("UPDATE embedding_models SET created_at = created_at - interval '2 hours'")
     world.query(DEFER_CLEANING)
     with_vector = MESSAGES + 1 + asked  # mere questions have none
-    await eventually(lambda: vectors(world) == {"openai:new": with_vector}, "the tidying", 30)
+    await eventually(lambda: vectors(world) == {"openai:new": with_vector}, "the tidying")
     assert DOG in memories(await ask(world, "Ещё раз: как зовут собаку?"))
 
 
@@ -200,7 +200,7 @@ async def test_a_setting_changes_the_model_while_two_processes_work(
     progress = "SELECT embedded, documents FROM embedding_models WHERE name = 'openai:new'"
     assert world.query(progress) == [(64, total)]
     model.gate.set()
-    await eventually(lambda: by_model(world.dsn) == {"openai:new": total + 2}, "the rest", 60)
+    await eventually(lambda: by_model(world.dsn) == {"openai:new": total + 2}, "the rest")
     await searched_with_new(world, model)
     assert await worker.terminate() == 0
     await a_model_that_refuses_everything_is_told_once(world, model, bot)
@@ -216,7 +216,7 @@ async def missed_until(world: World, condition: Callable[[], bool]) -> None:
                 world.query(DEFER_MISSED)
         return condition()
 
-    await eventually(look, "the settings to be in force", 60)
+    await eventually(look, "the settings to be in force")
 
 
 async def a_model_that_refuses_everything_is_told_once(

@@ -48,7 +48,7 @@ async def test_a_database_that_says_nothing_does_not_keep_the_process(
     if command == "run":
         world.model.queue(Reply(hang=True))
         await world.telegram.send_text(USER, "раз")
-        await world.model.wait_for(lambda: world.model.active, timeout=60)
+        await world.model.wait_for(lambda: world.model.active)
     proxy.swallow()
     swallowed = proxy.swallowed
     await eventually(lambda: proxy.swallowed > swallowed, "a statement without an answer")
@@ -64,8 +64,8 @@ async def test_a_database_that_says_nothing_does_not_keep_the_process(
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         await world.start()
-        await world.telegram.wait_sent(USER, timeout=60)
-        await world.settled(60)
+        await world.telegram.wait_sent(USER)
+        await world.settled()
         assert world.answers(USER) == ["эхо: раз"]
 
 
@@ -73,7 +73,7 @@ async def test_a_telegram_that_hangs_at_the_start_does_not_keep_the_process(worl
     world.telegram.hang_next("getMe", when="before")
     bot = world.process(SHUTDOWN_TIMEOUT=str(TIMEOUT))
     await bot.spawn()
-    await world.telegram.wait_for(lambda: world.telegram.calls_of("getMe"), timeout=60)
+    await world.telegram.wait_for(lambda: world.telegram.calls_of("getMe"))
     assert await end(bot) == 0
 
 
@@ -82,7 +82,7 @@ async def test_a_migration_that_waits_does_not_keep_the_process(world: World) ->
         migrating.cursor().execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
         bot = world.process(SHUTDOWN_TIMEOUT=str(TIMEOUT))
         await bot.spawn()
-        await eventually(lambda: world.query(MIGRATING), "the migration", 60)
+        await eventually(lambda: world.query(MIGRATING), "the migration")
         assert await end(bot) == 0
 
 
@@ -92,7 +92,7 @@ async def test_a_database_that_is_silent_from_the_start_does_not_keep_the_proces
     proxy.swallow()
     bot = world.process(DATABASE_URL=proxy.dsn, SHUTDOWN_TIMEOUT=str(TIMEOUT))
     await bot.spawn()
-    await eventually(lambda: proxy.swallowed, "the first packet", 60)
+    await eventually(lambda: proxy.swallowed, "the first packet")
     assert await end(bot) in (0, 1, STATUS_FORCED)
 
 
@@ -105,14 +105,14 @@ async def test_sigterm_ends_what_can_end_and_leaves_the_rest_for_later(world: Wo
     slow = Reply(text="доскажу", chunk_size=4, gate=gate, gate_after_chunks=1)
     model.queue(slow)
     await telegram.send_text(finishing, "раз")
-    await model.wait_for(lambda: model.waiting_at_gate, timeout=60)
+    await model.wait_for(lambda: model.waiting_at_gate)
     telegram.hang_next("sendMessage", when="before", chat_id=unsent)
     await telegram.send_text(unsent, "раз")
-    await telegram.wait_for(lambda: telegram.calls_of("sendMessage"), timeout=60)
+    await telegram.wait_for(lambda: telegram.calls_of("sendMessage"))
     asked = model.request_count
     model.queue(Reply(hang=True))
     await telegram.send_text(unasked, "раз")
-    await model.wait_for(lambda: model.request_count > asked, timeout=60)
+    await model.wait_for(lambda: model.request_count > asked)
     bot.ask_to_stop()
     await bot.wait_event("stopping: finishing the turns that are under way")
     await telegram.wait_for(lambda: not telegram.polling)

@@ -17,6 +17,7 @@ async def test_its_prompt_is_read_ahead_and_what_it_calls_is_never_seen(world: W
     world.model.queue(Reply(text=call, chunk_size=2, chunk_delay=0.02), "Запомнил.")
     await world.telegram.send_text(USER, TOLD)
     await world.telegram.wait_sent(USER)
+    await world.settled()  # its first message may say that it thinks
     [ahead] = world.model.read_ahead
     first = world.model.requests[0]
     assert ahead.tools == first.tools and ahead.messages[0] == first.messages[0]

@@ -56,34 +56,30 @@ async def test_an_answer_that_cannot_go_on_growing_arrives_once(
 
 
 @pytest.mark.parametrize("streaming", ["edits", "drafts", "off"])
-@pytest.mark.parametrize("is_private", [True, False])
-async def test_a_slow_answer_grows_and_stops_as_it_is_set(
-    world: World, streaming: str, is_private: bool
-) -> None:
+async def test_a_slow_answer_grows_and_stops_as_it_is_set(world: World, streaming: str) -> None:
     telegram, person = world.telegram, next(_people)
     world.model.takes_queued = is_of_a_turn
     await world.start(STREAMING=streaming)
-    place = topic_of(person)
-    if is_private:
-        place = Sender(chat_id=person)
-    chat = place["chat_id"] or 0
-    gate = await begin(world, person, place)
-    if streaming == "off":
-        await world.model.wait_for(lambda: world.model.waiting_at_gate)
-        assert telegram.sent_to(chat) == []
-    elif streaming == "drafts" and is_private:
-        await telegram.wait_for(lambda: telegram.drafts)
-    else:
-        [answer] = await telegram.wait_sent(chat)
-        [[(label, data)]] = buttons(answer)
-        assert "⏹" in label
-        await telegram.press_button(person, answer.message_id, data, chat_id=chat)
-        await telegram.wait_for(lambda: not answer.reply_markup)
-    gate.set()
-    await world.settled()
-    [answer] = telegram.sent_to(chat)
-    assert answer.text.startswith("слово") and not answer.reply_markup
-    assert bool(telegram.drafts) == (streaming == "drafts" and is_private)
+    for place in (topic_of(person), Sender(chat_id=person)):
+        chat = place["chat_id"] or 0
+        is_draft = streaming == "drafts" and chat == person
+        gate = await begin(world, person, place)
+        if streaming == "off":
+            await world.model.wait_for(lambda: world.model.waiting_at_gate)
+            assert telegram.sent_to(chat) == []
+        elif is_draft:
+            await telegram.wait_for(lambda: telegram.drafts)
+        else:
+            [answer] = await telegram.wait_sent(chat)
+            [[(label, data)]] = buttons(answer)
+            assert "⏹" in label
+            await telegram.press_button(person, answer.message_id, data, chat_id=chat)
+            await telegram.wait_for(lambda answer=answer: not answer.reply_markup)
+        gate.set()
+        await world.settled()
+        [answer] = telegram.sent_to(chat)
+        assert answer.text.startswith("слово") and not answer.reply_markup
+        assert bool(telegram.drafts) == is_draft
 
 
 async def test_a_long_answer_grows_in_one_message_and_goes_on_in_others(

@@ -82,11 +82,6 @@ async def console(machine: Machine, command: str = "console") -> AsyncIterator[T
         os.close(screen)
 
 
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, {"DATABASE_URL": dsn})
-
-
 async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps_them(
     machine: Machine,
 ) -> None:
@@ -108,10 +103,9 @@ async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps
     assert all("зовут".encode() not in path.read_bytes() for path in kept)
 
 
-@pytest.mark.parametrize(("variables", "language"), [
-    ({"LANG": "ru_RU.UTF-8"}, "ru"), ({"LANG": "ru_RU.UTF-8", "LANGUAGE": "uk:ru"}, "uk"),
-    ({"LANG": "de_DE.UTF-8"}, "en"), ({}, "en"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("variables", "language"), [({"LANG": "ru_RU.UTF-8", "LANGUAGE": "uk:ru"}, "uk"), ({}, "en")]
+)
 async def test_the_console_greets_in_the_language_of_the_terminal(
     machine: Machine, variables: dict[str, str], language: Language
 ) -> None:
@@ -135,12 +129,11 @@ async def test_the_console_greets_in_the_language_that_the_user_chose(
         assert say("console_hello", "uk") in await terminal.read_until(PROMPT)
 
 
-@pytest.mark.parametrize("typed", ["", "половина строки"])
-async def test_ctrl_c_at_the_prompt_ends_the_console(machine: Machine, typed: str) -> None:
+async def test_ctrl_c_at_the_prompt_ends_the_console(machine: Machine) -> None:
     async with console(machine) as terminal:
         await terminal.read_until(PROMPT)
-        await terminal.press(typed)
-        await terminal.read_until(typed)
+        await terminal.press("половина строки")
+        await terminal.read_until("половина строки")
         await terminal.press(CTRL_C)
         assert await terminal.end() == (130, "")
         assert terminal.is_as_usual()

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, Route
 
-from src.texts import LANGUAGES, Language, say
+from src.texts import Language, say
 from src.web.app_api import TELEGRAM_SCRIPT
 from tests.e2e.admin_tour import CHROMIUM, open_browser
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
 from tests.e2e.test_admin_page import FACT, HOSTILE, MESSAGES
 from tests.e2e.web_app_tour import (
     NARROW,
@@ -325,7 +324,7 @@ async def test_what_is_asked_during_a_search_is_searched_next(
         await found.first.wait_for()
 
 
-@pytest.mark.parametrize("scheme", THEMES)
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.proof), "dark"])
 async def test_everybody_can_read_it_on_the_smallest_phone(
     bot: tuple[World, BotProcess], browser: Browser, scheme: str
 ) -> None:
@@ -371,7 +370,9 @@ async def test_it_is_used_with_a_keyboard_alone(
         await eventually(lambda: world.query(HOLDS, user), "the fact to be back")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language", ["uk", *(pytest.param(one, marks=pytest.mark.proof) for one in ("ru", "en"))]
+)
 async def test_it_speaks_three_languages(
     bot: tuple[World, BotProcess], browser: Browser, language: Language
 ) -> None:

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.bot_process import World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import World, eventually, open_world
 from tests.fakes.telegram_people import Sender
 
 ANNA, BORIS = 2**41 + 9101, 2**41 + 9102
@@ -69,3 +68,16 @@ async def test_quick_messages_are_all_learnt(quiet_world: World, ending: str) ->
     await quiet_world.settled()
     left = "SELECT 1 FROM parting_messages WHERE owner_id = add_owner(%s, 0)"
     await eventually(lambda: quiet_world.query(left, person) == [], "nothing is left of /new")
+
+
+async def test_a_reminder_is_confirmed_and_delivered(quiet_world: World) -> None:
+    telegram, person = quiet_world.telegram, next(_people)
+    await telegram.send_text(person, "напомни через 2 секунды снять чайник")
+    await telegram.wait_sent(person, 2)
+    reminder, confirmed = sorted(quiet_world.answers(person), key=len)  # whichever came first
+    assert reminder == "⏰ снять чайник"
+    assert confirmed.startswith("⏰ Напомню ") and ": снять чайник\n\n🕒" in confirmed
+    of_person = "FROM reminders WHERE owner_id = add_owner(%s, 0)"
+    waiting = f"SELECT 1 {of_person} AND is_waiting"
+    await eventually(lambda: not quiet_world.query(waiting, person), "the delivery to be noted")
+    assert quiet_world.query(f"SELECT delivered_at >= due_at {of_person}", person) == [(True,)]

@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.e2e.conftest import open_world
+from tests.e2e.bot_process import BotProcess, World, eventually, open_world
 from tests.fakes.openai_server import Reply
 
 FIRST = 2**41 + 1
@@ -63,7 +62,7 @@ async def test_three_processes_answer_each_message_once_and_in_order(hosts: Host
     async def talk(person: int) -> None:
         for number in range(messages):
             await world.telegram.send_text(person, f"№{number}")
-            await world.telegram.wait_sent(person, number + 1, timeout=60)
+            await world.telegram.wait_sent(person, number + 1)
 
     await asyncio.gather(*(talk(person) for person in people))
     await world.settled()
@@ -104,7 +103,7 @@ async def test_every_reminder_is_delivered_once(hosts: Hosts) -> None:
     for person in people:
         await world.telegram.send_text(person, "/remind через 2 секунды снять чайник")
     for person in people:
-        await world.telegram.wait_sent(person, 2, timeout=30)
+        await world.telegram.wait_sent(person, 2)
     waiting = "SELECT id FROM reminders WHERE is_waiting"
     await eventually(lambda: not world.query(waiting), "the deliveries to be noted")
     for person in people:
@@ -129,7 +128,7 @@ async def test_the_turns_of_a_killed_worker_are_taken_over(hosts: Hosts) -> None
     gate.set()
     world.presume_dead(hosts.workers[victim])
     for person in people:
-        await telegram.wait_sent(person, timeout=30)
+        await telegram.wait_sent(person)
     await world.settled()
     assert [world.answers(person) for person in people] == [["эхо: вопрос"]] * len(people)
     assert world.undelivered() == []

@@ -15,22 +15,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.async_api import Browser
 
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.migrations import migrate
 from src.texts import LANGUAGES, Language, say, sentences
-from tests.conftest import execute
+from tests.attacks.frame import own_postgres
 from tests.e2e.admin_tour import open_browser
-from tests.e2e.bot_process import World, eventually
+from tests.e2e.bot_process import World, eventually, open_world
 from tests.e2e.chat_screen import Shown, take_picture
-from tests.fakes.openai_server import FakeOpenAI
-from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 
 HERE = Path(__file__).parent
@@ -76,8 +71,8 @@ class Chat:
             rest if hasattr(self, f"do_{verb}") else line
         )
         await self.world.telegram.wait_for(lambda: not self.world.telegram.pending_updates)
-        await self.world.settled(60)
-        await eventually(lambda: not self.world.query(BEHIND), "the index", 60)
+        await self.world.settled()
+        await eventually(lambda: not self.world.query(BEHIND), "the index")
         for message in self.sent:
             if before.get(id(message)) != (message.text, str(message.reply_markup)):
                 self.show_message(message, is_edit=id(message) in before)
@@ -183,29 +178,13 @@ async def transcribe(world: World, name: str, user: int, browser: Browser) -> st
 
 async def main(names: Sequence[str]) -> None:
     """Write the transcripts of these scripts."""
-    with tempfile.TemporaryDirectory(prefix="pomni-transcripts-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        dsn = await asyncio.to_thread(server.start)
-        try:
-            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            await asyncio.to_thread(migrate, dsn)
-            async with (
-                FakeTelegram() as telegram,
-                FakeOpenAI() as model,
-                open_browser() as browser,
-            ):
-                telegram.state.files |= {"photo": b"\xff\xd8\xff\xe0", "voice": b"sound"}
-                world = World(dsn, telegram, model)
-                try:
-                    await world.start(LLM_MODEL="offline")
-                    DOCS.mkdir(parents=True, exist_ok=True)
-                    for number, name in enumerate(names):
-                        page = await transcribe(world, name, 2**41 + number, browser)
-                        (DOCS / f"{name}.md").write_text(page, encoding="utf-8")
-                finally:
-                    await world.close()
-        finally:
-            await asyncio.to_thread(server.stop)
+    async with open_browser() as browser, own_postgres() as own, open_world(own.dsn) as world:
+        world.telegram.state.files |= {"photo": b"\xff\xd8\xff\xe0", "voice": b"sound"}
+        await world.start(LLM_MODEL="offline")
+        DOCS.mkdir(parents=True, exist_ok=True)
+        for number, name in enumerate(names):
+            page = await transcribe(world, name, 2**41 + number, browser)
+            (DOCS / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

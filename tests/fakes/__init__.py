@@ -10,6 +10,8 @@ from aiohttp import web
 
 MAX_BODY_BYTES = 60 * 1024 * 1024
 """More than the 50 MB that the Bot API accepts in one upload."""
+PATIENCE = 60.0
+"""Seconds until a condition that is awaited counts as a failure, on a busy machine too."""
 
 
 class Changes:
@@ -74,7 +76,7 @@ class LoopbackServer:
     async def wait_for(
         self,
         predicate: Callable[[], object],
-        timeout: float = 10,
+        timeout: float = PATIENCE,
         what: str = "the expected condition",
     ) -> None:
         """Return once the predicate, evaluated after every change, is true.

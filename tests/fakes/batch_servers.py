@@ -16,21 +16,19 @@ from tests.fakes import LoopbackServer
 
 Json = dict[str, Any]
 # Outcome of one request of a batch.
-Fault = Literal[
-    "ok",
-    "missing",
-    "twice",
-    "foreign",
-    "malformed",
-    "text",
-    "error",
-    "expired",
-    "empty",
-    "swapped",
-]
+Fault = Literal["ok", "missing", "twice", "foreign", "malformed", "text", "error", "expired",
+                "empty", "swapped"]  # fmt: skip
 # Final state of a whole batch.
 Ending = Literal["completed", "failed", "expired", "cancelled"]
 FOREIGN = "00000000-0000-4000-8000-000000000000"
+
+
+class Refused(Exception):
+    """A call that the provider refuses with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 @dataclass
@@ -58,6 +56,8 @@ class BatchServer(LoopbackServer):
             with ``is_done`` the call has its effect nevertheless.
     """
 
+    ENDED_STATUS = 400  # of a cancellation that comes too late
+
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
         self.reply: Callable[[str], Json] = lambda _words: {"facts": []}
@@ -71,8 +71,12 @@ class BatchServer(LoopbackServer):
     def failure(self, what: str, timeout: float) -> str:
         return f"no {what} within {timeout} s; batches: {list(self.batches)}"
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
     def handler(self, function: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
-        """Wrap a handler so that it fails as ``failures`` demands."""
+        """Wrap a handler that returns a body, so that it fails as ``failures`` demands."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             self.calls.append((request.method, request.path))
@@ -83,11 +87,47 @@ class BatchServer(LoopbackServer):
                     if is_done:
                         await function(request)
                     return web.json_response(self.error(status), status=status)
-            response: web.StreamResponse = await function(request)
+            try:
+                body = await function(request)
+            except Refused as refused:
+                return web.json_response(self.error(refused.status), status=refused.status)
             self.changes.notify()
-            return response
+            if isinstance(body, str):
+                return web.Response(text=body, content_type="application/octet-stream")
+            return web.json_response(body)
 
         return handle
+
+    def find(self, request: web.Request) -> Batch:
+        """Return the batch that an address names."""
+        batch = self.batches.get(self.id_of(request))
+        if batch is None:
+            raise Refused(404)
+        return batch
+
+    def id_of(self, request: web.Request) -> str:
+        """Return the id in an address."""
+        return request.match_info["id"]
+
+    def body_of(self, batch: Batch) -> Json:
+        """Return a batch in the wire format."""
+        raise NotImplementedError
+
+    def newest(self) -> list[Json]:
+        """Return all batches in the wire format, newest first."""
+        return [self.body_of(batch) for batch in reversed(self.batches.values())]
+
+    async def get(self, request: web.Request) -> Json:
+        """Answer with one batch."""
+        return self.body_of(self.find(request))
+
+    async def cancel(self, request: web.Request) -> Json:
+        """Cancel a batch that runs."""
+        batch = self.find(request)
+        if batch.ending:
+            raise Refused(self.ENDED_STATUS)
+        self.finish(batch, "cancelled")
+        return self.body_of(batch)
 
     def error(self, status: int) -> Json:
         """Return the body of an error response."""
@@ -162,6 +202,8 @@ class BatchServer(LoopbackServer):
 class OpenAIBatches(BatchServer):
     """``/files`` and ``/batches``."""
 
+    ENDED_STATUS = 409
+
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
         self.files: dict[str, tuple[str, str]] = {}
@@ -178,8 +220,8 @@ class OpenAIBatches(BatchServer):
             web.delete("/v1/files/{id}", self.handler(self._delete)),
             web.post("/v1/batches", self.handler(self._create)),
             web.get("/v1/batches", self.handler(self._list)),
-            web.get("/v1/batches/{id}", self.handler(self._get)),
-            web.post("/v1/batches/{id}/cancel", self.handler(self._cancel)),
+            web.get("/v1/batches/{id}", self.handler(self.get)),
+            web.post("/v1/batches/{id}/cancel", self.handler(self.cancel)),
         ]
 
     def error(self, status: int) -> Json:
@@ -230,7 +272,7 @@ class OpenAIBatches(BatchServer):
             text in content for _name, content in self.files.values()
         )
 
-    def _body(self, batch: Batch) -> Json:
+    def body_of(self, batch: Batch) -> Json:
         def file(kind: str) -> str | None:
             name = f"file-{kind}-{batch.id}"
             return name if name in self.files else None
@@ -243,41 +285,35 @@ class OpenAIBatches(BatchServer):
             "output_file_id": file("output"), "error_file_id": file("error"),
         }  # fmt: skip
 
-    async def _upload(self, request: web.Request) -> web.Response:
+    async def _upload(self, request: web.Request) -> Json:
         form = await request.post()
         upload = form["file"]
         assert form["purpose"] == "batch" and isinstance(upload, web.FileField)
         name = f"file-{len(self.files) + self.submitted}-{self._random.random()}"
         self.files[name] = (upload.filename, upload.file.read().decode())
-        return web.json_response(self._file(name))
+        return self._file(name)
 
     def _file(self, name: str) -> Json:
         filename, content = self.files[name]
         return {"id": name, "object": "file", "bytes": len(content), "created_at": 1,
                 "filename": filename, "purpose": "batch", "status": "processed"}  # fmt: skip
 
-    async def _list_files(self, _request: web.Request) -> web.Response:
-        return web.json_response(
-            {
-                "object": "list",
-                "has_more": False,
-                "data": [self._file(name) for name in self.files],
-            }
-        )
+    async def _list_files(self, _request: web.Request) -> Json:
+        files = [self._file(name) for name in self.files]
+        return {"object": "list", "has_more": False, "data": files}
 
-    async def _content(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        if name not in self.files:
-            return web.json_response(self.error(404), status=404)
-        return web.Response(text=self.files[name][1], content_type="application/octet-stream")
+    async def _content(self, request: web.Request) -> str:
+        if self.id_of(request) not in self.files:
+            raise Refused(404)
+        return self.files[self.id_of(request)][1]
 
-    async def _delete(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
+    async def _delete(self, request: web.Request) -> Json:
+        name = self.id_of(request)
         if self.files.pop(name, None) is None:
-            return web.json_response(self.error(404), status=404)
-        return web.json_response({"id": name, "object": "file", "deleted": True})
+            raise Refused(404)
+        return {"id": name, "object": "file", "deleted": True}
 
-    async def _create(self, request: web.Request) -> web.Response:
+    async def _create(self, request: web.Request) -> Json:
         body = await request.json()
         assert body["completion_window"] == "24h" and body["endpoint"] == "/v1/chat/completions"
         _name, content = self.files[body["input_file_id"]]
@@ -285,32 +321,14 @@ class OpenAIBatches(BatchServer):
         assert all(entry["method"] == "POST" for entry in entries)
         batch = self.add([(entry["custom_id"], entry) for entry in entries])
         batch.label, batch.files = json.dumps(body.get("metadata") or {}), [body["input_file_id"]]
-        return web.json_response(self._body(batch))
+        return self.body_of(batch)
 
-    async def _list(self, _request: web.Request) -> web.Response:
-        newest = [self._body(batch) for batch in reversed(self.batches.values())]
-        return web.json_response({"object": "list", "has_more": False, "data": newest})
-
-    async def _get(self, request: web.Request) -> web.Response:
-        batch = self.batches.get(request.match_info["id"])
-        if batch is None:
-            return web.json_response(self.error(404), status=404)
-        return web.json_response(self._body(batch))
-
-    async def _cancel(self, request: web.Request) -> web.Response:
-        batch = self.batches.get(request.match_info["id"])
-        if batch is None or batch.ending:
-            return web.json_response(self.error(404 if batch is None else 409), status=409)
-        self.finish(batch, "cancelled")
-        return web.json_response(self._body(batch))
+    async def _list(self, _request: web.Request) -> Json:
+        return {"object": "list", "has_more": False, "data": self.newest()}
 
 
 class AnthropicBatches(BatchServer):
     """``/v1/messages/batches``."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def new_id(self) -> str:
         return f"msgbatch_{self.submitted}"
@@ -320,9 +338,9 @@ class AnthropicBatches(BatchServer):
         return [
             web.post(base, self.handler(self._create)),
             web.get(base, self.handler(self._list)),
-            web.get(base + "/{id}", self.handler(self._get)),
+            web.get(base + "/{id}", self.handler(self.get)),
             web.get(base + "/{id}/results", self.handler(self._get_results)),
-            web.post(base + "/{id}/cancel", self.handler(self._cancel)),
+            web.post(base + "/{id}/cancel", self.handler(self.cancel)),
             web.delete(base + "/{id}", self.handler(self._delete)),
         ]
 
@@ -350,7 +368,7 @@ class AnthropicBatches(BatchServer):
         error = {"type": "error", "error": {"type": "overloaded_error", "message": "no"}}
         return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
 
-    def _body(self, batch: Batch) -> Json:
+    def body_of(self, batch: Batch) -> Json:
         moment = batch.created.isoformat().replace("+00:00", "Z")
         has_results = bool(batch.ending and batch.ending != "failed")
         return {
@@ -364,45 +382,26 @@ class AnthropicBatches(BatchServer):
             if has_results else None,
         }  # fmt: skip
 
-    async def _create(self, request: web.Request) -> web.Response:
+    async def _create(self, request: web.Request) -> Json:
         entries = (await request.json())["requests"]
         assert all(re.fullmatch(r"[\w-]{1,64}", entry["custom_id"]) for entry in entries)
-        batch = self.add([(entry["custom_id"], entry["params"]) for entry in entries])
-        return web.json_response(self._body(batch))
+        return self.body_of(self.add([(entry["custom_id"], entry["params"]) for entry in entries]))
 
-    async def _list(self, _request: web.Request) -> web.Response:
-        newest = [self._body(batch) for batch in reversed(self.batches.values())]
-        return web.json_response(
-            {"data": newest, "has_more": False, "first_id": None, "last_id": None}
-        )
+    async def _list(self, _request: web.Request) -> Json:
+        return {"data": self.newest(), "has_more": False, "first_id": None, "last_id": None}
 
-    async def _get(self, request: web.Request) -> web.Response:
-        batch = self.batches.get(request.match_info["id"])
-        if batch is None:
-            return web.json_response(self.error(404), status=404)
-        return web.json_response(self._body(batch))
+    async def _get_results(self, request: web.Request) -> str:
+        batch = self.find(request)
+        if not batch.ending:
+            raise Refused(404)
+        return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in batch.results)
 
-    async def _get_results(self, request: web.Request) -> web.Response:
-        batch = self.batches.get(request.match_info["id"])
-        if batch is None or not batch.ending:
-            return web.json_response(self.error(404), status=404)
-        lines = [json.dumps(entry, ensure_ascii=False) for entry in batch.results]
-        return web.Response(text="\n".join(lines), content_type="application/x-jsonl")
-
-    async def _cancel(self, request: web.Request) -> web.Response:
-        batch = self.batches.get(request.match_info["id"])
-        if batch is None or batch.ending:
-            return web.json_response(self.error(400), status=400)
-        self.finish(batch, "cancelled")
-        return web.json_response(self._body(batch))
-
-    async def _delete(self, request: web.Request) -> web.Response:
-        batch = self.batches.get(request.match_info["id"])
-        if batch is None or not batch.ending:
-            status = 404 if batch is None else 400
-            return web.json_response(self.error(status), status=status)
+    async def _delete(self, request: web.Request) -> Json:
+        batch = self.find(request)
+        if not batch.ending:
+            raise Refused(400)
         del self.batches[batch.id]
-        return web.json_response({"id": batch.id, "type": "message_batch_deleted"})
+        return {"id": batch.id, "type": "message_batch_deleted"}
 
 
 class GoogleBatches(BatchServer):
@@ -410,10 +409,6 @@ class GoogleBatches(BatchServer):
 
     ENDINGS: ClassVar = {"completed": "SUCCEEDED", "failed": "FAILED", "expired": "EXPIRED",
                "cancelled": "CANCELLED"}  # fmt: skip
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def new_id(self) -> str:
         return f"batches/b{self.submitted}"
@@ -424,8 +419,8 @@ class GoogleBatches(BatchServer):
                 "/v1beta/models/{model:[^:]+}:batchGenerateContent", self.handler(self._create)
             ),
             web.get("/v1beta/batches", self.handler(self._list)),
-            web.get("/v1beta/batches/{id}", self.handler(self._get)),
-            web.post("/v1beta/batches/{id}:cancel", self.handler(self._cancel)),
+            web.get("/v1beta/batches/{id}", self.handler(self.get)),
+            web.post("/v1beta/batches/{id}:cancel", self.handler(self.cancel)),
             web.delete("/v1beta/batches/{id}", self.handler(self._delete)),
         ]
 
@@ -451,7 +446,7 @@ class GoogleBatches(BatchServer):
         error = {"code": 4 if kind == "expired" else 13, "message": "no"}
         return {"metadata": {"custom_id": custom_id}, "error": error}
 
-    def _body(self, batch: Batch) -> Json:
+    def body_of(self, batch: Batch) -> Json:
         moment = batch.created.isoformat().replace("+00:00", "Z")
         state = self.ENDINGS[batch.ending] if batch.ending else "RUNNING"
         metadata: Json = {
@@ -463,39 +458,25 @@ class GoogleBatches(BatchServer):
             metadata["output"] = {"inlinedResponses": {"inlinedResponses": batch.results}}
         return {"name": batch.id, "metadata": metadata}
 
-    async def _create(self, request: web.Request) -> web.Response:
+    async def _create(self, request: web.Request) -> Json:
         body = (await request.json())["batch"]
         entries = body["inputConfig"]["requests"]["requests"]
         requests = [(entry["metadata"]["custom_id"], entry["request"]) for entry in entries]
-        batch = self.add(requests, body.get("displayName", ""))
-        return web.json_response(self._body(batch))
+        return self.body_of(self.add(requests, body.get("displayName", "")))
 
-    async def _list(self, _request: web.Request) -> web.Response:
-        newest = [self._body(batch) for batch in reversed(self.batches.values())]
-        return web.json_response({"operations": newest})
+    async def _list(self, _request: web.Request) -> Json:
+        return {"operations": self.newest()}
 
-    def _find(self, request: web.Request) -> Batch | None:
-        return self.batches.get(f"batches/{request.match_info['id']}")
+    def id_of(self, request: web.Request) -> str:
+        return f"batches/{request.match_info['id']}"
 
-    async def _get(self, request: web.Request) -> web.Response:
-        batch = self._find(request)
-        if batch is None:
-            return web.json_response(self.error(404), status=404)
-        return web.json_response(self._body(batch))
+    async def cancel(self, request: web.Request) -> Json:
+        await super().cancel(request)
+        return {}
 
-    async def _cancel(self, request: web.Request) -> web.Response:
-        batch = self._find(request)
-        if batch is None or batch.ending:
-            return web.json_response(self.error(400), status=400)
-        self.finish(batch, "cancelled")
-        return web.json_response({})
-
-    async def _delete(self, request: web.Request) -> web.Response:
-        batch = self._find(request)
-        if batch is None:
-            return web.json_response(self.error(404), status=404)
-        del self.batches[batch.id]
-        return web.json_response({})
+    async def _delete(self, request: web.Request) -> Json:
+        del self.batches[self.find(request).id]
+        return {}
 
 
 SERVERS: dict[str, type[BatchServer]] = {

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import psutil
 from aiohttp import web
 
-from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
+from tests.fakes import PATIENCE, LoopbackServer, drop_connection, wait_for_client_to_leave
 
 Json = dict[str, Any]
 
@@ -248,7 +248,7 @@ class FakeOpenAI(LoopbackServer):
         """Answer the next requests with these replies, in order, before using `reply`."""
         self._queued.extend(as_reply(reply) for reply in replies)
 
-    async def wait_requests(self, count: int, timeout: float = 10) -> list[ChatRequest]:
+    async def wait_requests(self, count: int, timeout: float = PATIENCE) -> list[ChatRequest]:
         """Return the requests once at least `count` chat requests have arrived."""
         await self.wait_for(lambda: self.request_count >= count, timeout, f"{count} request(s)")
         return list(self.requests)

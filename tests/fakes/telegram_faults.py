@@ -1,9 +1,7 @@
-"""Faults and rate limits of the fake Bot API."""
+"""Faults of the fake Bot API."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,9 +9,7 @@ from typing import Literal
 from aiohttp import web
 
 from tests.fakes import drop_connection
-from tests.fakes.telegram_types import ApiError, Json, Params, When
-
-DRAFT_METHODS = frozenset({"sendMessageDraft", "sendRichMessageDraft"})
+from tests.fakes.telegram_types import ApiError, Params, When
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Fault:
         text: Only requests whose text contains this are affected.
     """
 
-    kind: Literal["fail", "drop", "hang", "garbage", "answer"]
+    kind: Literal["fail", "drop", "hang", "answer"]
     when: When = "before"
     error: ApiError | None = None
     answer: RawAnswer | None = None
@@ -79,78 +75,6 @@ class Faults:
         """Return the delay in seconds before or after the request takes effect."""
         seconds, set_for = self.delays.get(method, (0.0, when))
         return seconds if set_for == when else 0.0
-
-
-class FloodControl:
-    """Sliding windows over sent messages; inactive unless given a rate."""
-
-    def __init__(
-        self,
-        per_chat_per_second: float | None = None,
-        total_per_second: float | None = None,
-        count_drafts: bool = False,
-    ) -> None:
-        self.refused = 0
-        self._count_drafts = count_drafts
-        self._per_chat_rate = per_chat_per_second
-        self._total = _Window(total_per_second) if total_per_second else None
-        self._chats: dict[object, _Window] = {}
-
-    def check(self, method: str, params: Params) -> None:
-        """Count the request, or refuse it.
-
-        Raises:
-            ApiError: 429 with retry_after.
-        """
-        windows = self._windows(method, params)
-        now = time.monotonic()
-        wait = max((window.wait(now) for window in windows), default=0.0)
-        if wait > 0:
-            self.refused += 1
-            raise flood_error(max(1, math.ceil(wait)))
-        for window in windows:
-            window.sent.append(now)
-
-    def _windows(self, method: str, params: Params) -> list[_Window]:
-        if not self._counts(method):
-            return []
-        windows = [self._total] if self._total else []
-        if self._per_chat_rate:
-            chat_id = params.get("chat_id")
-            if chat_id not in self._chats:
-                self._chats[chat_id] = _Window(self._per_chat_rate)
-            windows.append(self._chats[chat_id])
-        return windows
-
-    def _counts(self, method: str) -> bool:
-        if method in DRAFT_METHODS:
-            return self._count_drafts
-        return method.startswith(("send", "edit", "copy", "forward")) and (
-            method != "sendChatAction"
-        )
-
-
-class _Window:
-    """Requests within one second, or within 1/rate seconds for a rate below one."""
-
-    def __init__(self, rate: float) -> None:
-        self.limit = max(1, int(rate))
-        self.seconds = max(1.0, 1.0 / rate)
-        self.sent: deque[float] = deque()
-
-    def wait(self, now: float) -> float:
-        """Return the seconds until one more request is allowed; 0 if it is now."""
-        while self.sent and self.sent[0] <= now - self.seconds:
-            self.sent.popleft()
-        if len(self.sent) < self.limit:
-            return 0.0
-        return self.sent[0] + self.seconds - now
-
-
-def flood_error(retry_after: int) -> ApiError:
-    """Return Telegram's 429 error."""
-    parameters: Json = {"retry_after": retry_after}
-    return ApiError(429, f"Too Many Requests: retry after {retry_after}", parameters)
 
 
 async def send_raw(request: web.Request, answer: RawAnswer) -> web.StreamResponse:

@@ -195,7 +195,6 @@ class BotMethods:
                 entities=params.get("entities") or [],
                 thread_id=params.get("message_thread_id"),
                 can_stop=bool(params.get("can_stop")),
-                keep_on_stop=bool(params.get("keep_on_stop")),
                 at=time.monotonic(),
                 method=method,
                 parse_mode=params.get("parse_mode"),

@@ -86,18 +86,6 @@ class People:
         self.state.remember(edited)
         return self.queue.add("edited_message", edited)
 
-    async def press_stop(
-        self, chat_id: int, draft_id: int, *, thread_id: int | None = None
-    ) -> int:
-        """Press Stop under a streamed draft. Returns update_id."""
-        for key, draft in list(self.state.shown_drafts.items()):
-            if (draft.chat_id, draft.draft_id) == (chat_id, draft_id) and not draft.keep_on_stop:
-                del self.state.shown_drafts[key]
-        payload: Json = {"chat": self.state.chat(chat_id), "draft_id": draft_id}
-        if thread_id is not None:
-            payload["message_thread_id"] = thread_id
-        return self.queue.add("stopped_message_generation", payload)
-
     async def press_button(
         self,
         user_id: int,

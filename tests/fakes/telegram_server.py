@@ -12,8 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
-from tests.fakes.telegram_faults import Fault, Faults, FloodControl, RawAnswer, send_raw
+from tests.fakes import PATIENCE, LoopbackServer, drop_connection, wait_for_client_to_leave
+from tests.fakes.telegram_faults import Fault, Faults, RawAnswer, send_raw
 from tests.fakes.telegram_methods import BotMethods
 from tests.fakes.telegram_params import METHODS, read_params
 from tests.fakes.telegram_people import People
@@ -50,17 +50,20 @@ class FakeTelegram(LoopbackServer, People):
 
     User actions (`send_text`, `press_button`, `push_raw`...) are coroutines; settings and faults
     are plain methods.
+
+    Attributes:
+        calls: Requests of the bot, unless `keep_calls` is off.
+        sent: All messages of the bot, oldest first, with their current texts.
+        drafts: All draft frames, oldest first.
+        commands: Commands by (scope, language), such as ("default", "") or ("chat:7", "ru").
     """
 
     def __init__(
         self,
         token: str = "42:TEST",
         bot_id: int = 42,
-        username: str = "pomni_test_bot",
         port: int = 0,
         *,
-        first_update_id: int = 1000,
-        strict_chats: bool = False,
         keep_calls: bool = True,
     ) -> None:
         LoopbackServer.__init__(self, port)
@@ -68,11 +71,13 @@ class FakeTelegram(LoopbackServer, People):
         self.token = token
         self.keep_calls = keep_calls
         self.calls: list[Call] = []
-        self.state = TelegramState(bot_id, username, strict_chats)
-        self.queue = UpdateQueue(self.changes, first_update_id)
+        self.state = TelegramState(bot_id)
+        self.sent = self.state.sent
+        self.drafts = self.state.drafts
+        self.commands = self.state.commands
+        self.queue = UpdateQueue(self.changes)
         self.webhook = Webhook(self.queue, self.changes)
         self.faults = Faults()
-        self.flood = FloodControl()
         self._methods = BotMethods(self.state)
         self._polls = 0
         self._poll_number = 0
@@ -103,21 +108,6 @@ class FakeTelegram(LoopbackServer, People):
         await super().stop()
 
     # Observation
-
-    @property
-    def sent(self) -> list[SentMessage]:
-        """All messages of the bot, oldest first, with their current texts."""
-        return self.state.sent
-
-    @property
-    def drafts(self) -> list[Draft]:
-        """All draft frames, oldest first."""
-        return self.state.drafts
-
-    @property
-    def commands(self) -> dict[tuple[str, str], list[Json]]:
-        """Commands by (scope, language), such as ("default", "") or ("chat:7", "ru")."""
-        return self.state.commands
 
     @property
     def menu_button(self) -> Json:
@@ -152,7 +142,7 @@ class FakeTelegram(LoopbackServer, People):
         return [call for call in self.calls if call.method == method]
 
     async def wait_sent(
-        self, chat_id: int, count: int = 1, timeout: float = 10
+        self, chat_id: int, count: int = 1, timeout: float = PATIENCE
     ) -> list[SentMessage]:
         """Return the chat's messages once there are at least `count`."""
         messages = self.state.sent_by_chat[chat_id]
@@ -160,26 +150,16 @@ class FakeTelegram(LoopbackServer, People):
         await self.wait_for(lambda: len(messages) >= count, timeout, what)
         return list(messages)
 
-    async def wait_confirmed(self, update_id: int, timeout: float = 10) -> None:
+    async def wait_confirmed(self, update_id: int, timeout: float = PATIENCE) -> None:
         """Return once the bot has confirmed the update."""
         what = f"confirmation of update {update_id}"
         await self.wait_for(lambda: self.queue.is_confirmed(update_id), timeout, what)
 
-    async def wait_polling(self, timeout: float = 10) -> None:
+    async def wait_polling(self, timeout: float = PATIENCE) -> None:
         """Return once a getUpdates waits for updates."""
         await self.wait_for(lambda: self.polling, timeout, "a waiting getUpdates")
 
-    # Faults and limits
-
-    def rate_limit(
-        self,
-        per_chat_per_second: float | None = None,
-        total_per_second: float | None = None,
-        *,
-        count_drafts: bool = False,
-    ) -> None:
-        """Answer 429 to sends and edits above the rates; None removes a limit."""
-        self.flood = FloodControl(per_chat_per_second, total_per_second, count_drafts)
+    # Faults
 
     def fail_next(
         self,
@@ -212,7 +192,8 @@ class FakeTelegram(LoopbackServer, People):
 
     def garbage_next(self, method: str, times: int = 1) -> None:
         """Answer the next calls with status 200 and HTML, without effect."""
-        self.faults.add(method, Fault("garbage"), times)
+        page = RawAnswer(200, b"<html>Bad Gateway</html>", "text/html")
+        self.answer_next(method, page, times)
 
     def answer_next(
         self,
@@ -266,10 +247,6 @@ class FakeTelegram(LoopbackServer, People):
         error = ApiError(400 if bad else 404, f"{prefix}: {METHOD_NOT_FOUND}")
         self.faults.disabled[method] = error
 
-    def enable_method(self, method: str) -> None:
-        """Undo `disable_method`."""
-        self.faults.disabled.pop(method, None)
-
     # Requests
 
     async def _handle(self, request: web.Request) -> web.Response:
@@ -315,7 +292,6 @@ class FakeTelegram(LoopbackServer, People):
             return self._set_webhook(method, params)
         if method == "getWebhookInfo":
             return self.webhook.info()
-        self.flood.check(method, params)
         return self._methods.call(method, params)
 
     async def _misbehave(
@@ -323,9 +299,6 @@ class FakeTelegram(LoopbackServer, People):
     ) -> web.Response:
         if fault.error is not None:
             raise fault.error
-        if fault.kind == "garbage":
-            self._record(method, params, 200, "garbage")
-            return web.Response(text="<html>Bad Gateway</html>", content_type="text/html")
         if fault.answer is not None:
             self._record(method, params, fault.answer.status, "scripted")
             return await send_raw(request, fault.answer)

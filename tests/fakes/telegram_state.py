@@ -19,8 +19,7 @@ class TelegramState:
     """State that survives a restart of the listener."""
 
     bot_id: int
-    username: str
-    strict_chats: bool = False
+    username: str = "pomni_test_bot"
     next_message_id: int = 1
     next_callback_id: int = 1
     sent: list[SentMessage] = field(default_factory=list)
@@ -63,12 +62,12 @@ class TelegramState:
         """Return the chat.
 
         Raises:
-            ApiError: 400 for an unknown chat (unless `strict_chats`, any integer is a chat).
+            ApiError: 400 for what is no chat; any integer is one.
         """
         known = self.chats.get(chat_id) if isinstance(chat_id, int) else None
         if known is not None:
             return known
-        if self.strict_chats or not isinstance(chat_id, int) or chat_id == 0:
+        if not isinstance(chat_id, int) or chat_id == 0:
             raise bad_request("chat not found")
         self.chats[chat_id] = new_chat(chat_id, _type_of(chat_id))
         return self.chats[chat_id]

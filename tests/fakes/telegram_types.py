@@ -83,7 +83,6 @@ class Draft:
     entities: list[Json]
     thread_id: int | None
     can_stop: bool
-    keep_on_stop: bool
     at: float
     method: str = "sendMessageDraft"
     parse_mode: str | None = None

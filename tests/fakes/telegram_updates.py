@@ -33,8 +33,8 @@ class Queued:
 class UpdateQueue:
     """Updates that the bot has not confirmed yet, oldest first."""
 
-    def __init__(self, changes: Changes, first_update_id: int) -> None:
-        self.next_update_id = first_update_id
+    def __init__(self, changes: Changes) -> None:
+        self.next_update_id = 1000
         self.confirmed_offset = 0
         self.filtered: list[Json] = []
         self._allowed: frozenset[str] = frozenset()

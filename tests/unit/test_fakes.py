@@ -10,7 +10,6 @@ from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import (
     TelegramBadRequest,
-    TelegramRetryAfter,
 )
 from aiogram.types import (
     BotCommand,
@@ -126,16 +125,3 @@ async def test_drafts_are_private_and_end_with_the_message(fake: FakeTelegram, b
         await bot.send_message_draft(USER, draft_id=0, text="x")
     rich = await bot.send_rich_message(USER, InputRichMessage(markdown="# да"))
     assert fake.sent[-1].text == "# да" and rich.rich_message
-
-
-async def test_rate_limits_ask_to_retry_later(fake: FakeTelegram, bot: Bot) -> None:
-    fake.rate_limit(per_chat_per_second=1, total_per_second=2)
-    await bot.send_message(USER, "1")
-    with pytest.raises(TelegramRetryAfter) as refused:
-        await bot.send_message(USER, "2")
-    assert refused.value.retry_after == 1
-    await bot.send_chat_action(USER, "typing")
-    await bot.send_message(USER + 1, "3")
-    with pytest.raises(TelegramRetryAfter):
-        await bot.send_message(USER + 2, "4")
-    assert fake.flood.refused == 2 and len(fake.sent) == 2
