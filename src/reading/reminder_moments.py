@@ -51,7 +51,7 @@ HOUR = 60  # minutes
 MAX_YEARS = 10
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
-    rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
+    r"(?<!\S)(?P<to><move.to> )?<shape.length>"
     r"(?P<way> (?:<move.later>|(?P<earlier><move.earlier>)))?(?(way)|(?(to)|(?!)))$"
 )
 
@@ -125,11 +125,9 @@ class _Request:
     @property
     def parts(self) -> list[Part]:
         """Named parts of the day, those of habits last."""
-        parts = [cast(Part, span.kind.removeprefix("bare ")) for span in self.slot("part")]
-        habits = [
-            habit.words.get("part") or habit.words.get("word", "") for habit in self.slot("every")
-        ]
-        return [*parts, *(part for part in map(_day_part, habits) if part is not None)]
+        spans = [*self.slot("part"), *self.slot("every")]
+        parts = (span.words.get("part") or span.words.get("word", "") for span in spans)
+        return [part for part in map(_day_part, parts) if part is not None]
 
     @property
     def part(self) -> Part | None:
@@ -280,7 +278,9 @@ def _minute_of(kind: str, words: Mapping[str, str]) -> int:
 def _day_part(words: str) -> Part | None:
     part = times.key_in(
         words,
+        "clock.part",
         "clock.half_day",
+        "clock.bare_part",
         "reminder.part_adverb",
         "reminder.parts_many",
         "reminder.every_part",

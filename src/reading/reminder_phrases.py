@@ -291,7 +291,7 @@ def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
             continue
         if span.slot == "date" and LIMIT.search(order.folded[: span.start][-20:]):
             continue  # "до 5 декабря"
-        is_bare = span.kind.startswith("bare ")
+        is_bare = span.kind == "bare"
         if is_bare and not (usable and order.folded[usable[-1].end : span.start] == " "):
             continue
         usable.append(span)
