@@ -220,7 +220,7 @@ def _days(span: Span, fact: _Fact) -> Days | None:
     if tense is None:
         return None
     if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
-        span = replace(span, kind=f"exactly {span.kind}")
+        span = span.exactly()
     return time_expressions.days_of(span, fact.said_at, past=tense == "past")
 
 

@@ -380,7 +380,7 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
     """
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
-    found = [days_of(span, request.now, past=False) for span in dates]
+    found = [days_of(span.exactly(), request.now, past=False) for span in dates]
     firsts = {days.first for days in found if days is not None}
     is_vague = times.EDGE.fullmatch(dates[0].preposition) is not None  # "в конце месяца"
     days, today = found[0], request.now.date()

@@ -25,6 +25,7 @@ from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.slips import mend_orders
 from src.reading.times import Span, day_offset, find_reminder_spans, fold
+from src.reading.words import kin_of
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, between, single_spaced
@@ -50,6 +51,11 @@ BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
 BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
+BEFORE_THING = lexicon.Expression(r",? <reminder.second> |, (?:<reminder.second> )?")
+# How what is to be done begins: "(to call) mum", "(about the) dentist".
+DOING = lexicon.Expression(
+    r"[ ,]*(?:<reminder.beside> )*(?P<doing><reminder.about>|(?:to )?[^\W\d_]+(?:['-][^\W\d_]+)*) "
+)
 ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # Question words that ``QUESTION`` lacks.
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
@@ -148,12 +154,14 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
 def requests_in(text: str) -> list[str]:
     """Return the requests of a message as a message each; the second is on the day of the first.
 
-    "Remind me tomorrow at 8 to call mum and at 9 to pay rent" has two, and so has "remind me
-    tonight at 11 and tomorrow at 7 to take the pills".
+    So "remind me tomorrow at 8 to call mum and at 9 to pay rent", "remind me tonight at 11 and
+    tomorrow at 7 to take the pills" and "remind me to call mum at 5 and dad at 6" have two.
     """
     folded, spans, order = _read_order(text)
     if order is None or order.kind != "order":
         return [text]
+    if things := _requests_of_things(text, folded, spans, order):
+        return things
     has_habit = any(span.slot == "every" for span in spans)
     said = order.end  # up to here
     for span in [span for span in spans if span.start >= order.end]:
@@ -183,6 +191,50 @@ def requests_in(text: str) -> list[str]:
         again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
         return [first, *requests_in(single_spaced(again))]
     return [text]
+
+
+def _requests_of_things(text: str, folded: str, spans: Sequence[Span], order: _Order) -> list[str]:
+    """Return the requests of "call mum at 5 and dad at 6", each with the verb; else nothing."""
+    things: list[tuple[str, list[Span]]] = []
+    doing = DOING.match(folded, order.end)
+    rest = [span for span in spans if span.start >= order.end]
+    said = order.end
+    while rest:
+        run = _adjacent_spans(rest, folded)
+        begin = BEFORE_THING.behind(folded, said) if things else said
+        is_apart = begin > said or not things
+        has_hour = any(span.slot == "clock" for span in run)
+        if not is_apart or not has_hour or not re.search(r"\w", folded[begin : run[0].start]):
+            return []
+        things.append((text[begin : run[0].start], run))
+        said, rest = run[-1].end, rest[len(run) :]
+    is_end = ENDING.fullmatch(folded, said) is not None
+    others = {span.slot for span in spans} - {"date", "clock", "part"}
+    is_before = any(span.slot == "clock" and span.start < order.start for span in spans)
+    if doing is None or len(things) < 2 or not is_end or is_before or others:
+        return []
+    is_doing = doing["doing"].startswith("to ") or ABOUT.fullmatch(doing["doing"])
+    if not is_doing and not _begins_with_infinitive(doing["doing"]):
+        return []
+    days = [span for span in spans if span.slot == "date"][:1]
+    requests: list[str] = []
+    for thing, run in things:
+        own = run if any(span.slot == "date" for span in run) else [*days, *run]
+        when = " ".join(text[span.start : span.end] for span in own)
+        what = _with_doing(doing["doing"], thing) if requests else thing
+        requests.append(single_spaced(f"{text[order.start : order.end]} {what} {when}"))
+    return requests
+
+
+def _with_doing(doing: str, thing: str) -> str:
+    """Return "to call dad" for "to call" and "dad", and what has a verb of its own as it is."""
+    first = thing.split()[0]
+    if ABOUT.match(fold(thing)) or _begins_with_infinitive(fold(thing)):
+        return thing
+    is_noun = first[0].isupper() or kin_of(first) or first in lexicon.words("forget.determiner")
+    if doing.startswith("to ") and not is_noun:
+        return f"to {thing}"  # in English it may be a verb: "drive home"
+    return f"{doing} {thing}"
 
 
 def _minutes_of(spans: Sequence[Span]) -> set[str]:
@@ -291,7 +343,7 @@ def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
             continue
         if span.slot == "date" and LIMIT.search(order.folded[: span.start][-20:]):
             continue  # "до 5 декабря"
-        is_bare = span.kind == "bare"
+        is_bare = span.kind.startswith("bare")
         if is_bare and not (usable and order.folded[usable[-1].end : span.start] == " "):
             continue
         usable.append(span)

@@ -1,7 +1,7 @@
 """Times in a text, read once for questions, facts and requests for reminders.
 
-The shapes of times stand in the lexicon (``shapes.toml``): each is a kind, and how the words of the
-languages stand together. A ``Span`` holds the matched words, not their meaning on a given day.
+The shapes of times stand in the lexicon (``shapes.toml``): how the words of the languages stand
+together, each with a kind. A ``Span`` holds the matched words, not their meaning on a given day.
 ``scan`` finds all of a line; ``find_spans`` keeps the days that a question or a fact names, and
 ``find_reminder_spans`` what a request for a reminder means by them, with hours, habits, their ends
 and exceptions.
@@ -79,6 +79,10 @@ class Span:
     def starts(self) -> bool:
         """True behind "from", "starting" and the like."""
         return STARTING.fullmatch(self.preposition) is not None
+
+    def exactly(self) -> Self:
+        """Return the span as a day, where a length leads to it: not the week or month around."""
+        return replace(self, words={**self.words, "exact": ""})
 
     @property
     def is_row(self) -> bool:
@@ -194,7 +198,8 @@ def _join(first: Span, second: Span, folded: str) -> Span | None:
     gap = folded[(first.to or first).end : second.start]
     if first.kind == "offset" and not first.within:
         is_day = length_of(first.words).unit not in SHORT_UNITS
-        moves = is_day and gap == " " and second.role in ("until", "after")
+        is_edge = second.role in ("until", "after") or second.starts
+        moves = is_day and gap == " " and is_edge
         return replace(first, end=second.end, slot="date", within=second) if moves else None
     if first.to:
         return None
@@ -492,7 +497,9 @@ def key_in(words: str, *groups: str) -> str | None:
 
 def unit_of(word: str) -> Unit:
     """Return the unit of time that a word names; Ukrainian ``година`` is an hour."""
-    return cast(Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short"))
+    return cast(
+        Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short", "time.unit_letter")
+    )
 
 
 def which_of(words: str) -> Which:

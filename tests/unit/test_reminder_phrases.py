@@ -655,6 +655,15 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
     ("напомни в 9 позвонить, а в 10 написать", ["напомни в 9 позвонить", "напомни в 10 написать"]),
     ("нагадай завтра о 8 подзвонити мамі і о 10 сплатити рахунок",
      ["нагадай завтра о 8 подзвонити мамі", "нагадай завтра о 10 сплатити рахунок"]),
+    ("remind me to call mum at 5 and dad at 6",
+     ["remind me to call mum at 5", "remind me to call dad at 6"]),
+    ("tomorrow remind me to pick up Ann at 5, Bob at 6 and drive home at 7",
+     ["remind me to pick up Ann tomorrow at 5", "remind me to pick Bob tomorrow at 6",
+      "remind me to drive home tomorrow at 7"]),
+    ("напомни про врача в 5 и про рынок в 6 завтра",
+     ["напомни про врача завтра в 5", "напомни про рынок в 6 завтра"]),
+    ("нагадай подзвонити мамі о 5, а татові о 6",
+     ["нагадай подзвонити мамі о 5", "нагадай подзвонити татові о 6"]),
 ])  # fmt: skip
 def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) -> None:
     assert requests_in(text) == requests
@@ -663,7 +672,8 @@ def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) 
 
 @for_each("text", [
     "напоминай каждый день в 9 и в 21 пить таблетки", "remind me to buy milk and bread at 9",
-    "remind me to call mum and on friday we eat", "напомни завтра в 9", "привет", "",
+    "remind me to call mum and on friday we eat", "remind me to call the 5 o'clock man at 6",
+    "remind me tomorrow at 9 that lunch is at 12 and dinner at 6", "напомни завтра в 9", "привет", "",
     "напомни в пятницу и в субботу позвонить",
 ])  # fmt: skip
 def test_one_request_stays_one(text: str) -> None:
