@@ -238,7 +238,8 @@ def _with_doing(doing: str, thing: str) -> str:
 
 
 def _minutes_of(spans: Sequence[Span]) -> set[str]:
-    return {span.words.get("minute", "00") for span in spans if span.slot == "clock"}
+    hours = (span for span in spans if span.slot in ("clock", "part"))
+    return {span.words.get("minute", "00") for span in hours}
 
 
 def _drop_corrected_time(source: str) -> str:

@@ -444,6 +444,8 @@ def length_of(words: Mapping[str, str]) -> Length:
         mean = (low + high) / 2
         return Length(low, high, mean if high <= 2 else int(mean), unit, exact=False)
     number = number_of(count)
+    if number % 10 != 1 and words.get("unit") in lexicon.words("time.hours_cut"):
+        unit = "hour"
     if "-" in count and count[0].isdigit():
         return Length(number, number_of(count.partition("-")[2]), number, unit, exact=False)
     if "and_half" in words or "half_more" in words:
