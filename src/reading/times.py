@@ -281,8 +281,8 @@ def find_reminder_spans(folded: str) -> list[Span]:
     beside an hour is a habit of its own: "at 9 for 5 days".
     """
     spans = [one for span in scan(folded) for one in _for_reminder(span, folded)]
-    if not any(span.slot == "every" for span in spans):
-        spans = [_as_habit(span) for span in spans]
+    if not any(span.slot == "every" for span in spans):  # "only on weekdays" is a habit
+        spans = [replace(s, slot="every") if s.kind == "only" else s for s in spans]
     if any(span.slot == "every" and not span.is_row for span in spans):
         spans = [replace(span, slot="limit") if span.is_row else span for span in spans]
         spans = _with_days_off(spans, folded)
@@ -314,11 +314,6 @@ def _for_reminder(span: Span, folded: str) -> list[Span]:
     if not preposition or preposition in lexicon.words("reminder.on") or span.starts or is_edge:
         return [span]
     return _without_preposition(span)
-
-
-def _as_habit(span: Span) -> Span:
-    """Return "only on weekdays" as a habit."""
-    return replace(span, kind="weekdays", slot="every") if span.kind == "only" else span
 
 
 def _with_days_off(spans: Sequence[Span], folded: str) -> list[Span]:
@@ -436,9 +431,12 @@ def number_of(words: str) -> float:
 def length_of(words: Mapping[str, str]) -> Length:
     """Return the length of time in a span: "три недели", "a couple of days", "полгода"."""
     if half := words.get("half"):
-        count, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
-        return Length.of(int(count), cast(Unit, unit))
-    count, unit = words.get("n", "1"), unit_of(words["unit"]) if "unit" in words else "minute"
+        number_words, _, name = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return Length.of(int(number_words), cast(Unit, name))
+    count = words.get("n", "1")
+    unit: Unit = "minute"
+    if "unit" in words:
+        unit = unit_of(words["unit"])
     if vague := lexicon.values("time.vague").get(count):
         low, high = map(int, vague.split("-"))
         mean = (low + high) / 2
@@ -456,29 +454,30 @@ def length_of(words: Mapping[str, str]) -> Length:
     return Length.of(minutes, "minute")
 
 
-# Units of time between two occurrences of the kinds of habits; a week for all others.
-PERIODS = {"fortnight": Length.of(2, "week"), "quarter": Length.of(3, "month")}
-MONTHLY = ("day of month", "last day", "last day alone", "nth", "nth alone")
-DAILY = ("part", "other day", "adverb")
+MONTHLY: tuple[float, Unit] = (1, "month")
+# Time between two occurrences of the kinds of habits; a week for all others.
+PERIODS: dict[str, tuple[float, Unit]] = {
+    "fortnight": (2, "week"),
+    "quarter": (3, "month"),
+    "other day": (2, "day"),
+    "part": (1, "day"),
+    "adverb": (1, "day"),
+    "year day": (1, "year"),
+    **dict.fromkeys(("day of month", "last day", "last day alone", "nth", "nth alone"), MONTHLY),
+}
 
 
 def period_of(habit: Span) -> Length:
     """Return the time from one occurrence of a habit to the next."""
     words = habit.words
-    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
     if "half" in words or habit.kind == "unit":
         length = length_of(words)
-        return Length.of(length.number * number, length.unit)
-    if habit.kind in PERIODS:
-        return PERIODS[habit.kind]
+        number, unit = length.number, length.unit
+    else:
+        number, unit = PERIODS.get(habit.kind, (1, "day" if habit.is_row else "week"))
     if adverb := lexicon.values("reminder.adverb").get(words.get("word", "")):
-        return Length.of(number, cast(Unit, adverb))
-    if habit.kind in MONTHLY:
-        return Length.of(1, "month")
-    if habit.kind == "year day":
-        return Length.of(1, "year")
-    is_daily = habit.is_row or habit.kind in DAILY
-    return Length.of(number, "day" if is_daily else "week")
+        unit = cast(Unit, adverb)
+    return Length.of(number * 2 if "other" in words else number, unit)
 
 
 def number_in(words: str) -> int:
