@@ -51,7 +51,7 @@ Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often
 MAX_YEARS = 10
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
-    r"(?<!\S)(?P<to><move.to> )?<shape.length>"
+    r"(?<!\S)(?P<to><move.to> )?<shape.of.length>"
     r"(?P<way> (?:<move.later>|(?P<earlier><move.earlier>)))?(?(way)|(?(to)|(?!)))$"
 )
 

@@ -394,7 +394,7 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 WEEKENDS, WORKING = (lexicon.Expression(f"<limit.{days}>") for days in ("weekends", "workdays"))
-RANGE_OF_DAYS = lexicon.Expression("<shape.through>")
+RANGE_OF_DAYS = lexicon.Expression("<shape.of.through>")
 
 
 class Length(NamedTuple):
