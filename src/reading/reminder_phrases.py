@@ -195,35 +195,50 @@ def requests_in(text: str) -> list[str]:
 
 def _requests_of_things(text: str, folded: str, spans: Sequence[Span], order: _Order) -> list[str]:
     """Return the requests of "call mum at 5 and dad at 6", each with the verb; else nothing."""
-    things: list[tuple[str, list[Span]]] = []
     doing = DOING.match(folded, order.end)
-    rest = [span for span in spans if span.start >= order.end]
-    said = order.end
-    while rest:
-        run = _adjacent_spans(rest, folded)
-        begin = BEFORE_THING.behind(folded, said) if things else said
-        is_apart = begin > said or not things
-        has_hour = any(span.slot == "clock" for span in run)
-        if not is_apart or not has_hour or not re.search(r"\w", folded[begin : run[0].start]):
-            return []
-        things.append((text[begin : run[0].start], run))
-        said, rest = run[-1].end, rest[len(run) :]
-    is_end = ENDING.fullmatch(folded, said) is not None
     others = {span.slot for span in spans} - {"date", "clock", "part"}
     is_before = any(span.slot == "clock" and span.start < order.start for span in spans)
-    if doing is None or len(things) < 2 or not is_end or is_before or others:
+    things = _things_with_hours(folded, [span for span in spans if span.start >= order.end], order)
+    if doing is None or others or is_before or len(things) < 2:
         return []
-    is_doing = doing["doing"].startswith("to ") or ABOUT.fullmatch(doing["doing"])
-    if not is_doing and not _begins_with_infinitive(doing["doing"]):
+    verb = doing["doing"]
+    is_doing = verb.startswith("to ") or ABOUT.fullmatch(verb) or _begins_with_infinitive(verb)
+    if not is_doing:
         return []
-    days = [span for span in spans if span.slot == "date"][:1]
+    # The day of all: before the order, in the first of them, or at the end ("at 6 tomorrow").
+    first, last = things[0][1], things[-1][1][-1]
+    shared = [s for s in spans if s.start < order.start or s in first or s == last]
+    days = [span for span in shared if span.slot == "date"][:1]
     requests: list[str] = []
-    for thing, run in things:
-        own = run if any(span.slot == "date" for span in run) else [*days, *run]
-        when = " ".join(text[span.start : span.end] for span in own)
-        what = _with_doing(doing["doing"], thing) if requests else thing
-        requests.append(single_spaced(f"{text[order.start : order.end]} {what} {when}"))
+    for begin, run in things:
+        thing = text[begin : run[0].start]
+        if requests:
+            thing = _with_doing(verb, thing)
+        if not any(span.slot == "date" for span in run):
+            run = [*days, *run]
+        when = " ".join(text[span.start : span.end] for span in run)
+        requests.append(single_spaced(f"{text[order.start : order.end]} {thing} {when}"))
     return requests
+
+
+def _things_with_hours(
+    folded: str, spans: Sequence[Span], order: _Order
+) -> list[tuple[int, list[Span]]]:
+    """Return where each thing begins, with its time; nothing unless each has an hour behind it."""
+    things: list[tuple[int, list[Span]]] = []
+    said, rest = order.end, list(spans)
+    while rest:
+        run = _adjacent_spans(rest, folded)
+        begin = said
+        if things:
+            begin = BEFORE_THING.behind(folded, said)
+        has_thing = re.search(r"\w", folded[begin : run[0].start]) is not None
+        has_hour = any(span.slot == "clock" for span in run)
+        if not has_thing or not has_hour or (things and begin == said):
+            return []
+        things.append((begin, run))
+        said, rest = run[-1].end, rest[len(run) :]
+    return things if ENDING.fullmatch(folded, said) else []
 
 
 def _with_doing(doing: str, thing: str) -> str:

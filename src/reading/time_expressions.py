@@ -113,12 +113,6 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     return _in_some_year(in_year, span, now, past) if first <= last else None
 
 
-def _short_date(span: Span, now: datetime, past: bool) -> Days | None:
-    """Return the days of "05.12" and of "25-го"."""
-    reader = _date if "month_number" in span.words else _month_day
-    return reader(span, now, past)
-
-
 def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
     number, today = number_in(span.words["day"]), now.date()
     if span.within is not None:
@@ -314,7 +308,8 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "recent": _vague,
     "days": _date,
     "date": _date,
-    "short date": _short_date,
+    "short date": _date,
+    "short day": _month_day,
     "month day": _month_day,
     "ago": _counted,
     "ahead": _counted,

@@ -148,7 +148,8 @@ BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
 EDGE, SURELY_EXCEPT = lexicon.Expression("<time.edge>"), lexicon.Expression("<limit.except>")
 SOME_TIME = lexicon.Expression("<time.habit>")
 STARTING = lexicon.Expression("<limit.starting>")
-DAY_KINDS = ("date", "short date", "days", "month day", "day")
+SHORT_KINDS = ("short date", "short day")  # versions and prices in a question or a fact
+DAY_KINDS = (*SHORT_KINDS, "date", "days", "month day", "day")
 REMINDER_KINDS = (*DAY_KINDS, "nth weekday", "named", "year", "offset", "feast")
 ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
@@ -245,7 +246,7 @@ def _without_preposition(span: Span) -> list[Span]:
     """Return a date without its preposition; nothing if it is no time without one."""
     words = span.words
     is_alone = (
-        span.kind in ("date", "short date", "days", "day")
+        span.kind in (*SHORT_KINDS, "date", "days", "day")
         or "which" in words
         or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
     )
@@ -266,7 +267,8 @@ def find_spans(folded: str) -> list[Span]:
         if SOME_TIME.fullmatch(folded, span.start, span.end):
             span = replace(span, kind="some")
         is_other = span.kind == "some" or "through" in span.words
-        if is_other or (span.slot in ("date", "after") and span.kind != "short date"):
+        is_date = span.slot in ("date", "after") and span.kind not in SHORT_KINDS
+        if is_other or is_date:
             onwards = ONWARDS.match(folded, span.end) if span.preposition == "from" else None
             if onwards is not None:
                 span = replace(span, end=onwards.end(), words={**span.words, "prep": "since"})

@@ -346,6 +346,8 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
     ("tomorrow remind me to pick up Ann at 5, Bob at 6 and drive home at 7",
      ["remind me to pick up Ann tomorrow at 5", "remind me to pick Bob tomorrow at 6",
       "remind me to drive home tomorrow at 7"]),
+    ("remind me to call mum at 5 and dad on friday at 6",
+     ["remind me to call mum at 5", "remind me to call dad on friday at 6"]),
     ("напомни про врача в 5 и про рынок в 6 завтра",
      ["напомни про врача завтра в 5", "напомни про рынок в 6 завтра"]),
     ("нагадай подзвонити мамі о 5, а татові о 6",
