@@ -3,7 +3,7 @@
 A file holds groups of words and phrases (``[forget] verbs = […]`` is ``forget.verbs``) in a
 notation explained at the top of ``en.toml``. A group is the union of all languages, since people
 mix them; a language may omit a group. The files are read at the first use of a group, and each
-expression is compiled at its first use. ``shapes.toml`` says how the words of times stand together.
+expression is compiled at its first use. ``shapes.toml`` tells how words stand together as times.
 """
 
 import re
