@@ -52,7 +52,7 @@ class Memory:
         message_id: That message, if it still exists.
         quote: The exact words of that message.
         speaker_id: In a group, the member who told it, who is "user" in its text.
-        speaker: Their name.
+        speaker: Their name, or that of the connected assistant that stored it.
         origin: The kind of call that stored it.
         created_at: When it was stored.
         retired_reason: Why it was retired.
@@ -89,6 +89,11 @@ class Memory:
     content_hash: str = ""
     past: tuple[ReplacedFact, ...] = ()
     cosine: float | None = None
+
+    @property
+    def is_of_assistant(self) -> bool:
+        """True if a connected assistant stored it: its speaker is no member of a group."""
+        return self.speaker is not None and self.speaker_id is None
 
     @property
     def fact(self) -> Fact:
@@ -161,7 +166,7 @@ class CurrentSource:
         text: Its text without the time label.
         is_own: True if the sender typed it.
         speaker_id: In a group, the sender.
-        speaker: The sender's name in the group.
+        speaker: The sender's name in the group; of words of others, their author.
         is_disputed: True if the sender is or was asked which fact it replaces.
     """
 
@@ -264,7 +269,12 @@ class NewMemory:
     private_text: str | None = None
 
     def may_retire(self, other: Memory) -> bool:
-        """Return True if no tap of the user is needed, as for a pinned or important fact."""
+        """Return True if no tap of the user is needed, as for a pinned or important fact.
+
+        A connected assistant retires only what such assistants stored.
+        """
+        if self.origin == "connected" and not other.is_of_assistant:
+            return False
         is_asked_for = self.private_text is not None or other.id in self.contradicts
         return (self.is_decided and is_asked_for) or not is_important(other)
 
@@ -391,7 +401,7 @@ LIMIT 1
 # digest; in a group with the sender, who is "user" in it.
 SELECT_CURRENT_SOURCE = """
 SELECT message_text(m.content), m.provenance = 'typed',
-       CASE WHEN %(user)s < 0 THEN m.sender_id END, m.speaker, m.is_disputed
+       CASE WHEN %(user)s < 0 THEN m.sender_id END, coalesce(m.speaker, m.origin), m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
   AND c.owner_id = %(owner)s

@@ -160,7 +160,7 @@ class MemoryWriter:
         source = stored.find_message(memory.source.message_id)
         if source is None or not cutting.spans(source.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
-        if not source.is_own:
+        if not source.is_own and memory.origin != "connected":
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
@@ -334,7 +334,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
 
 
 def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> NewMemory:
-    if source.speaker_id is None:
+    if source.speaker_id is None and memory.origin != "connected":
         return memory
     return replace(
         memory,

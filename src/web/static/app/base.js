@@ -2,6 +2,7 @@
 // as HTML: every element is made by el(), which knows no markup.
 
 export const telegram = window.Telegram?.WebApp;
+export const isOutside = document.getElementById("enter") !== null; // of Telegram
 const ANSWER_MS = 60 * 1000;
 const UNDO_MS = 60 * 1000; // then there is /undo
 const HEARD_MS = 6000;
@@ -82,12 +83,9 @@ function brightness(hex) {
 // --- The API -----------------------------------------------------------------------------------
 
 export async function call(path, body) {
-  const options = {
-    headers: { Authorization: `tma ${telegram?.initData ?? ""}` },
-    cache: "no-store",
-    credentials: "omit",
-    redirect: "error",
-  };
+  const options = { headers: {}, cache: "no-store", credentials: "omit", redirect: "error" };
+  if (isOutside) options.credentials = "same-origin"; // the cookie of a one-time link
+  else options.headers.Authorization = `tma ${telegram?.initData ?? ""}`;
   if (body !== undefined) {
     options.method = "POST";
     options.headers["Content-Type"] = "application/json";
