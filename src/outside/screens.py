@@ -98,10 +98,12 @@ def _line(connection: Connection, caller: Caller) -> str:
     used = say("connect_unused", language)
     if connection.last_used_at is not None:
         used = say("connect_used", language, day=caller.day(connection.last_used_at))
-    right = "connect_remembers" if connection.may_remember else "connect_reads"
+    right = say("connect_reads", language)
+    if connection.may_remember:
+        right = say("connect_remembers", language)
     since = caller.day(connection.created_at)
-    values = {"name": connection.name, "right": say(right, language), "since": since}
-    return say("connect_line", language, used=used, **values)
+    name = connection.name
+    return say("connect_line", language, name=name, right=right, since=since, used=used)
 
 
 def _buttons(connection: Connection, caller: Caller) -> tuple[Button, ...]:

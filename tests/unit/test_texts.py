@@ -238,14 +238,21 @@ def test_start_and_help_name_the_commands(language: Language) -> None:
 
 # The commands that do not work in a place.
 PLACES: dict[Place, set[str]] = {
-    "private": set(), "group": {"app", "delete_me"}, "console": {"app", "stop"},
+    "private": set(), "group": {"app", "page", "connect", "delete_me"}, "console": {"app", "stop"},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_is_offered_that_is_switched_off(language: Language) -> None:
     full, bare = (help_of(language, "private", one) for one in (EVERYTHING, OFFLINE))
-    for word in (say("reads_voices", language), say("reads_photos", language), "/app", "/usage"):
+    for word in (
+        say("reads_voices", language),
+        say("reads_photos", language),
+        "/app",
+        "/usage",
+        "/page",
+        "/connect",
+    ):
         assert word in full and word not in bare, word
     assert say("reads_files", language) in bare and say("help_notes", language) in bare
     console = help_of(language, "console", OFFLINE)
