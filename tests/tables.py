@@ -30,6 +30,8 @@ ROWS_OF_OWNER = {
     "rejected_facts": _OWN,
     "reminders": _OWN,
     "changes": _OWN,
+    "memory_tokens": _OWN,
+    "page_sessions": _OWN,
     "parting_messages": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,

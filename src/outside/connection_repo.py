@@ -20,7 +20,7 @@ WHERE owner_id = %(owner)s ORDER BY id LIMIT 100
 """
 
 # Create and lock the owner, so that two additions count one after the other.
-ADD_OWNER = "SELECT add_owner(%(user)s, 0)"
+ADD_OWNER = "SELECT add_owner(%(user)s, %(thread_id)s)"
 LOCK_OWNER = "SELECT id FROM owners WHERE id = %(owner)s FOR NO KEY UPDATE"
 
 # Add a connection, unless there are enough.

@@ -21,7 +21,7 @@ WHERE owner_id = %(owner)s AND (ends_at < now() OR link_hash IS NOT NULL)
 # Add a link.
 INSERT_LINK = """
 INSERT INTO page_sessions (owner_id, link_hash, ends_at)
-VALUES (add_owner(%(user)s, 0), %(link_hash)s, now() + %(time)s)
+VALUES (add_owner(%(user)s, %(thread_id)s), %(link_hash)s, now() + %(time)s)
 """
 
 # Open a session with a link, which is used up.

@@ -110,7 +110,8 @@ SELECT t.id, jsonb_strip_nulls(jsonb_build_object(
     'name', t.name, 'may_remember', t.may_remember, 'created_at', t.created_at,
     'last_used_at', t.last_used_at))
 FROM memory_tokens t JOIN owners o ON o.id = t.owner_id
-WHERE o.telegram_user_id = %(user)s AND t.id > %(after)s
+WHERE o.telegram_user_id = %(user)s
+  AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s) AND t.id > %(after)s
 ORDER BY t.id LIMIT %(limit)s
 """
 
