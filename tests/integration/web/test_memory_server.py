@@ -163,17 +163,17 @@ async def test_a_client_finds_and_fetches_what_the_person_told(lender: Lender) -
 
 async def test_the_day_has_its_reminders_and_dated_facts(lender: Lender) -> None:
     person, now = lender.person, datetime.now(UTC).replace(microsecond=0)
-    zone = f"Etc/GMT{now.hour - 12:+d}"  # where it is noon, so that the day does not end meanwhile
+    zone = f"Etc/GMT{now.hour - 12:+d}"  # it is noon there, so that the day does not end
     person.core.user_settings.change(person.user, time_zone=zone)
-    await person.tell("Сегодня приезжает Марта", memory_type="event", valid_from=now)
-    await person.tell("Послезавтра экзамен", memory_type="event", valid_from=now + timedelta(2))
+    await person.tell("Приезжает Марта", memory_type="event", valid_from=now)
+    await person.tell("Экзамен по физике", memory_type="event", valid_from=now + timedelta(2))
     rows = person.core.reminders.rows
     for text, due in (("позвонить маме", now), ("к врачу", now + timedelta(days=3))):
         new = NewReminder(text, due, None, zone, "ru")
         assert rows.add(person.owner, new, now=now - timedelta(hours=1))
     day = await lender.ask(lender.connect(), "today")
     assert [one["text"] for one in day["reminders"]] == ["позвонить маме"]
-    assert [fact["text"] for fact in day["facts"]] == ["Сегодня приезжает Марта"]
+    assert [fact["text"] for fact in day["facts"]] == ["Приезжает Марта"]
 
 
 async def test_private_facts_and_messages_are_not_lent(lender: Lender) -> None:
