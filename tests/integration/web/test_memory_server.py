@@ -349,7 +349,9 @@ async def test_other_sites_and_floods_are_kept_out(lender: Lender) -> None:
     assert (await lender.post(Authorization=f"Bearer {other}")).status_code == 200
 
 
-@pytest.mark.parametrize("calls", [60, pytest.param(10_000, marks=pytest.mark.proof)])
+@pytest.mark.parametrize(
+    "calls", [60, pytest.param(10_000, marks=[pytest.mark.proof, pytest.mark.timeout(900)])]
+)
 async def test_random_calls_return_nothing_of_another_person(person: Person, calls: int) -> None:
     chance = random.Random(46)
     others = [Person(person.rig, new_user()) for _ in range(3)]
@@ -373,27 +375,28 @@ async def test_random_calls_return_nothing_of_another_person(person: Person, cal
             for (id_,) in one.rows(sql)
         ]  # fmt: skip
         queries = [*mine, "Тайнинск", "где я живу?", "моё слово", "что ты обо мне знаешь?"]
-        found_own = 0
-        async with (
-            lender.session(tokens[0]) as zero, lender.session(tokens[1]) as one,
-            lender.session(tokens[2]) as two, lender.session(tokens[3]) as three,
-        ):  # fmt: skip
-            sessions = [zero, one, two, three]
-            for _ in range(calls):
-                who = chance.randrange(4)
-                tool, arguments = chance.choice([
-                    ("search", {"query": chance.choice(queries)}),
-                    ("fetch", {"id": chance.choice(ids)}),
-                    ("list_facts", {"offset": chance.choice([0, 0, 1, 50])}),
-                    ("today", {}),
-                ])  # fmt: skip
-                result = await sessions[who].call_tool(tool, arguments)
-                text = json.dumps(result.structuredContent or {}, ensure_ascii=False)
-                for number in range(4):
-                    is_there = f"секретик{number}" in text or f"Тайнинск{number}" in text
-                    assert not is_there or number == who, (tool, arguments)
-                    found_own += is_there
-        assert found_own > calls // 10
+
+        async def call_at_random(who: int) -> int:
+            """Call tools for one person; returns how often their own words came."""
+            found_own = 0
+            async with lender.session(tokens[who]) as session:
+                for _ in range(calls // len(people)):
+                    tool, arguments = chance.choice([
+                        ("search", {"query": chance.choice(queries)}),
+                        ("fetch", {"id": chance.choice(ids)}),
+                        ("list_facts", {"offset": chance.choice([0, 0, 1, 50])}),
+                        ("today", {}),
+                    ])  # fmt: skip
+                    result = await session.call_tool(tool, arguments)
+                    text = json.dumps(result.structuredContent or {}, ensure_ascii=False)
+                    for number in range(len(people)):
+                        is_there = f"секретик{number}" in text or f"Тайнинск{number}" in text
+                        assert not is_there or number == who, (tool, arguments)
+                        found_own += is_there
+            return found_own
+
+        found = await asyncio.gather(*map(call_at_random, range(len(people))))
+        assert sum(found) > calls // 10
     after = [rows_of(person.client.dsn, one.owner, without=["memory_tokens"]) for one in people]
     assert after == before
 
