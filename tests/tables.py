@@ -242,6 +242,24 @@ def remind(dsn: str, owner: Owner) -> None:
     )
 
 
+def lend(dsn: str, owner: Owner, word: str = "x") -> None:
+    """Store a connection of another assistant, called ``word``, and a link to the owner's page."""
+    values = (owner.telegram_user_id, owner.thread_id)
+    query(
+        dsn,
+        "INSERT INTO memory_tokens (owner_id, name, token_hash)"
+        " VALUES (add_owner(%s, %s), %s, gen_random_uuid()::text::bytea)",
+        *values,
+        word,
+    )
+    query(
+        dsn,
+        "INSERT INTO page_sessions (owner_id, link_hash, ends_at) VALUES"
+        " (add_owner(%s, %s), gen_random_uuid()::text::bytea, now() + interval '10 minutes')",
+        *values,
+    )
+
+
 # Delete all rows except those that a start of the bot creates, without checking foreign keys.
 # Large tables are truncated, since deleted rows occupy their space until a vacuum.
 EMPTY = """

@@ -166,6 +166,10 @@ class MemoryWriter:
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = _assign_speaker(memory, source)
         same, rivals = self.compare(memory, stored.list_similar(memory))
+        if memory.origin != "connected":  # one's own words take the place of an assistant's
+            lent = [fact for fact in same if fact.is_of_assistant and memory.may_retire(fact)]
+            same = [fact for fact in same if fact not in lent]
+            rivals += [fact for fact in lent if fact.retired_at is None]
         if any(rival.content_hash == memory.content_hash for rival in rivals):
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
         if same and same[0].retired_at is not None:  # the message was processed before

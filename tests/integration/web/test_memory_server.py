@@ -24,6 +24,7 @@ from src.base.owners import Owner
 from src.outside.connection_repo import MAX_CONNECTIONS, ConnectionRepository
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
+from src.reading.voices import Voice
 from src.reminders.reminder_repo import NewReminder
 from src.texts import LANGUAGES, say
 from src.texts.reply import Action, Button, Reply
@@ -237,10 +238,32 @@ async def test_what_an_assistant_stores_never_passes_as_the_person_s_words(lende
 
 async def test_an_assistant_replaces_nothing_that_the_person_told(lender: Lender) -> None:
     person = lender.person
-    await person.tell("Я живу в Одессе", relation="lives_in", object="Одесса")
+    told = await person.tell("Мой цвет — синий", relation="favorite_color", object="синий")
+    said = person.write("Мой цвет — красный", voice=Voice("bot", origin="Cursor"))
+    lent = await person.tell(
+        "Мой цвет — красный", said=said, origin="connected", contradicts=[told.memory_id or 0],
+        relation="favorite_color", object="красный",
+    )  # fmt: skip
+    assert lent.kind == "beside"
+    assert person.facts() == ["Мой цвет — синий", "Мой цвет — красный"]
+    while await person.core.memory.consolidation.run():
+        pass
+    assert person.facts() == ["Мой цвет — синий", "Мой цвет — красный"], "nor at night"
+
+
+async def test_one_s_own_words_take_the_place_of_an_assistant_s(lender: Lender) -> None:
+    person = lender.person
     token = lender.connect(remembers=True)
-    await lender.ask(token, "remember", text="Я живу во Львове")
-    assert "Я живу в Одессе" in person.facts()
+    await lender.ask(token, "remember", text="Любит зелёный чай")
+    await person.tell(
+        "Любит зелёный чай", said=person.write("Любит зелёный чай", at=datetime.now(UTC))
+    )
+    [fact] = await person.living()
+    assert fact.speaker is None and fact.origin == "teach"
+    again = await lender.ask(token, "remember", text="Любит зелёный чай")
+    assert again["saved"], "it is known"
+    [fact] = await person.living()
+    assert fact.speaker is None
 
 
 @pytest.mark.parametrize(("text", "reason"), [
