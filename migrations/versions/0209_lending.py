@@ -29,7 +29,7 @@ COMMENT ON COLUMN memory_tokens.token_hash IS
 COMMENT ON COLUMN memory_tokens.may_remember IS
     'Whether the assistant may also store facts; else it only reads.';
 COMMENT ON COLUMN memory_tokens.created_at IS 'When it was made.';
-COMMENT ON COLUMN memory_tokens.last_used_at IS 'When it last called; NULL: never.';
+COMMENT ON COLUMN memory_tokens.last_used_at IS 'When it last called, to the minute; NULL: never.';
 
 CREATE TABLE page_sessions (
     id uuid DEFAULT gen_random_uuid() PRIMARY KEY,

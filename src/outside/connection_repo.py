@@ -39,11 +39,18 @@ UPDATE memory_tokens SET may_remember = %(may_remember)s WHERE id = %(id)s AND o
 # Revoke a connection.
 DELETE = "DELETE FROM memory_tokens WHERE id = %(id)s AND owner_id = %(owner)s"
 
-# Note a call, and return whose memory the token opens.
+# Whose memory a token opens.
+SELECT_CALLER = """
+SELECT o.telegram_user_id, t.id, t.name, t.may_remember, t.created_at, t.last_used_at
+FROM memory_tokens t JOIN owners o ON o.id = t.owner_id
+WHERE t.token_hash = %(token_hash)s
+"""
+
+# Note a call, at most once a minute.
 UPDATE_USED = """
-UPDATE memory_tokens t SET last_used_at = now() FROM owners o
-WHERE t.token_hash = %(token_hash)s AND o.id = t.owner_id
-RETURNING o.telegram_user_id, t.id, t.name, t.may_remember, t.created_at, t.last_used_at
+UPDATE memory_tokens SET last_used_at = now()
+WHERE id = %(id)s AND owner_id = %(owner)s
+  AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 """
 
 
@@ -56,7 +63,7 @@ class Connection:
         name: The person's name for it.
         may_remember: True if it may store facts, False if it only reads.
         created_at: When it was made.
-        last_used_at: When it last called, if ever.
+        last_used_at: When it last called, to the minute, if ever.
     """
 
     id: int
@@ -103,14 +110,18 @@ class ConnectionRepository(Repository):
         return self._client.execute(DELETE, owner, id=number) > 0
 
     def find_caller(self, token: str) -> tuple[int, Connection] | None:
-        """Return the Telegram id and the connection of a token, and note the call.
+        """Return the Telegram id and the connection of a token.
 
         None for a token that is no one's, or was revoked.
         """
         if TOKEN.fullmatch(token) is None:
             return None
-        found = self._client.fetch_one(UPDATE_USED, token_hash=hash_token(token))
+        found = self._client.fetch_one(SELECT_CALLER, token_hash=hash_token(token))
         if found is None:
             return None
         user_id, *columns = found
         return user_id, Connection(*columns)
+
+    def mark_used(self, owner: Owner, number: int) -> None:
+        """Note that a connection called, if it did not within the last minute."""
+        self._client.execute(UPDATE_USED, owner, id=number)

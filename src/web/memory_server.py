@@ -132,7 +132,9 @@ class MemoryServer:
             return refusal
         if self._calls.locked():
             return _refusal(503, "temporarily_unavailable")
-        request.state.caller = self._core.caller(Owner(user_id), chosen, member=user_id)
+        owner = Owner(user_id)
+        await self._core.client.run(self._connections.mark_used, owner, connection.id)
+        request.state.caller = self._core.caller(owner, chosen, member=user_id)
         request.state.connection = connection
         return None
 

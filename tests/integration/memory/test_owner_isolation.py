@@ -607,6 +607,9 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     "ConnectionRepository.allow": lambda mine, s, who: mine.allow(
         s.me.owner, s.connection(who), may_remember=True
     ),
+    "ConnectionRepository.mark_used": lambda mine, s, who: mine.mark_used(
+        s.me.owner, s.connection(who)
+    ),
     "ConnectionRepository.delete": lambda mine, s, who: mine.delete(
         s.me.owner, s.connection(who)
     ),
