@@ -44,6 +44,9 @@ from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
 from src.reading import reminder_phrases, time_expressions, words
+from src.reminders.briefs import BriefScreens
+from src.reminders.day import DayService
+from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
@@ -146,6 +149,11 @@ class Core:
         )
         self.memory = MemoryRoom(settings, client, stored, self.metrics, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
+        self.day = DayService(client, self.reminders.rows, self.memory.retriever)
+        self.briefs = BriefScreens(client, self.day)
+        self.follow_ups = FollowUpService(
+            client, self.day, self.memory.memories, self.reminders.rows, self._settle
+        )
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
             client,
@@ -164,6 +172,8 @@ class Core:
             ceilings=self.ceilings,
             metrics=self.metrics,
             zones=self.zones,
+            briefs=self.briefs,
+            follow_ups=self.follow_ups,
         )
         self.commands = self._build_commands()
 
@@ -184,6 +194,9 @@ class Core:
             zone = first_zone(choose_language(*codes), zone)
         preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
+
+    def _settle(self, person: int) -> Caller:
+        return self.caller(Owner(person), self.user_settings.get(person))
 
     async def close(self) -> None:
         """Close the connections that were opened since."""
@@ -298,6 +311,8 @@ class Core:
             pages=Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders),
+            briefs=self.briefs,
+            follow_ups=self.follow_ups,
             exports=self.exports,
             features=features,
         )

@@ -151,8 +151,14 @@ class ReminderScreens:
         return await self._run(self._rows.find, caller.owner, number)
 
 
-def arrival(due: DueReminder, now: datetime) -> Reply:
-    """Return the message that delivers a reminder, with an apology if it is late."""
+def arrival(due: DueReminder, now: datetime, known: str = "") -> Reply:
+    """Return the message that delivers a reminder, with an apology if it is late.
+
+    Args:
+        due: The reminder.
+        now: The current time, aware.
+        known: What is known about its subject, or "".
+    """
     reminder, language = due.reminder, due.language
     text = f"⏰ {reminder.text}"
     times: Times = ()
@@ -160,6 +166,8 @@ def arrival(due: DueReminder, now: datetime) -> Reply:
         time = _planned_time(reminder, language, now)
         text = f"{text}\n\n{say('reminder_late', language, time=time)}"
         times = ((time, reminder.due_at),)
+    if known:
+        text = f"{text}\n\n{known}"
     epoch = int(reminder.due_at.timestamp())
     labels = [say("later_minutes", language), say("later_hour", language)]
     labels.append(say("later_tomorrow", language))

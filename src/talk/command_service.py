@@ -11,6 +11,8 @@ from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.queue import job_repo
 from src.reading import gate
+from src.reminders.briefs import BriefScreens
+from src.reminders.follow_ups import FollowUpService
 from src.reminders.screens import ReminderScreens
 from src.talk.commands import CommandEntry, Features, Place
 from src.talk.forget_screens import ForgetScreens
@@ -50,6 +52,8 @@ class CommandService:
     pages: Pages
     settings: SettingsScreens
     reminders: ReminderScreens
+    briefs: BriefScreens
+    follow_ups: FollowUpService
     exports: ExportService
     features: Features
     is_console: bool = False
@@ -170,6 +174,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("summary", lambda s, caller: s.search.summary(caller)),
         CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
+        CommandEntry(
+            "today", lambda s, caller: s.briefs.today(caller), places=("private", "console")
+        ),
+        CommandEntry(
+            "brief", lambda s, caller: s.briefs.brief(caller), places=("private", "console")
+        ),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
         CommandEntry("mode", lambda s, caller: s.settings.mode(caller)),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
@@ -199,7 +209,7 @@ DEEP_LINKS = frozenset({"help", "memory", "settings", "privacy", "usage", "expor
 
 # Actions that affect a whole group.
 ADMIN_ACTIONS = frozenset(
-    {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
+    {"wipe", "choose", "mode", "language", "length", "remembering", "asking", "zone", "zones"}
 )
 
 # Handlers of buttons by the name of their action; the numbers of an action are untrusted.
@@ -227,6 +237,8 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
     "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
+    "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
+    "mute": lambda s, who, a: s.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),

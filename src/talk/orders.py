@@ -20,6 +20,8 @@ from src.reading.facts import Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
+from src.reminders.briefs import BriefScreens, read_order
+from src.reminders.follow_ups import FollowUpService, asks_no_more
 from src.talk.questions import QuestionService
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
@@ -40,6 +42,8 @@ class Orders:
     _memories: Memories
     _zones: ZoneService
     _questions: QuestionService
+    _briefs: BriefScreens
+    _follow_ups: FollowUpService
 
     async def teach(self, turn: Turn) -> TurnResult | None:
         """Store a message that is to be remembered as written: at once, and without a model.
@@ -141,6 +145,25 @@ class Orders:
         await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
         text = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
         return TurnResult(text)
+
+    async def set_brief(self, turn: Turn) -> TurnResult | None:
+        """Switch the brief of the day on or off, or move it."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        order = read_order(incoming.text, incoming.caller)
+        if order is None:
+            return None
+        return TurnResult(await self._briefs.obey(incoming.caller, order))
+
+    async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
+        """Ask no more about the thing of the last question how something went."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or not asks_no_more(incoming.text):
+            return None
+        if not await self._follow_ups.mute_last(incoming.caller):
+            return None
+        return TurnResult(say("follow_up_muted", incoming.language))
 
     async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """Erase, or not, on a yes or no to that question; None for other messages."""

@@ -1,0 +1,271 @@
+"""A person's day by rule: reminders, texts with its date, an open question, a year ago."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from typing import Literal
+
+from babel.dates import format_date
+from dateutil.relativedelta import relativedelta
+
+from src.base.owners import Caller
+from src.base.zones import DAY, SECOND, first_moment, local_time, locale_of
+from src.memory import line_kinds
+from src.memory.embedding_space import SURE
+from src.memory.memory_repo import message_number
+from src.memory.retriever import Query, Retriever
+from src.pg.client import PgClient
+from src.reading import gate, lexicon
+from src.reading.facts import PRIVATE
+from src.reading.relative_dates import YEARLY, has_past_verb, when_valid
+from src.reading.requests import asks_to_keep_private
+from src.reading.sentences import is_question, sentences
+from src.reading.time_expressions import read_time
+from src.reading.times import fold, may_name_time
+from src.reading.words import Word, content_words
+from src.reminders import rules
+from src.reminders.day_repo import DayRepository, Told
+from src.reminders.reminder_repo import Reminder, ReminderRepository
+from src.reminders.screens import MAX_LINE
+from src.texts import CYRILLIC, Language, say
+from src.texts.morphology import parts_of_speech
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply, in_rows
+
+DateKind = Literal["event", "deadline", "birthday"]
+
+MAX_REMINDERS = 8
+MAX_DATED = 6
+MAX_YEAR_AGO = 2
+MIN_WORDS_YEAR_AGO = 3  # content words of a message that is worth a look after a year
+MAX_KNOWN = 3  # lines below a reminder
+SEARCHED = 8  # hits among which they are
+ENOUGH_WORDS = 0.5  # share of a reminder's things that a line must name
+BORN = lexicon.AnyCase(r"(?<!\w)<relations.asked.birthday>(?!\w)")
+LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and some
+SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂"}
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Text with its day.
+
+    Attributes:
+        told: The text.
+        day: The day that it names, on the owner's clock.
+        kind: ``event``; ``deadline``: something holds or is due until then; ``birthday``: it
+            comes every year.
+    """
+
+    told: Told
+    day: date
+    kind: DateKind
+
+
+def read_date(told: Told, time_zone: str) -> Dated | None:
+    """Return the single day that a text names, or that its fact begins on or holds until.
+
+    Args:
+        told: The text.
+        time_zone: The owner's zone, a tz database name.
+    """
+    said_at = local_time(told.said_at, time_zone)
+    folded = fold(told.text)
+    if told.is_birthday or YEARLY.search(folded) or BORN.search(folded):
+        periods = read_time(told.text, said_at).periods
+        if periods and periods[0].end - periods[0].start <= LONGEST_DAY:
+            return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
+        return None
+    if may_name_time(told.text):
+        event = when_valid(told.text, said_at, is_event=True)
+        limit = when_valid(told.text, said_at, is_event=False).end
+        is_short = event.start and event.end and event.end - event.start <= LONGEST_DAY
+        if event.start and (is_short or (limit and event.start > said_at)):
+            return Dated(told, local_time(event.start, time_zone).date(), "event")
+        if limit is not None:
+            return Dated(told, local_time(limit - SECOND, time_zone).date(), "deadline")
+    if told.valid_from is not None:
+        return Dated(told, local_time(told.valid_from, time_zone).date(), "event")
+    if told.valid_until is not None:
+        return Dated(told, local_time(told.valid_until - SECOND, time_zone).date(), "deadline")
+    return None
+
+
+def tells(told: Told) -> bool:
+    """Return True for a fact, and for a message that tells something: no question, no order."""
+    text = told.text
+    if not told.id.startswith("msg-"):
+        return True
+    if is_question(text) or asks_to_keep_private(text) or gate.holds_secret(text):
+        return False
+    is_note = line_kinds.kind_of(text) in (line_kinds.NOTE, line_kinds.UNSURE)
+    is_order = rules.read_change(text) is not None or rules.asks_for_reminder(text)
+    return is_note and not is_order
+
+
+def by_sentence(told: Sequence[Told]) -> list[Told]:
+    """Return facts as they are, and each sentence of a message on its own."""
+    parts = []
+    for one in told:
+        texts = sentences(one.text) if one.id.startswith("msg-") else [one.text]
+        parts += [replace(one, text=text.strip()) for text in texts]
+    return parts
+
+
+def is_on(dated: Dated, day: date) -> bool:
+    """Return True if a text is about a day: every year for a birthday, else that day alone."""
+    if dated.kind == "birthday":
+        return (dated.day.month, dated.day.day) == (day.month, day.day)
+    return dated.day == day
+
+
+def day_bounds(day: date, time_zone: str) -> tuple[datetime, datetime]:
+    """Return the moments (UTC) at which a day of a zone begins and ends."""
+    start, end = (datetime.combine(one, time()) for one in (day, day + DAY))
+    return first_moment(start, time_zone), first_moment(end, time_zone)
+
+
+@dataclass(eq=False, repr=False)
+class DayService:
+    """What a person's day holds, and what is known about the subject of a reminder.
+
+    Attributes:
+        rows: Repository of days, briefs and follow-ups.
+    """
+
+    _client: PgClient
+    _reminders: ReminderRepository
+    _retriever: Retriever
+
+    def __post_init__(self) -> None:
+        """Build the repository on the client."""
+        self.rows = DayRepository(self._client)
+
+    async def describe(self, caller: Caller) -> Reply | None:
+        """Return the page of the caller's day, or None if it is empty.
+
+        With the memory off it holds reminders alone.
+        """
+        today = local_time(caller.moment, caller.time_zone).date()
+        lines = [f"📅 {_title(today, caller.language)}"]
+        lines += await self._reminder_lines(caller, today)
+        sources: list[Told] = []
+        if caller.preferences.memory_on:
+            told = await self._client.run(self.rows.list_told, caller.owner)
+            read = asyncio.to_thread(_dated_on, told, today, caller)
+            entries = [(_dated_line(one, caller), one.told) for one in await read]
+            entries += await self._question_line(caller)
+            entries += await self._year_ago_lines(caller, today)
+            for line, source in entries:
+                if message_number(source.uid) is not None:
+                    sources.append(source)
+                    line = f"{line} [{len(sources)}]"
+                lines.append(line)
+        if len(lines) == 1:
+            return None
+        buttons = [
+            Button(f"[{n}] {caller.day(one.said_at)}", Action("source", (_number(one),)))
+            for n, one in enumerate(sources, start=1)
+        ]
+        return Reply("\n".join(lines), in_rows(buttons, 3))
+
+    async def known_about(self, caller: Caller, reminder: Reminder) -> str:
+        """Return at most three lines of what the user said about a reminder's subject, or "".
+
+        A line must name at least half of its people and things.
+        """
+        if caller.owner.is_group or not caller.preferences.memory_on:
+            return ""
+        now = local_time(caller.moment, caller.time_zone)
+        things = _things(reminder.text)
+        query = Query(
+            caller.owner, reminder.text, now, SEARCHED, SURE, kinds=("message", "memory")
+        )
+        lines = []
+        for hit in await self._retriever.search(query) if things else ():
+            told = Told(hit.uid, hit.uid, hit.text, hit.said_at)
+            is_own = hit.speaker != "assistant" and hit.provenance == "typed" and not hit.retired
+            if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):
+                continue
+            lemmas = [word.lemmas for word in content_words(hit.text)]
+            named = [one for one in things if any(one.lemmas & forms for forms in lemmas)]
+            if len(named) >= ENOUGH_WORDS * len(things) and tells(told):
+                quote = say("quoted", caller.language, text=shortened(hit.text, MAX_LINE))
+                lines.append(f"• {quote} ({caller.day(hit.said_at)})")
+        if not lines:
+            return ""
+        return "\n".join([say("reminder_known", caller.language), *lines[:MAX_KNOWN]])
+
+    async def _reminder_lines(self, caller: Caller, today: date) -> list[str]:
+        waiting = self._reminders.list_waiting
+        _, end = day_bounds(today, caller.time_zone)
+        listed = await self._client.run(waiting, caller.owner, limit=MAX_REMINDERS)
+        return [
+            f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
+            for one in listed
+            if one.due_at < end
+        ]
+
+    async def _question_line(self, caller: Caller) -> list[tuple[str, Told]]:
+        found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
+        if found is None:
+            return []
+        text = shortened(" ".join(found.text.split()), MAX_LINE)
+        return [(f"❓ {say('day_question', caller.language, text=text)}", found)]
+
+    async def _year_ago_lines(self, caller: Caller, today: date) -> list[tuple[str, Told]]:
+        bounds = day_bounds(today - relativedelta(years=1), caller.time_zone)
+        said = await self._client.run(self.rows.list_said, caller.owner, *bounds)
+        worth = [
+            one
+            for one in said
+            if tells(one) and len(content_words(one.text)) >= MIN_WORDS_YEAR_AGO
+        ]
+        worth.sort(key=lambda one: len(one.text), reverse=True)
+        chosen = sorted(worth[:MAX_YEAR_AGO], key=lambda one: one.said_at)
+        language = caller.language
+        return [
+            (f"🕰 {say('day_year_ago', language, text=shortened(one.text, MAX_LINE))}", one)
+            for one in chosen
+        ]
+
+
+def _dated_on(told: Sequence[Told], day: date, caller: Caller) -> list[Dated]:
+    found = []
+    for one in by_sentence(told):
+        dated = read_date(one, caller.time_zone)
+        if dated is None or not is_on(dated, day) or not tells(one):
+            continue
+        is_new = local_time(one.said_at, caller.time_zone).date() == day
+        if not (is_new and has_past_verb(fold(one.text))):
+            found.append(dated)
+    return found[:MAX_DATED]
+
+
+def _dated_line(dated: Dated, caller: Caller) -> str:
+    text = shortened(dated.told.text, MAX_LINE)
+    if dated.kind == "deadline":
+        text = say("day_deadline", caller.language, text=text)
+    return f"{SIGNS[dated.kind]} {text}"
+
+
+def _title(day: date, language: Language) -> str:
+    return str(format_date(day, "EEEE, d MMMM", locale=locale_of(language)))
+
+
+def _number(told: Told) -> int:
+    return message_number(told.uid) or 0
+
+
+def _things(text: str) -> list[Word]:
+    """Return the words of a reminder that name people and things, without what is to be done."""
+    words = content_words(text)
+    if len(words) > 1 and not CYRILLIC.search(words[0].text) and words[0].start == 0:
+        words = words[1:]  # an English order begins with its verb
+    return [word for word in words if not _is_verb(word.text)]
+
+
+def _is_verb(word: str) -> bool:
+    tags = parts_of_speech(word)
+    return bool(tags & {"VERB", "INFN"}) and "NOUN" not in tags

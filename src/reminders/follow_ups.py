@@ -1,0 +1,202 @@
+"""Questions the day after how something went: which events have a stake, when and whom to ask."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from src.base.owners import Caller
+from src.base.zones import DAY, local_time
+from src.memory.memories import Memories
+from src.pg.client import PgClient
+from src.reading import lexicon
+from src.reading.facts import PRIVATE, fact_number
+from src.reading.relative_dates import has_past_verb
+from src.reading.times import fold
+from src.reading.words import shared
+from src.reminders.day import DayService, by_sentence, day_bounds, read_date, tells
+from src.reminders.day_repo import PAGE, Told
+from src.reminders.reminder_repo import REMINDER_UID, DueReminder, NewReminder, ReminderRepository
+from src.texts import say
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply
+
+HOURS = range(11, 20)  # on the user's clock, in which the bot asks
+WEEK = 7 * DAY
+MAX_A_WEEK = 3
+BEFORE = 7 * DAY  # a reminder may come so long before its event
+OPEN = timedelta(hours=36)  # in which "don't ask about this" means the last question
+MAX_QUOTE = 120  # characters
+FOLLOW_UP = "follow-up"  # text of the row, which says nothing of the user
+# The words of an event that is worth a question; the first that fits counts.
+STAKES = {
+    stake: lexicon.AnyCase(rf"(?<![\w-])<day.stakes.{stake}>(?![\w-])")
+    for stake in (
+        "surgery", "interview", "exam", "court", "flight", "wedding", "talk", "date", "doctor",
+    )
+}  # fmt: skip
+CALLED_OFF = lexicon.AnyCase(r"(?<!\w)<day.called_off>(?!\w)")
+NO_ASKING = lexicon.AnyCase(r"\W*<day.no_asking>\W*")
+Settle = Callable[[int], Caller]
+
+
+def stake_of(text: str) -> str | None:
+    """Return what an event is (doctor, interview, …), or None if it is worth no question."""
+    folded = fold(text)
+    return next((stake for stake, words in STAKES.items() if words.search(folded)), None)
+
+
+def asks_no_more(text: str) -> bool:
+    """Return True if a whole message asks for no more questions about a thing."""
+    return NO_ASKING.fullmatch(fold(text)) is not None
+
+
+def is_same_thing(one: str, other: str) -> bool:
+    """Return True if two texts are about the same thing: one stake, and words in common.
+
+    Words of the stake itself do not count, unless a text has no others.
+    """
+    stake = stake_of(one)
+    if stake is None or stake != stake_of(other):
+        return False
+    rest, others = (STAKES[stake].sub(" ", fold(text)) for text in (one, other))
+    return bool(shared(rest, others)) or not shared(rest, rest) or not shared(others, others)
+
+
+def choose_event(told: Sequence[Told], muted: Sequence[str], day: date, zone: str) -> Told | None:
+    """Return the event of a day about which to ask, or None.
+
+    Left out are events that were called off, that the user has told of since, or wants no
+    question about.
+
+    Args:
+        told: Facts, messages and reminders.
+        muted: Texts of what the user wants no question about.
+        day: The day of the event.
+        zone: The owner's zone, a tz database name.
+    """
+    start, end = day_bounds(day, zone)
+    staked = [one for one in by_sentence(told) if stake_of(one.text) is not None]
+    for event in staked:
+        is_reminder = event.id.startswith(REMINDER_UID)
+        is_later = event.said_at >= end or (event.said_at >= start and _is_past(event))
+        if not is_reminder and (is_later or not tells(event)):
+            continue
+        dated = read_date(event, zone)
+        event_day = dated.day if dated is not None else None
+        if dated is None and is_reminder:
+            event_day = local_time(event.said_at, zone).date()
+        if event_day != day or CALLED_OFF.search(fold(event.text)):
+            continue
+        since = [one for one in staked if _is_said_since(event, one)]
+        is_over = any(
+            CALLED_OFF.search(fold(one.text)) or one.said_at >= end
+            or (one.said_at >= start and _is_past(one))
+            for one in since
+        )  # fmt: skip
+        if not (is_over or any(is_same_thing(event.text, text) for text in muted)):
+            return event
+    return None
+
+
+def _is_past(told: Told) -> bool:
+    return has_past_verb(fold(told.text))
+
+
+def _is_said_since(event: Told, other: Told) -> bool:
+    """Return True if another text, said after an event was told, is about the same stake."""
+    is_later = other.said_at > event.said_at and not other.id.startswith(REMINDER_UID)
+    return is_later and stake_of(other.text) == stake_of(event.text)
+
+
+class FollowUpService:
+    """Plans follow-ups, and composes the question when it is due."""
+
+    def __init__(
+        self,
+        client: PgClient,
+        day: DayService,
+        memories: Memories,
+        reminders: ReminderRepository,
+        settle: Settle,
+    ) -> None:
+        """Ask the owners whose settings, as ``settle`` returns them, want it."""
+        self._run, self._rows, self._settle = client.run, day.rows, settle
+        self._facts, self._reminders = memories.facts, reminders
+
+    async def plan(self, now: datetime) -> int:
+        """Store a follow-up for each person to be asked today; return their number.
+
+        Args:
+            now: The current time, aware.
+        """
+        planned, after = 0, 0
+        while people := await self._run(self._rows.list_followed, after):
+            for _, person in people:
+                caller = await self._run(self._settle, person)
+                planned += await self._plan_one(caller, now)
+            after = people[-1][0]
+            if len(people) < PAGE:
+                break
+        return planned
+
+    async def _plan_one(self, caller: Caller, now: datetime) -> bool:
+        owner, zone = caller.owner, caller.time_zone
+        local = local_time(now, zone)
+        if local.hour not in HOURS:
+            return False
+        today = local.date()
+        count = self._rows.count_asked
+        this_week, of_today = await self._run(count, owner, today, today - WEEK + DAY)
+        if of_today or this_week >= MAX_A_WEEK:
+            return False
+        told = await self._run(self._rows.list_told, owner)
+        start, end = day_bounds(today - DAY, zone)
+        told += await self._run(self._rows.list_came, owner, start - BEFORE, end)
+        asked = await self._run(self._rows.list_asked, owner)
+        found = [await self._find(caller, one) for one, is_muted in asked.items() if is_muted]
+        muted = [one.text for one in found if one is not None]
+        event = await asyncio.to_thread(choose_event, told, muted, today - DAY, zone)
+        if event is None or asked.get(event.id):
+            return False
+        due = now.astimezone(UTC).replace(microsecond=0)
+        new = NewReminder(FOLLOW_UP, due, None, zone, caller.language)
+        return await self._run(self._rows.add_follow_up, owner, new, event.id, today, now=now)
+
+    async def compose(self, found: DueReminder, caller: Caller) -> Reply | None:
+        """Return the question of a due follow-up; None if it is not to be asked any more."""
+        hour = local_time(caller.moment, caller.time_zone).hour
+        may_ask = caller.preferences.follow_ups and caller.preferences.memory_on
+        if not may_ask or hour not in HOURS or found.about is None:
+            return None
+        event = await self._find(caller, found.about, is_current=True)
+        stake = stake_of(event.text) if event is not None else None
+        if event is None or stake is None:
+            return None
+        language = caller.language
+        quote = say("quoted", language, text=shortened(event.text, MAX_QUOTE))
+        button = Button(say("follow_up_mute", language), Action("mute", (found.reminder.id,)))
+        return Reply(f"{say(f'follow_up_{stake}', language)}\n{quote}", ((button,),))
+
+    async def mute(self, caller: Caller, number: int) -> Reply:
+        """Answer the button that ends the questions about a thing."""
+        is_done = await self._run(self._rows.mute, caller.owner, number)
+        key = "follow_up_muted" if is_done else "reminder_gone"
+        return Reply(say(key, caller.language), is_screen=is_done, is_note=not is_done)
+
+    async def mute_last(self, caller: Caller) -> bool:
+        """End the questions about what was asked last; return False if nothing was lately."""
+        return await self._run(self._rows.mute, caller.owner, since=caller.moment - OPEN)
+
+    async def _find(self, caller: Caller, about: str, *, is_current: bool = False) -> Told | None:
+        """Return what a follow-up is about; None if it is forgotten, deleted, or not current."""
+        owner = caller.owner
+        if (number := fact_number(about, REMINDER_UID)) is not None:
+            reminder = await self._run(self._reminders.find, owner, number)
+            return Told(about, "", reminder.text, reminder.due_at) if reminder else None
+        if (number := fact_number(about)) is not None:
+            fact = await self._run(self._facts.find_fact, owner, number)
+            if fact is None or fact.memory_type == PRIVATE or (is_current and fact.retired_at):
+                return None
+            return Told(about, fact.uid, fact.text, fact.said_at)
+        source = await self._run(self._facts.find_source, owner, about)
+        return Told(about, about, source.text, source.said_at) if source else None
