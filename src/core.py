@@ -51,6 +51,7 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
+from src.talk.about import AboutScreen
 from src.talk.commands import Features
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
@@ -174,6 +175,7 @@ class Core:
             zones=self.zones,
             briefs=self.briefs,
             follow_ups=self.follow_ups,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
         )
         self.commands = self._build_commands()
 
@@ -309,6 +311,7 @@ class Core:
             forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
             questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
+            about=AboutScreen(memories, client),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders),
             briefs=self.briefs,

@@ -128,7 +128,7 @@ def day_bounds(day: date, time_zone: str) -> tuple[datetime, datetime]:
 
 @dataclass(eq=False, repr=False)
 class DayService:
-    """What a person's day holds, and what is known about the subject of a reminder.
+    """Describes a person's day, and what is known about the subject of a reminder.
 
     Attributes:
         rows: Repository of days, briefs and follow-ups.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Literal, get_args
 
 from src.base.owners import Caller
 from src.base.zones import DAY, local_time
@@ -28,18 +29,19 @@ OPEN = timedelta(hours=36)  # in which "don't ask about this" means the last que
 MAX_QUOTE = 120  # characters
 FOLLOW_UP = "follow-up"  # text of the row, which says nothing of the user
 # The words of an event that is worth a question; the first that fits counts.
-STAKES = {
+Stake = Literal[
+    "surgery", "interview", "exam", "court", "flight", "wedding", "talk", "date", "doctor"
+]
+STAKES: dict[Stake, lexicon.Expression] = {
     stake: lexicon.AnyCase(rf"(?<![\w-])<day.stakes.{stake}>(?![\w-])")
-    for stake in (
-        "surgery", "interview", "exam", "court", "flight", "wedding", "talk", "date", "doctor",
-    )
-}  # fmt: skip
+    for stake in get_args(Stake)
+}
 CALLED_OFF = lexicon.AnyCase(r"(?<!\w)<day.called_off>(?!\w)")
 NO_ASKING = lexicon.AnyCase(r"\W*<day.no_asking>\W*")
 Settle = Callable[[int], Caller]
 
 
-def stake_of(text: str) -> str | None:
+def stake_of(text: str) -> Stake | None:
     """Return what an event is (doctor, interview, …), or None if it is worth no question."""
     folded = fold(text)
     return next((stake for stake, words in STAKES.items() if words.search(folded)), None)
@@ -180,8 +182,9 @@ class FollowUpService:
     async def mute(self, caller: Caller, number: int) -> Reply:
         """Answer the button that ends the questions about a thing."""
         is_done = await self._run(self._rows.mute, caller.owner, number)
-        key = "follow_up_muted" if is_done else "reminder_gone"
-        return Reply(say(key, caller.language), is_screen=is_done, is_note=not is_done)
+        if not is_done:
+            return Reply.closing_note(say("reminder_gone", caller.language))
+        return Reply(say("follow_up_muted", caller.language), is_screen=True)
 
     async def mute_last(self, caller: Caller) -> bool:
         """End the questions about what was asked last; return False if nothing was lately."""

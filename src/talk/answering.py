@@ -146,7 +146,7 @@ class Answering:
         is_wordless, text = not text, text or say("empty_answer", language)
         changes = result.changes
         if result.ended == "answered":
-            changes = _add_zones(turn, result)
+            changes = replace(_add_zones(turn, result), wish=turn.wish)
         turn.result = replace(
             result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
         )

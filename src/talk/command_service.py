@@ -14,8 +14,10 @@ from src.reading import gate
 from src.reminders.briefs import BriefScreens
 from src.reminders.follow_ups import FollowUpService
 from src.reminders.screens import ReminderScreens
+from src.talk import wishes
+from src.talk.about import AboutScreen
 from src.talk.commands import CommandEntry, Features, Place
-from src.talk.forget_screens import ForgetScreens
+from src.talk.forget_screens import ForgetScreens, undo_buttons
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
@@ -25,7 +27,7 @@ from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note
 from src.texts import say
-from src.texts.reply import Action, Reply
+from src.texts.reply import Action, Reply, in_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +52,7 @@ class CommandService:
     forgetting: ForgetScreens
     questions: QuestionService
     pages: Pages
+    about: AboutScreen
     settings: SettingsScreens
     reminders: ReminderScreens
     briefs: BriefScreens
@@ -138,6 +141,17 @@ class CommandService:
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
+    async def keep_wish(self, caller: Caller, index: int) -> Reply:
+        """Keep a wish about answers, chosen by a button; the choice is stored as a message."""
+        if index >= len(wishes.WISHES):
+            return Reply.closing_note(say("wish_dropped", caller.language))
+        text = wishes.wish_text(wishes.WISHES[index], caller.language)
+        turn = Turn(IncomingMessage(caller, text, teaching=Teaching(is_wish=True)))
+        await self._agent.run_turn(turn)
+        assert turn.answer is not None, "a taught message is always answered"
+        buttons = undo_buttons(turn.answer.changes, caller.language)
+        return Reply(turn.answer.text, in_rows(buttons, 1))
+
     async def stop(self, caller: Caller) -> Reply:
         """Reply whether an answer was stopped; the stopping is done when the command arrives.
 
@@ -161,6 +175,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda s, caller: s.search.memory(caller)),
+        CommandEntry(
+            "about", lambda s, caller: s.about.page(caller), places=("private", "console")
+        ),
         CommandEntry(
             "app",
             lambda s, caller: s.screens.open_app(caller),
@@ -238,6 +255,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
     "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
+    "wish": lambda s, who, a: s.keep_wish(who, a.number(0)),
     "mute": lambda s, who, a: s.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),

@@ -59,13 +59,14 @@ class AgentService:
         zones: ZoneService,
         briefs: BriefScreens,
         follow_ups: FollowUpService,
+        has_model: bool,
     ) -> None:
         """Answer with ``graph``; teach in ``memories``."""
         self._client = client
         self._conversations = ConversationRepository(client)
         self._intake = intake = Intake(client, settings, metrics)
         self._graph = GraphRun(client, graph, settings, metrics)
-        orders = Orders(client, memories, zones, questions, briefs, follow_ups)
+        orders = Orders(client, memories, zones, questions, briefs, follow_ups, has_model)
         answering = Answering(client, intake, self._graph, ceilings, zones, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
@@ -77,6 +78,8 @@ class AgentService:
             unless_answered(orders.switch_memory),
             unless_answered(orders.set_brief),
             unless_answered(orders.end_follow_ups),
+            unless_answered(orders.hear_correction),
+            unless_answered(orders.keep_wish),
             unless_answered(orders.confirm_erasure),
             unless_answered(orders.choose_fact),
             answering.refuse_over_ceiling,

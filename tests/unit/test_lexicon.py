@@ -26,6 +26,7 @@ FILES = sorted(lexicon.FOLDER.glob("*.toml"))
 FAMILIES = (
     "ask.",
     "change.",
+    "day.stakes.",
     "relations.",
     "sameness.",
     "time.",
