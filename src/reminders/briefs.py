@@ -121,7 +121,8 @@ class BriefScreens:
 
     async def compose(self, brief: Reminder, caller: Caller) -> Reply | None:
         """Return the brief that is due; None on an empty day, at night, or hours too late."""
-        local = local_time(caller.moment, caller.time_zone)
-        if caller.moment - brief.due_at > LATEST or local.hour not in HOURS:
+        now, zone = caller.moment, brief.time_zone
+        is_late = brief.repeats is None or next_after(brief.repeats, now - LATEST, zone) > now
+        if is_late or local_time(now, caller.time_zone).hour not in HOURS:
             return None
         return await self._day.describe(caller)

@@ -23,7 +23,7 @@ from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
 from src.reading.times import fold, may_name_time
-from src.reading.words import Word, content_words
+from src.reading.words import content_words, lemmas_of
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import Reminder, ReminderRepository
@@ -188,8 +188,8 @@ class DayService:
             is_own = hit.speaker != "assistant" and hit.provenance == "typed" and not hit.retired
             if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):
                 continue
-            lemmas = [word.lemmas for word in content_words(hit.text)]
-            named = [one for one in things if any(one.lemmas & forms for forms in lemmas)]
+            said = lemmas_of(hit.text)
+            named = [forms for forms in things if forms & said]
             if len(named) >= ENOUGH_WORDS * len(things) and tells(told):
                 quote = say("quoted", caller.language, text=shortened(hit.text, MAX_LINE))
                 lines.append(f"• {quote} ({caller.day(hit.said_at)})")
@@ -258,12 +258,16 @@ def _number(told: Told) -> int:
     return message_number(told.uid) or 0
 
 
-def _things(text: str) -> list[Word]:
-    """Return the words of a reminder that name people and things, without what is to be done."""
+def _things(text: str) -> list[frozenset[str]]:
+    """Return the lemmas of a reminder's people and things, without what is to be done.
+
+    Beside a noun stands its adjective: "мамин" beside "мама".
+    """
     words = content_words(text)
     if len(words) > 1 and not CYRILLIC.search(words[0].text) and words[0].start == 0:
         words = words[1:]  # an English order begins with its verb
-    return [word for word in words if not _is_verb(word.text)]
+    things = [word.lemmas for word in words if not _is_verb(word.text)]
+    return [forms | {f"{form[:-1]}ин" for form in forms if form[-1] in "ая"} for forms in things]
 
 
 def _is_verb(word: str) -> bool:

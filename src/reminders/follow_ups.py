@@ -76,38 +76,50 @@ def choose_event(told: Sequence[Told], muted: Sequence[str], day: date, zone: st
         day: The day of the event.
         zone: The owner's zone, a tz database name.
     """
-    start, end = day_bounds(day, zone)
     staked = [one for one in by_sentence(told) if stake_of(one.text) is not None]
     for event in staked:
-        is_reminder = event.id.startswith(REMINDER_UID)
-        is_later = event.said_at >= end or (event.said_at >= start and _is_past(event))
-        if not is_reminder and (is_later or not tells(event)):
+        if _day_of(event, zone) != day or not _is_announced(event, day, zone):
             continue
-        dated = read_date(event, zone)
-        event_day = dated.day if dated is not None else None
-        if dated is None and is_reminder:
-            event_day = local_time(event.said_at, zone).date()
-        if event_day != day or CALLED_OFF.search(fold(event.text)):
-            continue
-        since = [one for one in staked if _is_said_since(event, one)]
-        is_over = any(
-            CALLED_OFF.search(fold(one.text)) or one.said_at >= end
-            or (one.said_at >= start and _is_past(one))
-            for one in since
-        )  # fmt: skip
-        if not (is_over or any(is_same_thing(event.text, text) for text in muted)):
+        is_settled = any(_settles(one, event, day, zone) for one in staked)
+        if not is_settled and not any(is_same_thing(event.text, text) for text in muted):
             return event
     return None
 
 
-def _is_past(told: Told) -> bool:
-    return has_past_verb(fold(told.text))
+def _day_of(told: Told, zone: str) -> date | None:
+    """Return the day that a text names; a reminder without one is of the day when it came."""
+    dated = read_date(told, zone)
+    if dated is not None:
+        return dated.day
+    return local_time(told.said_at, zone).date() if _is_reminder(told) else None
 
 
-def _is_said_since(event: Told, other: Told) -> bool:
-    """Return True if another text, said after an event was told, is about the same stake."""
-    is_later = other.said_at > event.said_at and not other.id.startswith(REMINDER_UID)
-    return is_later and stake_of(other.text) == stake_of(event.text)
+def _is_announced(event: Told, day: date, zone: str) -> bool:
+    """Return True if a text tells of an event that is still to come, and is not called off."""
+    is_open = _is_reminder(event) or (tells(event) and not _is_told_behind(event, day, zone))
+    return is_open and CALLED_OFF.search(fold(event.text)) is None
+
+
+def _settles(other: Told, event: Told, day: date, zone: str) -> bool:
+    """Return True if another text calls an event off, or tells of it when it was over."""
+    is_later = other.said_at > event.said_at and not _is_reminder(other)
+    if not is_later or stake_of(other.text) != stake_of(event.text):
+        return False
+    if CALLED_OFF.search(fold(other.text)):
+        return True
+    return _day_of(other, zone) in (None, day) and _is_told_behind(other, day, zone)
+
+
+def _is_told_behind(told: Told, day: date, zone: str) -> bool:
+    """Return True if a text was said after a day, or on it in the past tense."""
+    start, end = day_bounds(day, zone)
+    if told.said_at < start:
+        return False
+    return told.said_at >= end or has_past_verb(fold(told.text))
+
+
+def _is_reminder(told: Told) -> bool:
+    return told.id.startswith(REMINDER_UID)
 
 
 class FollowUpService:
