@@ -67,6 +67,7 @@ from src.privacy.export import ExportRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reading.recurrences import Recurrence
+from src.reminders.day_repo import DayRepository
 from src.reminders.reminder_repo import NewReminder, ReminderRepository
 from src.talk.edits import EditedMessage, EditRepository
 from src.talk.record_repo import RecordRepository
@@ -161,6 +162,7 @@ class Repositories:
         self.erasure = ErasureRepository(client)
         self.questions = QuestionRepository(client)
         self.reminders = ReminderRepository(client)
+        self.days = DayRepository(client)
         self.records = RecordRepository(client)
 
     @property
@@ -734,6 +736,29 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             for number in who.reminders
         ]
     ),
+    "TurnRepository.is_answer": lambda s: s.both(
+        lambda who: s.do.turns.is_answer(s.me.owner, who.answer)
+    ),
+    "DayRepository.list_told": lambda s: s.do.days.list_told(s.me.owner),
+    "DayRepository.list_said": lambda s: s.do.days.list_said(
+        s.me.owner, SAID - timedelta(days=9), SAID + timedelta(days=9)
+    ),
+    "DayRepository.list_came": lambda s: (
+        s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
+        s.do.days.list_came(s.me.owner, SAID, LATER),
+    ),
+    "DayRepository.find_question": lambda s: s.do.days.find_question(s.me.owner, SAID),
+    "DayRepository.find_brief": lambda s: (brief_of(s), s.do.days.find_brief(s.me.owner)),
+    "DayRepository.set_brief": lambda s: brief_of(s),
+    "DayRepository.stop_brief": lambda s: (brief_of(s), s.do.days.stop_brief(s.me.owner)),
+    "DayRepository.add_follow_up": lambda s: s.both(lambda who: ask_about(s, who)),
+    "DayRepository.count_asked": lambda s: s.do.days.count_asked(
+        s.me.owner, SAID.date(), SAID.date()
+    ),
+    "DayRepository.list_asked": lambda s: (
+        ask_about(s, s.me), s.do.days.list_asked(s.me.owner)
+    ),
+    "DayRepository.mute": lambda s: mute_question(s),
     "ReminderRepository.change_zone": lambda s: s.do.reminders.change_zone(
         s.me.owner, "Asia/Tokyo", guessed="Europe/Moscow", now=SAID
     ),
@@ -800,6 +825,9 @@ FOR_EVERYBODY = {
     "ReminderRepository.find_due": "for such a job, which names a reminder",
     "ReminderRepository.mark_delivered": "the same",
     "ReminderRepository.count_failure": "the same",
+    "DayRepository.list_followed": "people to ask, of all owners",
+    "DayRepository.take": "for a job, which names a brief or a follow-up",
+    "DayRepository.restore": "the same",
     "ReminderRepository.prune": "deletes what came long ago, of all owners",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
@@ -818,6 +846,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
+        "TurnRepository.is_answer", "DayRepository.count_asked",
         "EditRepository.find_topic",
         "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
@@ -842,7 +871,7 @@ REPOSITORIES = (
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository,
     ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
-    RecordRepository,
+    RecordRepository, DayRepository,
 )  # fmt: skip
 
 
@@ -850,6 +879,27 @@ def refused(work: Callable[[], Any]) -> None:
     """The message belongs to somebody else's conversation."""
     with pytest.raises(ConversationGoneError):
         work()
+
+
+def brief_of(s: Stage) -> Any:
+    """I want a brief."""
+    new = NewReminder("brief", DUE, DAILY, "Europe/Moscow", "ru")
+    return s.do.days.set_brief(s.me.owner, new, now=SAID).text
+
+
+def ask_about(s: Stage, who: Filled) -> bool:
+    """I am asked how something went."""
+    new = NewReminder("follow-up", DUE, None, "Europe/Moscow", "ru")
+    about = f"fact-{who.facts[0]}"
+    return s.do.days.add_follow_up(s.me.owner, new, about, SAID.date(), now=SAID)
+
+
+def mute_question(s: Stage) -> bool:
+    """I was asked, and want no more of it."""
+    ask_about(s, s.me)
+    [number] = s.do.ids("SELECT max(id) FROM reminders WHERE kind = 'follow_up'")
+    s.do.days.take(number, int(DUE.timestamp()), now=SAID, day=SAID.date())
+    return s.do.days.mute(s.me.owner)
 
 
 def put_off(s: Stage, number: int) -> Any:
