@@ -146,6 +146,9 @@ class CommandService:
         if index >= len(wishes.WISHES):
             return Reply.closing_note(say("wish_dropped", caller.language))
         text = wishes.wish_text(wishes.WISHES[index], caller.language)
+        facts = await self._memories.get_user_facts(caller.owner)
+        if text in [fact.text for fact in facts]:
+            return Reply.closing_note(say("tap_done_already", caller.language))
         turn = Turn(IncomingMessage(caller, text, teaching=Teaching(is_wish=True)))
         await self._agent.run_turn(turn)
         assert turn.answer is not None, "a taught message is always answered"

@@ -755,7 +755,7 @@ async def test_exports_take_more_of_one_s_allowance(page: WebPage) -> None:
     assert statuses[:12] == [200] * 12 and statuses[-1] == 429
 
 
-@pytest.mark.parametrize("name", ["privacy", "usage"])
+@pytest.mark.parametrize("name", ["about", "privacy", "today", "usage"])
 async def test_what_a_command_says_is_said_here(page: WebPage, name: str) -> None:
     reply = await page.rig.run_command(name, page.user)
     assert (await page.ask(f"commands/{name}", {}))["text"] == reply.text
