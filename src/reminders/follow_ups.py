@@ -21,7 +21,8 @@ from src.texts import say
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply
 
-HOURS = range(11, 20)  # on the user's clock, in which the bot asks
+PLAN_HOURS = range(11, 13)  # on the user's clock, in which the bot looks for an event
+HOURS = range(11, 20)  # and in which it asks, if Telegram was away
 WEEK = 7 * DAY
 MAX_A_WEEK = 3
 BEFORE = 7 * DAY  # a reminder may come so long before its event
@@ -156,7 +157,7 @@ class FollowUpService:
     async def _plan_one(self, caller: Caller, now: datetime) -> bool:
         owner, zone = caller.owner, caller.time_zone
         local = local_time(now, zone)
-        if local.hour not in HOURS:
+        if local.hour not in PLAN_HOURS:
             return False
         today = local.date()
         count = self._rows.count_asked

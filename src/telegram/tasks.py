@@ -296,7 +296,7 @@ class ReminderTasks:
         app.task(name=REMIND, queue=queue, retry=BackOff())(self.remind)
         # Planning precedes all due reminders, so that none is late because of a late plan.
         schedule("* * * * *", app, queue, PLAN, self.plan_now, priority=PLAN_PRIORITY)
-        schedule("*/10 * * * *", app, job_repo.BACKGROUND_QUEUE, PLAN_FOLLOW_UPS, self.plan_asking)
+        schedule("*/30 * * * *", app, job_repo.BACKGROUND_QUEUE, PLAN_FOLLOW_UPS, self.plan_asking)
 
     async def plan_now(self) -> None:
         """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""
@@ -311,7 +311,7 @@ class ReminderTasks:
         try:
             await self._core.follow_ups.plan(datetime.now(UTC))
         except errors.StorageError as error:
-            logger.warning("follow-ups are planned ten minutes later", exc_info=error)
+            logger.warning("follow-ups are planned half an hour later", exc_info=error)
 
     async def remind(self, reminder: int, due: int) -> None:
         """Send one reminder.

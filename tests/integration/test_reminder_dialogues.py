@@ -324,7 +324,7 @@ def test_every_minute_is_planned(phone: Phone) -> None:
     app = build_queue(phone.rig.core.dsn)
     ReminderTasks(phone.rig.core, Delivery(phone.bot, never)).register(app)
     times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
-    assert times == {"plan_reminders": "* * * * *", "plan_follow_ups": "*/10 * * * *"}
+    assert times == {"plan_reminders": "* * * * *", "plan_follow_ups": "*/30 * * * *"}
     assert set(app.tasks) >= {"remind", "plan_reminders"}
 
 
