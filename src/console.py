@@ -194,7 +194,7 @@ class Console:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
         caller, _ = await self._load_caller()
-        lacks_zone = command.name == "remind" and not caller.preferences.has_zone
+        lacks_zone = command.name in ("remind", "brief") and not caller.preferences.has_zone
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
@@ -207,7 +207,7 @@ class Console:
             text = f"{text}\n\n{say('console_settings', self._language)}"
         if command.name == "delete_me":
             text = say("console_delete", self._language)
-        if command.name == "remind" and reply.rows:
+        if command.name in ("remind", "brief") and reply.rows:
             text += self.reminder_note(self._language)
             if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"

@@ -15,7 +15,7 @@ from src.reminders.reminder_repo import NewReminder, Reminder
 from src.reminders.reminder_service import describe_time
 from src.reminders.rules import read_words
 from src.texts import say
-from src.texts.reply import Reply
+from src.texts.reply import Action, Button, Reply
 
 BRIEF = "brief"  # text of the row, and the subject of a request
 HOURS = range(5, 23)  # on the user's clock, in which a brief may come
@@ -73,7 +73,9 @@ def read_order(text: str, caller: Caller) -> BriefOrder | None:
     if order is None or order.repeats is None or SENDS.search(text):
         return order
     request = read_words(f"{BESIDE.sub(' ', text)} {BRIEF}", caller.moment, caller.time_zone)
-    return order if request is not None and request.repeats is not None else None
+    if request is None or request.repeats is None:
+        return None
+    return order
 
 
 class BriefScreens:
@@ -97,7 +99,7 @@ class BriefScreens:
         if caller.argument:
             order = read_times(fold(caller.argument), caller)
             if order is not None:
-                return Reply(await self.obey(caller, order))
+                return await self.obey(caller, order)
         found = await self._run(self._day.rows.find_brief, caller.owner)
         usage = say("brief_usage", caller.language)
         if found is None or caller.argument:
@@ -105,19 +107,24 @@ class BriefScreens:
         time = describe_time(found, caller)
         return Reply(say("brief_is_on", caller.language, time=time))
 
-    async def obey(self, caller: Caller, order: BriefOrder) -> str:
-        """Carry out an order, and return the sentence about it."""
+    async def obey(self, caller: Caller, order: BriefOrder) -> Reply:
+        """Carry out an order; a brief that is on has a button that switches it off."""
         rows, repeats, language = self._day.rows, order.repeats, caller.language
         if repeats is None:
-            await self._run(rows.stop_brief, caller.owner)
-            return say("brief_off", language)
+            return await self.stop(caller)
         if len(repeats.hours) > 1 or repeats.hours[0] not in HOURS:
-            return say("brief_hours", language)
+            return Reply(say("brief_hours", language))
         due = next_after(repeats, caller.moment, caller.time_zone)
         new = NewReminder(BRIEF, due, repeats, caller.time_zone, language)
         now = datetime.now(UTC)
         brief = await self._run(rows.set_brief, caller.owner, new, now=now)
-        return say("brief_on", language, time=describe_time(brief, caller))
+        button = Button(say("brief_off_button", language), Action("nobrief"))
+        return Reply(say("brief_on", language, time=describe_time(brief, caller)), ((button,),))
+
+    async def stop(self, caller: Caller) -> Reply:
+        """Switch the brief off."""
+        await self._run(self._day.rows.stop_brief, caller.owner)
+        return Reply(say("brief_off", caller.language), is_screen=True)
 
     async def compose(self, brief: Reminder, caller: Caller) -> Reply | None:
         """Return the brief that is due; None on an empty day, at night, or hours too late."""

@@ -108,8 +108,10 @@ def by_sentence(told: Sequence[Told]) -> list[Told]:
     """Return facts as they are, and each sentence of a message on its own."""
     parts = []
     for one in told:
-        texts = sentences(one.text) if one.id.startswith("msg-") else [one.text]
-        parts += [replace(one, text=text.strip()) for text in texts]
+        if one.id.startswith("msg-"):
+            parts += [replace(one, text=text) for text in sentences(one.text)]
+        else:
+            parts.append(one)
     return parts
 
 
@@ -177,13 +179,15 @@ class DayService:
         """
         if caller.owner.is_group or not caller.preferences.memory_on:
             return ""
-        now = local_time(caller.moment, caller.time_zone)
         things = _things(reminder.text)
+        if not things:
+            return ""
+        now = local_time(caller.moment, caller.time_zone)
         query = Query(
             caller.owner, reminder.text, now, SEARCHED, SURE, kinds=("message", "memory")
         )
         lines = []
-        for hit in await self._retriever.search(query) if things else ():
+        for hit in await self._retriever.search(query):
             told = Told(hit.uid, hit.uid, hit.text, hit.said_at)
             is_own = hit.speaker != "assistant" and hit.provenance == "typed" and not hit.retired
             if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):

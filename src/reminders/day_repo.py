@@ -14,7 +14,7 @@ from src.pg import locks
 from src.pg.client import Repository, Transaction
 from src.reading.facts import FACT_UID
 from src.reminders.reminder_repo import (
-    COLUMNS,
+    OWN,
     SELECT_DUE,
     NewReminder,
     Reminder,
@@ -32,41 +32,41 @@ QUESTION_DAYS = 7  # for which a question about two facts is open
 
 # Select current facts, then what the user typed, each the newest first, without private and
 # forgotten ones.
-SELECT_TOLD = f"""
+SELECT_TOLD = """
 (SELECT 'fact-' || f.id, f.uid, f.text, f.said_at, f.valid_from, f.valid_until,
         f.relation = 'birthday'
  FROM facts f
  WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
- ORDER BY f.id DESC LIMIT {MAX_FACTS})
+ ORDER BY f.id DESC LIMIT %(facts)s)
 UNION ALL
 (SELECT 'msg-' || m.id, 'msg-' || m.id, left(message_text(m.content), 500), m.said_at,
         NULL, NULL, false
  FROM messages m JOIN conversations c ON c.id = m.conversation_id
  WHERE c.owner_id = %(owner)s AND m.role = 'user' AND m.provenance = 'typed'
    AND NOT m.is_forgotten AND NOT m.is_private
- ORDER BY m.said_at DESC, m.id DESC LIMIT {MAX_NOTES})
-"""  # noqa: S608  (it holds constants of ours)
+ ORDER BY m.said_at DESC, m.id DESC LIMIT %(notes)s)
+"""
 
 # Select what the user typed in a period, in order.
-SELECT_SAID = f"""
+SELECT_SAID = """
 SELECT 'msg-' || m.id, 'msg-' || m.id, left(message_text(m.content), 500), m.said_at,
        NULL, NULL, false
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.owner_id = %(owner)s AND m.role = 'user' AND m.provenance = 'typed'
   AND NOT m.is_forgotten AND NOT m.is_private
   AND m.said_at >= %(since)s AND m.said_at < %(until)s
-ORDER BY m.said_at, m.id LIMIT {MAX_PERIOD}
-"""  # noqa: S608  (it holds a constant of ours)
+ORDER BY m.said_at, m.id LIMIT %(limit)s
+"""
 
 # Select the newest open question which of two facts is right.
-SELECT_QUESTION = f"""
+SELECT_QUESTION = """
 SELECT 'msg-' || a.id, 'msg-' || a.id, left(a.content, 500), a.created_at, NULL, NULL, false
 FROM messages a JOIN conversations c ON c.id = a.conversation_id
 WHERE c.owner_id = %(owner)s AND a.asks = 'conflict' AND a.question IS NOT NULL
   AND NOT a.is_forgotten AND NOT a.is_private
-  AND a.created_at > %(now)s::timestamptz - interval '{QUESTION_DAYS} days'
+  AND a.created_at > %(now)s::timestamptz - make_interval(days => %(days)s)
 ORDER BY a.id DESC LIMIT 1
-"""  # noqa: S608  (it holds a constant of ours)
+"""
 
 # Select reminders that came in a period, which may remind of an event.
 SELECT_CAME = """
@@ -78,14 +78,11 @@ ORDER BY r.delivered_at, r.id LIMIT 100
 """
 
 # Select the brief of an owner while it is on.
-SELECT_BRIEF = f"""
-SELECT {COLUMNS} FROM reminders r
-WHERE r.owner_id = %(owner)s AND r.kind = 'brief' AND r.is_waiting
-"""  # noqa: S608  (it holds a constant of ours)
+SELECT_BRIEF = f"{OWN} AND r.kind = 'brief' AND r.is_waiting"
 
 # Switch the brief on, or move it; the day of the last one stays.
-UPSERT_BRIEF = f"""
-INSERT INTO reminders AS r (owner_id, thread_id, text, due_at, recurrence, time_zone, language,
+UPSERT_BRIEF = """
+INSERT INTO reminders (owner_id, thread_id, text, due_at, recurrence, time_zone, language,
                             kind)
 VALUES (%(owner)s, %(thread_id)s, %(text)s, %(due_at)s, %(recurrence)s, %(time_zone)s,
         %(language)s, 'brief')
@@ -93,8 +90,7 @@ ON CONFLICT (owner_id) WHERE kind = 'brief' DO UPDATE
 SET thread_id = EXCLUDED.thread_id, due_at = EXCLUDED.due_at, recurrence = EXCLUDED.recurrence,
     time_zone = EXCLUDED.time_zone, language = EXCLUDED.language, is_waiting = true,
     attempts = 0, cancelled_at = NULL
-RETURNING {COLUMNS}
-"""  # noqa: S608  (it holds a constant of ours)
+"""
 
 # Switch the brief off.
 UPDATE_STOPPED = """
@@ -103,12 +99,12 @@ WHERE owner_id = %(owner)s AND kind = 'brief' AND is_waiting
 """
 
 # Select people whom the bot may ask how something went, by the number of the owner.
-SELECT_FOLLOWED = f"""
+SELECT_FOLLOWED = """
 SELECT o.id, o.telegram_user_id FROM user_settings s JOIN owners o ON o.id = s.owner_id
 WHERE s.follow_ups AND s.memory_on AND s.inactive_since IS NULL AND o.blocked_at IS NULL
   AND o.telegram_user_id > 0 AND o.id > %(after)s
-ORDER BY o.id LIMIT {PAGE}
-"""  # noqa: S608  (it holds a constant of ours)
+ORDER BY o.id LIMIT %(limit)s
+"""
 
 # Count the follow-ups of the days from ``first`` on, and of ``day`` alone.
 COUNT_ASKED = """
@@ -117,20 +113,20 @@ WHERE owner_id = %(owner)s AND kind = 'follow_up' AND day >= %(first)s
 """
 
 # Select what follow-ups have asked about: about what, and whether the user wants no more of it.
-SELECT_ASKED = f"""
+SELECT_ASKED = """
 SELECT about, cancelled_at IS NOT NULL FROM reminders
 WHERE owner_id = %(owner)s AND kind = 'follow_up' AND about IS NOT NULL
-ORDER BY id DESC LIMIT {MAX_MUTED}
-"""  # noqa: S608  (it holds a constant of ours)
+ORDER BY id DESC LIMIT %(limit)s
+"""
 
 # Insert a follow-up; none if there is one of that day.
-INSERT_FOLLOW_UP = f"""
-INSERT INTO reminders AS r (owner_id, text, due_at, time_zone, language, kind, day, about)
+INSERT_FOLLOW_UP = """
+INSERT INTO reminders (owner_id, text, due_at, time_zone, language, kind, day, about)
 VALUES (%(owner)s, %(text)s, %(due_at)s, %(time_zone)s, %(language)s, 'follow_up', %(day)s,
         %(about)s)
 ON CONFLICT DO NOTHING
-RETURNING {COLUMNS}
-"""  # noqa: S608  (it holds a constant of ours)
+RETURNING id
+"""
 
 # Ask no more about what a follow-up asked: about this one, or the last one since a time.
 UPDATE_MUTED = """
@@ -193,13 +189,14 @@ class DayRepository(Repository):
 
     def list_told(self, owner: Owner) -> list[Told]:
         """Return current facts and the messages that told none of them; any may name a day."""
-        found = self._all(Told.from_row, SELECT_TOLD, owner)
+        found = self._all(Told.from_row, SELECT_TOLD, owner, facts=MAX_FACTS, notes=MAX_NOTES)
         of_facts = {one.uid for one in found if one.id.startswith(FACT_UID)}
         return [one for one in found if one.id.startswith(FACT_UID) or one.uid not in of_facts]
 
     def list_said(self, owner: Owner, since: datetime, until: datetime) -> list[Told]:
         """Return what the owner typed in a period (aware, half-open), in order."""
-        return self._all(Told.from_row, SELECT_SAID, owner, since=since, until=until)
+        period = {"since": since, "until": until, "limit": MAX_PERIOD}
+        return self._all(Told.from_row, SELECT_SAID, owner, **period)
 
     def list_came(self, owner: Owner, since: datetime, until: datetime) -> list[Told]:
         """Return the reminders that came in a period (aware, half-open), in order."""
@@ -207,7 +204,7 @@ class DayRepository(Repository):
 
     def find_question(self, owner: Owner, now: datetime) -> Told | None:
         """Return the newest open question which of two facts is right, or None."""
-        return self._first(Told.from_row, SELECT_QUESTION, owner, now=now)
+        return self._first(Told.from_row, SELECT_QUESTION, owner, now=now, days=QUESTION_DAYS)
 
     def find_brief(self, owner: Owner) -> Reminder | None:
         """Return the brief of an owner, or None if it is off."""
@@ -218,9 +215,9 @@ class DayRepository(Repository):
 
         def work(transaction: Transaction) -> Reminder:
             locks.lock_reminders(transaction, owner)
-            row = transaction.fetch_one(UPSERT_BRIEF, owner, **new.columns())
-            assert row is not None, "the statement inserts or updates a row"
-            brief = Reminder.from_row(*row)
+            transaction.execute(UPSERT_BRIEF, owner, **new.columns())
+            brief = DayRepository(transaction).find_brief(owner)
+            assert brief is not None, "it was just stored"
             defer(transaction, now, brief.id)
             return brief
 
@@ -232,7 +229,10 @@ class DayRepository(Repository):
 
     def list_followed(self, after: int = 0) -> list[tuple[int, int]]:
         """Return a page of people with follow-ups: the owner's number and the Telegram id."""
-        return [(row[0], row[1]) for row in self._client.fetch_all(SELECT_FOLLOWED, after=after)]
+        return [
+            (row[0], row[1])
+            for row in self._client.fetch_all(SELECT_FOLLOWED, after=after, limit=PAGE)
+        ]
 
     def count_asked(self, owner: Owner, day: date, first: date) -> tuple[int, int]:
         """Return the numbers of follow-ups: of the days from ``first`` on, and of ``day``."""
@@ -242,7 +242,7 @@ class DayRepository(Repository):
     def list_asked(self, owner: Owner) -> dict[str, bool]:
         """Return what follow-ups asked about; True: the user wants no more of it."""
         asked: dict[str, bool] = {}
-        for about, is_muted in self._client.fetch_all(SELECT_ASKED, owner):
+        for about, is_muted in self._client.fetch_all(SELECT_ASKED, owner, limit=MAX_MUTED):
             asked[about] = is_muted or asked.get(about, False)
         return asked
 
@@ -264,7 +264,7 @@ class DayRepository(Repository):
             row = transaction.fetch_one(INSERT_FOLLOW_UP, owner, **values)
             if row is None:
                 return False
-            defer(transaction, now, Reminder.from_row(*row).id)
+            defer(transaction, now, row[0])
             return True
 
         return self._client.in_transaction(work)

@@ -10,7 +10,7 @@ from src.base.zones import DAY, local_time
 from src.memory.memories import Memories
 from src.pg.client import PgClient
 from src.reading import lexicon
-from src.reading.facts import PRIVATE, fact_number
+from src.reading.facts import FACT_UID, PRIVATE, fact_number
 from src.reading.relative_dates import has_past_verb
 from src.reading.times import fold
 from src.reading.words import shared
@@ -92,7 +92,9 @@ def _day_of(told: Told, zone: str) -> date | None:
     dated = read_date(told, zone)
     if dated is not None:
         return dated.day
-    return local_time(told.said_at, zone).date() if _is_reminder(told) else None
+    if _is_reminder(told):
+        return local_time(told.said_at, zone).date()
+    return None
 
 
 def _is_announced(event: Told, day: date, zone: str) -> bool:
@@ -145,14 +147,14 @@ class FollowUpService:
             now: The current time, aware.
         """
         planned, after = 0, 0
-        while people := await self._run(self._rows.list_followed, after):
-            for _, person in people:
+        while True:
+            people = await self._run(self._rows.list_followed, after)
+            for owner_id, person in people:
                 caller = await self._run(self._settle, person)
                 planned += await self._plan_one(caller, now)
-            after = people[-1][0]
+                after = owner_id
             if len(people) < PAGE:
-                break
-        return planned
+                return planned
 
     async def _plan_one(self, caller: Caller, now: datetime) -> bool:
         owner, zone = caller.owner, caller.time_zone
@@ -184,8 +186,10 @@ class FollowUpService:
         if not may_ask or hour not in HOURS or found.about is None:
             return None
         event = await self._find(caller, found.about, is_current=True)
-        stake = stake_of(event.text) if event is not None else None
-        if event is None or stake is None:
+        if event is None:
+            return None
+        stake = stake_of(event.text)
+        if stake is None:
             return None
         language = caller.language
         quote = say("quoted", language, text=shortened(event.text, MAX_QUOTE))
@@ -206,13 +210,18 @@ class FollowUpService:
     async def _find(self, caller: Caller, about: str, *, is_current: bool = False) -> Told | None:
         """Return what a follow-up is about; None if it is forgotten, deleted, or not current."""
         owner = caller.owner
-        if (number := fact_number(about, REMINDER_UID)) is not None:
+        if about.startswith(REMINDER_UID):
+            number = fact_number(about, REMINDER_UID) or 0
             reminder = await self._run(self._reminders.find, owner, number)
-            return Told(about, "", reminder.text, reminder.due_at) if reminder else None
-        if (number := fact_number(about)) is not None:
-            fact = await self._run(self._facts.find_fact, owner, number)
+            if reminder is None:
+                return None
+            return Told(about, "", reminder.text, reminder.due_at)
+        if about.startswith(FACT_UID):
+            fact = await self._run(self._facts.find_fact, owner, fact_number(about) or 0)
             if fact is None or fact.memory_type == PRIVATE or (is_current and fact.retired_at):
                 return None
             return Told(about, fact.uid, fact.text, fact.said_at)
         source = await self._run(self._facts.find_source, owner, about)
-        return Told(about, about, source.text, source.said_at) if source else None
+        if source is None:
+            return None
+        return Told(about, about, source.text, source.said_at)

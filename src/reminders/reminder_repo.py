@@ -33,10 +33,10 @@ Kind = Literal["reminder", "brief", "follow_up"]
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
        r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language,
        r.is_waiting, r.cancelled_at IS NOT NULL, r.kind"""
-# Select an owner's reminders; the start of other statements.
+# Select an owner's reminders of any kind; the start of other statements.
 OWN = f"""
 SELECT {COLUMNS} FROM reminders r
-WHERE r.owner_id = %(owner)s AND r.kind = 'reminder'"""  # noqa: S608  (it holds a constant of ours)
+WHERE r.owner_id = %(owner)s"""  # noqa: S608  (it holds a constant of ours)
 
 # Count the owner's pending reminders.
 COUNT_WAITING = """SELECT count(*) FROM reminders
@@ -44,7 +44,7 @@ WHERE owner_id = %(owner)s AND is_waiting AND kind = 'reminder'"""
 
 # Select an identical pending reminder: a turn that was killed is retried.
 SELECT_SAME = f"""{OWN}
-  AND r.is_waiting AND r.due_at = %(due_at)s AND r.text = %(text)s
+  AND r.kind = 'reminder' AND r.is_waiting AND r.due_at = %(due_at)s AND r.text = %(text)s
   AND r.asker_id IS NOT DISTINCT FROM %(asker_id)s
   AND r.recurrence IS NOT DISTINCT FROM %(recurrence)s
 ORDER BY r.id LIMIT 1
@@ -65,19 +65,19 @@ RETURNING {COLUMNS}
 
 # Select the pending reminders, the next one first.
 SELECT_WAITING = f"""{OWN}
-  AND r.is_waiting
+  AND r.kind = 'reminder' AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """
 
 # Select finished reminders delivered since a time, the newest first.
 SELECT_DELIVERED = f"""{OWN}
-  AND NOT r.is_waiting AND r.cancelled_at IS NULL
+  AND r.kind = 'reminder' AND NOT r.is_waiting AND r.cancelled_at IS NULL
   AND r.delivered_at IS NOT NULL AND r.due_at > %(since)s
 ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
 """
 
 # Select one reminder of the owner, pending or not.
-SELECT_ONE = f"{OWN} AND r.id = %(id)s"
+SELECT_ONE = f"{OWN} AND r.kind = 'reminder' AND r.id = %(id)s"
 
 # Cancel pending reminders, if they are still due at a given time.
 UPDATE_CANCELLED = f"""

@@ -39,6 +39,11 @@ OF_RELATIONS: dict[Subject, str] = {
     "wishes": WISH,
 }
 SUBJECT_OF = {name: subject for subject, names in OF_RELATIONS.items() for name in names.split()}
+OF_KINDS: dict[str, Subject] = {
+    "preference": "likes",
+    "event": "plans",
+    "conversation_insight": "plans",
+}
 # Words that tell the subject of a note, or of a fact without a known relation; tried in order.
 OF_WORDS: dict[Subject, lexicon.Expression] = {
     "health": lexicon.AnyCase(r"(?<!\w)<about.health>(?!\w)"),
@@ -70,10 +75,7 @@ def subject_of_fact(fact: Memory) -> Subject:
     found = subject_of_text(f"{fact.subject} {fact.text}")
     if found is not None:
         return found
-    by_kind: dict[str, Subject] = {
-        "preference": "likes", "event": "plans", "conversation_insight": "plans",
-    }  # fmt: skip
-    return by_kind.get(fact.memory_type, "you")
+    return OF_KINDS.get(fact.memory_type, "you")
 
 
 @dataclass(frozen=True)

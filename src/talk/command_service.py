@@ -95,7 +95,13 @@ class CommandService:
 
     async def remind(self, caller: Caller) -> Reply:
         """Set a reminder; the first reply names the time zone by which it was read."""
-        reply = await self.reminders.remind(caller)
+        return await self._name_zone(caller, await self.reminders.remind(caller))
+
+    async def brief(self, caller: Caller) -> Reply:
+        """Switch the brief of the day on or off; the first reply names the time zone."""
+        return await self._name_zone(caller, await self.briefs.brief(caller))
+
+    async def _name_zone(self, caller: Caller, reply: Reply) -> Reply:
         if caller.preferences.has_zone or caller.owner.is_group or not reply.rows:
             return reply
         await self.settings.change(caller.owner, time_zone=caller.time_zone)  # the reply names it
@@ -197,9 +203,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry(
             "today", lambda s, caller: s.briefs.today(caller), places=("private", "console")
         ),
-        CommandEntry(
-            "brief", lambda s, caller: s.briefs.brief(caller), places=("private", "console")
-        ),
+        CommandEntry("brief", CommandService.brief, places=("private", "console")),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
         CommandEntry("mode", lambda s, caller: s.settings.mode(caller)),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
@@ -259,6 +263,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
     "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
     "wish": lambda s, who, a: s.keep_wish(who, a.number(0)),
+    "nobrief": lambda s, who, _: s.briefs.stop(who),
     "mute": lambda s, who, a: s.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),

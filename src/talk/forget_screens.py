@@ -81,18 +81,19 @@ class ForgetScreens:
         """
         turns, language = TurnRepository(self._client), caller.language
         cited = await self._client.run(turns.list_cited, caller.owner, sent_message)
-        reply = None
+        is_answer = await self._client.run(turns.is_answer, caller.owner, sent_message)
+        may_keep = caller.preferences.memory_on and not caller.owner.is_group
+        if not cited and not (is_answer and may_keep):
+            return None
+        reply = Reply("")
         if cited:
             choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
             reply = _choices_reply(say("disliked", language), choices)
-        is_answer = await self._client.run(turns.is_answer, caller.owner, sent_message)
-        if not is_answer or caller.owner.is_group or not caller.preferences.memory_on:
-            return reply
-        unknown = Changes(wish=UNKNOWN)
-        texts = [reply.text] if reply is not None else []
-        text = "\n\n".join([*texts, offer_of(unknown, language)])
-        rows = reply.rows if reply is not None else ()
-        return Reply(text, (*rows, *wish_rows(unknown, language)))
+        if is_answer and may_keep:
+            unknown = Changes(wish=UNKNOWN)
+            text = f"{reply.text}\n\n{offer_of(unknown, language)}".strip()
+            reply = Reply(text, (*reply.rows, *wish_rows(unknown, language)))
+        return reply
 
     async def drop(self, caller: Caller, kind: int, number: int) -> Reply:
         """Forget what was chosen: a fact (kind 0) or a message (kind 1)."""

@@ -67,7 +67,9 @@ class Orders:
         said = writer.SourceText(
             turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
         )
-        contradicts = {corrected.id} if corrected is not None else set()
+        contradicts: set[int] = set()
+        if corrected is not None:
+            contradicts = {corrected.id}
         if incoming.kept_private:
             text = redact(storable(incoming.kept_private), household=True).strip()
             outcome = await self._memories.writer.keep_private(
@@ -109,7 +111,9 @@ class Orders:
         if is_for_notebook or question_before(turn.history, None) is None:
             return None
         turn.wish = wish
-        return None if self._has_model else TurnResult(say("wish_heard", incoming.language))
+        if self._has_model:
+            return None
+        return TurnResult(say("wish_heard", incoming.language))
 
     async def keep_wish(self, turn: Turn) -> TurnResult | None:
         """Keep the wish that was just offered, on a yes; None for other messages."""
@@ -120,12 +124,11 @@ class Orders:
             return None
         find = TurnRepository(self._client).find_answer
         answer = await self._client.run(find, turn.conversation_id, said[-1]["id"])
-        offered = answer.changes.wish if answer is not None else ""
-        if offered not in wishes.WISHES:
+        if answer is None or answer.changes.wish not in wishes.WISHES:
             return None
         if not agreed:
             return TurnResult(say("wish_dropped", incoming.language))
-        text = wishes.wish_text(offered, incoming.language)
+        text = wishes.wish_text(answer.changes.wish, incoming.language)
         quote = strip_time_label(said[-1]["content"])
         fact = Fact(text=text, quote=quote, relation=WISH, importance=IMPORTANCE)
         moment = local_time(incoming.moment, incoming.time_zone)
@@ -209,7 +212,9 @@ class Orders:
         order = read_order(incoming.text, incoming.caller)
         if order is None:
             return None
-        return TurnResult(await self._briefs.obey(incoming.caller, order))
+        reply = await self._briefs.obey(incoming.caller, order)
+        names_zone = bool(reply.rows) and not incoming.preferences.has_zone
+        return TurnResult(reply.text, changes=Changes(names_zone=names_zone))
 
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""

@@ -31,7 +31,9 @@ def rivals_of(text: str) -> frozenset[str]:
     """Return the texts of the wishes about length that a kept one replaces, in all languages."""
     lengths: tuple[Wish, ...] = ("short", "long")
     texts = frozenset(wish_text(wish, language) for wish in lengths for language in LANGUAGES)
-    return texts - {text} if text in texts else frozenset()
+    if text not in texts:
+        return frozenset()
+    return texts - {text}
 
 
 def offer_of(changes: Changes, language: Language) -> str:
@@ -45,8 +47,9 @@ def offer_in_words(changes: Changes, language: Language) -> str:
     """Return the same question for the console, where words answer it, or ""."""
     if changes.wish == UNKNOWN:
         return say("console_wishes", language)
-    offer = offer_of(changes, language)
-    return f"{offer} {say('console_wish', language)}" if offer else ""
+    if not changes.wish:
+        return ""
+    return f"{offer_of(changes, language)} {say('console_wish', language)}"
 
 
 def wish_rows(changes: Changes, language: Language) -> Rows:

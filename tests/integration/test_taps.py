@@ -132,7 +132,7 @@ ONCE: list[tuple[str, Scene, str, str]] = [
     ("unremind listed", after(REMINDER, "/reminders"), "unremind", ""),
     ("done", rung, "done", ""), ("later", rung, "later", say("later_hour", "ru")),
     ("done, goes on", ringing, "done", ""), ("norepeat", ringing, "norepeat", ""),
-    ("mute", asked, "mute", ""),
+    ("nobrief", after("/brief 8:00"), "nobrief", ""), ("mute", asked, "mute", ""),
     ("wish", after("Где мой паспорт?", "короче"), "wish", "коротко"),
     ("settings", choosing, "settings", ""),
     ("choose", after("/settings"), "choose", say("settings_mode", "ru")),
