@@ -18,7 +18,7 @@ from src.memory.retriever import Query, Retriever
 from src.pg.client import PgClient
 from src.reading import gate, lexicon
 from src.reading.facts import PRIVATE
-from src.reading.relative_dates import YEARLY, has_past_verb, when_valid
+from src.reading.relative_dates import YEARLY, has_past_verb, resolve_dates, when_valid
 from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
@@ -248,7 +248,10 @@ def _dated_on(told: Sequence[Told], day: date, caller: Caller) -> list[Dated]:
 
 
 def _dated_line(dated: Dated, caller: Caller) -> str:
-    text = shortened(dated.told.text, MAX_LINE)
+    said_at, text = local_time(dated.told.said_at, caller.time_zone), dated.told.text
+    if said_at.date() != local_time(caller.moment, caller.time_zone).date():
+        text = resolve_dates(text, said_at)  # "tomorrow" was said yesterday
+    text = shortened(text, MAX_LINE)
     if dated.kind == "deadline":
         text = say("day_deadline", caller.language, text=text)
     return f"{SIGNS[dated.kind]} {text}"

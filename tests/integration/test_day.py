@@ -140,7 +140,10 @@ async def test_the_day_has_reminders_dates_deadlines_birthdays_and_a_year_ago(li
     lines = text.splitlines()
     assert lines[0] == "📅 пятница, 27 ноября"
     assert lines[1] == "⏰ 11:00 позвонить маме" and "не сегодня" not in text
-    assert sum(line.startswith("📌") for line in lines) == 2 and "завтра в 18 театр." in text
+    assert (
+        sum(line.startswith("📌") for line in lines) == 2
+        and "завтра (27 ноября 2026) в 18 театр." in text
+    )
     assert "ботинки" not in text
     assert [line[0] for line in lines].count("🎂") == 1 and "Говерлу" in lines[-1]
     assert any(line.startswith("⌛ Срок сегодня: сдать отчёт") for line in lines)
@@ -235,7 +238,7 @@ async def test_a_brief_comes_once_a_day_and_not_on_an_empty_one(life: Life) -> N
     await life.brief()
     life.note("завтра театр")
     [text] = await life.tick(TODAY)
-    assert text.endswith("📌 завтра театр [1]")
+    assert text.endswith("📌 завтра (27 ноября 2026) театр [1]")
     assert await life.tick(TODAY + timedelta(minutes=1)) == []
     await life.brief(Recurrence("daily", (9,)), TODAY + timedelta(minutes=30))
     assert await life.tick(TODAY + timedelta(hours=1)) == [], "one a day"
