@@ -12,7 +12,6 @@ from dateutil.relativedelta import relativedelta
 from src.base.owners import Caller
 from src.base.zones import DAY, SECOND, first_moment, local_time, locale_of
 from src.memory import line_kinds
-from src.memory.embedding_space import SURE
 from src.memory.memory_repo import message_number
 from src.memory.retriever import Query, Retriever
 from src.pg.client import PgClient
@@ -23,7 +22,7 @@ from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
 from src.reading.times import fold, may_name_time
-from src.reading.words import content_words, lemmas_of
+from src.reading.words import Word, content_words, lemmas_of
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import Reminder, ReminderRepository
@@ -175,26 +174,21 @@ class DayService:
     async def known_about(self, caller: Caller, reminder: Reminder) -> str:
         """Return at most three lines of what the user said about a reminder's subject, or "".
 
-        A line must name at least half of its people and things.
+        A line must name at least half of its people and things, and say more than the reminder.
         """
-        if caller.owner.is_group or not caller.preferences.memory_on:
-            return ""
         things = _things(reminder.text)
-        if not things:
+        if caller.owner.is_group or not (caller.preferences.memory_on and things):
             return ""
         now = local_time(caller.moment, caller.time_zone)
-        query = Query(
-            caller.owner, reminder.text, now, SEARCHED, SURE, kinds=("message", "memory")
-        )
+        names = " ".join(word.text for word in things)
+        query = Query(caller.owner, names, now, SEARCHED, kinds=("message", "memory"))
         lines = []
         for hit in await self._retriever.search(query):
             told = Told(hit.uid, hit.uid, hit.text, hit.said_at)
             is_own = hit.speaker != "assistant" and hit.provenance == "typed" and not hit.retired
             if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):
                 continue
-            said = lemmas_of(hit.text)
-            named = [forms for forms in things if forms & said]
-            if len(named) >= ENOUGH_WORDS * len(things) and tells(told):
+            if _speaks_of(hit.text, things, reminder.text, now) and tells(told):
                 quote = say("quoted", caller.language, text=shortened(hit.text, MAX_LINE))
                 lines.append(f"• {quote} ({caller.day(hit.said_at)})")
         if not lines:
@@ -265,18 +259,28 @@ def _number(told: Told) -> int:
     return message_number(told.uid) or 0
 
 
-def _things(text: str) -> list[frozenset[str]]:
-    """Return the lemmas of a reminder's people and things, without what is to be done.
-
-    Beside a noun stands its adjective: "мамин" beside "мама".
-    """
+def _things(text: str) -> list[Word]:
+    """Return the words of a reminder that name people and things, without what is to be done."""
     words = content_words(text)
     if len(words) > 1 and not CYRILLIC.search(words[0].text) and words[0].start == 0:
         words = words[1:]  # an English order begins with its verb
-    things = [word.lemmas for word in words if not _is_verb(word.text)]
-    return [forms | {f"{form[:-1]}ин" for form in forms if form[-1] in "ая"} for forms in things]
+    return [word for word in words if not _is_verb(word.text)]
 
 
 def _is_verb(word: str) -> bool:
     tags = parts_of_speech(word)
     return bool(tags & {"VERB", "INFN"}) and "NOUN" not in tags
+
+
+def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) -> bool:
+    """Return True if a text names enough of these things, and says more than the reminder.
+
+    An adjective names its noun: "мамин номер" speaks of "мама".
+    """
+    said = content_words(read_time(text, now).content)
+    lemmas = frozenset[str]().union(*(word.lemmas for word in said))
+    known = lemmas_of(reminder)
+    has_more = any(word.lemmas.isdisjoint(known) for word in said)
+    forms = [thing.lemmas | {f"{one[:-1]}ин" for one in thing.lemmas} for thing in things]
+    named = sum(not one.isdisjoint(lemmas) for one in forms)
+    return has_more and named >= ENOUGH_WORDS * len(things)
