@@ -21,7 +21,7 @@ from src.reading.relative_dates import YEARLY, has_past_verb, resolve_dates, whe
 from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
-from src.reading.times import fold, may_name_time
+from src.reading.times import fold
 from src.reading.words import Word, content_words, lemmas_of
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
@@ -42,6 +42,8 @@ MAX_KNOWN = 3  # lines below a reminder
 SEARCHED = 8  # hits among which they are
 ENOUGH_WORDS = 0.5  # share of a reminder's things that a line must name
 BORN = lexicon.AnyCase(r"(?<!\w)<relations.asked.birthday>(?!\w)")
+CALENDAR = lexicon.Expression(r"\d|<time.month>")
+FAR = timedelta(days=40)  # after which only a text with a number or a month can mean today
 LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and some
 SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂"}
 
@@ -69,26 +71,37 @@ def read_date(told: Told, time_zone: str) -> Dated | None:
         told: The text.
         time_zone: The owner's zone, a tz database name.
     """
-    said_at = local_time(told.said_at, time_zone)
     folded = fold(told.text)
     if told.is_birthday or YEARLY.search(folded) or BORN.search(folded):
-        periods = read_time(told.text, said_at).periods
-        if periods and periods[0].end - periods[0].start <= LONGEST_DAY:
-            return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
-        return None
-    if may_name_time(told.text):
-        event = when_valid(told.text, said_at, is_event=True)
-        limit = when_valid(told.text, said_at, is_event=False).end
-        is_short = event.start and event.end and event.end - event.start <= LONGEST_DAY
-        if event.start and (is_short or (limit and event.start > said_at)):
-            return Dated(told, local_time(event.start, time_zone).date(), "event")
-        if limit is not None:
-            return Dated(told, local_time(limit - SECOND, time_zone).date(), "deadline")
+        return _read_birthday(told, time_zone)
+    event = when_valid(told.text, local_time(told.said_at, time_zone), is_event=True)
+    if event.start is not None and event.end is not None:
+        return _read_event(told, event.start, event.end, time_zone)
     if told.valid_from is not None:
         return Dated(told, local_time(told.valid_from, time_zone).date(), "event")
     if told.valid_until is not None:
         return Dated(told, local_time(told.valid_until - SECOND, time_zone).date(), "deadline")
     return None
+
+
+def _read_birthday(told: Told, time_zone: str) -> Dated | None:
+    periods = read_time(told.text, local_time(told.said_at, time_zone)).periods
+    if not periods or periods[0].end - periods[0].start > LONGEST_DAY:
+        return None
+    return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
+
+
+def _read_event(told: Told, start: datetime, end: datetime, time_zone: str) -> Dated | None:
+    """Return the day of an event, the first of several, or the last one before a limit."""
+    said_at, first = local_time(told.said_at, time_zone), local_time(start, time_zone).date()
+    if end - start <= LONGEST_DAY:
+        return Dated(told, first, "event")
+    limit = when_valid(told.text, said_at, is_event=False).end
+    if limit is None:
+        return None
+    if start > said_at:
+        return Dated(told, first, "event")
+    return Dated(told, local_time(limit - SECOND, time_zone).date(), "deadline")
 
 
 def tells(told: Told) -> bool:
@@ -232,6 +245,8 @@ class DayService:
 def _dated_on(told: Sequence[Told], day: date, caller: Caller) -> list[Dated]:
     found = []
     for one in by_sentence(told):
+        if caller.moment - one.said_at > FAR and CALENDAR.search(fold(one.text)) is None:
+            continue  # no "tomorrow" reaches so far
         dated = read_date(one, caller.time_zone)
         if dated is None or not is_on(dated, day) or not tells(one):
             continue

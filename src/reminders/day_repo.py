@@ -23,7 +23,7 @@ from src.reminders.reminder_repo import (
     next_time,
 )
 
-MAX_FACTS = 1000  # newest facts that are read for dates
+MAX_FACTS = 500  # newest facts that are read for dates
 MAX_NOTES = 500  # newest messages
 MAX_PERIOD = 200  # messages of one day
 MAX_MUTED = 100
