@@ -313,9 +313,7 @@ class Core:
             pages=Pages(memories, self.ceilings, self.servers, features),
             about=AboutScreen(memories, client),
             settings=SettingsScreens(self.user_settings, self.zones, client),
-            reminders=ReminderScreens(self.reminders),
-            briefs=self.briefs,
-            follow_ups=self.follow_ups,
+            reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
             exports=self.exports,
             features=features,
         )

@@ -26,7 +26,6 @@ from src.reading.words import Word, content_words, lemmas_of
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import Reminder, ReminderRepository
-from src.reminders.screens import MAX_LINE
 from src.texts import CYRILLIC, Language, say
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import shortened
@@ -34,6 +33,7 @@ from src.texts.reply import Action, Button, Reply, in_rows
 
 DateKind = Literal["event", "deadline", "birthday"]
 
+MAX_LINE = 160  # characters of a text in a line
 MAX_REMINDERS = 8
 MAX_DATED = 6
 MAX_YEAR_AGO = 2

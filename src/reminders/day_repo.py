@@ -7,7 +7,7 @@ before one is sent.
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from src.base.owners import Owner
 from src.pg import locks
@@ -26,7 +26,7 @@ from src.reminders.reminder_repo import (
 MAX_FACTS = 500  # newest facts that are read for dates
 MAX_NOTES = 500  # newest messages
 MAX_PERIOD = 200  # messages of one day
-MAX_MUTED = 100
+MAX_ASKED = 200  # follow-ups of an owner that are read
 PAGE = 1000  # owners read at once
 QUESTION_DAYS = 7  # for which a question about two facts is open
 
@@ -106,17 +106,11 @@ WHERE s.follow_ups AND s.memory_on AND s.inactive_since IS NULL AND o.blocked_at
 ORDER BY o.id LIMIT %(limit)s
 """
 
-# Count the follow-ups of the days from ``first`` on, and of ``day`` alone.
-COUNT_ASKED = """
-SELECT count(*), count(*) FILTER (WHERE day = %(day)s) FROM reminders
-WHERE owner_id = %(owner)s AND kind = 'follow_up' AND day >= %(first)s
-"""
-
-# Select what follow-ups have asked about: about what, and whether the user wants no more of it.
+# Select the newest follow-ups, and those of things about which the user wants no more.
 SELECT_ASKED = """
-SELECT about, cancelled_at IS NOT NULL FROM reminders
-WHERE owner_id = %(owner)s AND kind = 'follow_up' AND about IS NOT NULL
-ORDER BY id DESC LIMIT %(limit)s
+SELECT about, day, cancelled_at IS NOT NULL FROM reminders
+WHERE owner_id = %(owner)s AND kind = 'follow_up'
+ORDER BY cancelled_at IS NULL, id DESC LIMIT %(limit)s
 """
 
 # Insert a follow-up; none if there is one of that day.
@@ -184,6 +178,14 @@ class Told:
         return cls(*row)
 
 
+class Asked(NamedTuple):
+    """Follow-up: what it is about, its day, and whether the user wants no more of it."""
+
+    about: str
+    day: date
+    is_muted: bool
+
+
 class DayRepository(Repository):
     """Repository of days, briefs and follow-ups; its methods block (see ``PgClient.run``)."""
 
@@ -234,17 +236,9 @@ class DayRepository(Repository):
             for row in self._client.fetch_all(SELECT_FOLLOWED, after=after, limit=PAGE)
         ]
 
-    def count_asked(self, owner: Owner, day: date, first: date) -> tuple[int, int]:
-        """Return the numbers of follow-ups: of the days from ``first`` on, and of ``day``."""
-        counts = self._client.fetch_all(COUNT_ASKED, owner, day=day, first=first)[0]
-        return counts[0], counts[1]
-
-    def list_asked(self, owner: Owner) -> dict[str, bool]:
-        """Return what follow-ups asked about; True: the user wants no more of it."""
-        asked: dict[str, bool] = {}
-        for about, is_muted in self._client.fetch_all(SELECT_ASKED, owner, limit=MAX_MUTED):
-            asked[about] = is_muted or asked.get(about, False)
-        return asked
+    def list_asked(self, owner: Owner) -> list[Asked]:
+        """Return the follow-ups: those about which the user wants no more first."""
+        return self._all(Asked, SELECT_ASKED, owner, limit=MAX_ASKED)
 
     def add_follow_up(
         self, owner: Owner, new: NewReminder, about: str, day: date, *, now: datetime

@@ -162,18 +162,17 @@ class FollowUpService:
         if local.hour not in PLAN_HOURS:
             return False
         today = local.date()
-        count = self._rows.count_asked
-        this_week, of_today = await self._run(count, owner, today, today - WEEK + DAY)
-        if of_today or this_week >= MAX_A_WEEK:
+        asked = await self._run(self._rows.list_asked, owner)
+        this_week = [one.day for one in asked if today - one.day < WEEK]
+        if today in this_week or len(this_week) >= MAX_A_WEEK:
             return False
         told = await self._run(self._rows.list_told, owner)
         start, end = day_bounds(today - DAY, zone)
         told += await self._run(self._rows.list_came, owner, start - BEFORE, end)
-        asked = await self._run(self._rows.list_asked, owner)
-        found = [await self._find(caller, one) for one, is_muted in asked.items() if is_muted]
+        found = [await self._find(caller, one.about) for one in asked if one.is_muted]
         muted = [one.text for one in found if one is not None]
         event = await asyncio.to_thread(choose_event, told, muted, today - DAY, zone)
-        if event is None or asked.get(event.id):
+        if event is None:
             return False
         due = now.astimezone(UTC).replace(microsecond=0)
         new = NewReminder(FOLLOW_UP, due, None, zone, caller.language)

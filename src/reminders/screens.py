@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from src.base.owners import Caller
 from src.base.zones import DAY, day_text, first_moment, local_time
+from src.reminders.briefs import BriefScreens
+from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import DueReminder, Reminder
 from src.reminders.reminder_service import (
     ReminderService,
@@ -32,11 +34,18 @@ SNOOZES: dict[int, Callable[[datetime, datetime, str], datetime]] = {
 
 
 class ReminderScreens:
-    """Replies to ``/remind``, ``/reminders`` and the buttons of reminders."""
+    """Replies to ``/remind``, ``/reminders`` and the buttons of reminders.
 
-    def __init__(self, reminders: ReminderService) -> None:
+    Attributes:
+        briefs: Replies to ``/today`` and ``/brief``.
+        follow_ups: Questions how something went.
+    """
+
+    def __init__(
+        self, reminders: ReminderService, briefs: BriefScreens, follow_ups: FollowUpService
+    ) -> None:
         """Use ``reminders``."""
-        self._reminders = reminders
+        self._reminders, self.briefs, self.follow_ups = reminders, briefs, follow_ups
         self._run, self._rows = reminders.run, reminders.rows
 
     async def remind(self, caller: Caller) -> Reply:

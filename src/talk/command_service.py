@@ -11,8 +11,6 @@ from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.queue import job_repo
 from src.reading import gate
-from src.reminders.briefs import BriefScreens
-from src.reminders.follow_ups import FollowUpService
 from src.reminders.screens import ReminderScreens
 from src.talk import wishes
 from src.talk.about import AboutScreen
@@ -55,8 +53,6 @@ class CommandService:
     about: AboutScreen
     settings: SettingsScreens
     reminders: ReminderScreens
-    briefs: BriefScreens
-    follow_ups: FollowUpService
     exports: ExportService
     features: Features
     is_console: bool = False
@@ -99,7 +95,7 @@ class CommandService:
 
     async def brief(self, caller: Caller) -> Reply:
         """Switch the brief of the day on or off; the first reply names the time zone."""
-        return await self._name_zone(caller, await self.briefs.brief(caller))
+        return await self._name_zone(caller, await self.reminders.briefs.brief(caller))
 
     async def _name_zone(self, caller: Caller, reply: Reply) -> Reply:
         if caller.preferences.has_zone or caller.owner.is_group or not reply.rows:
@@ -201,7 +197,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
         CommandEntry(
-            "today", lambda s, caller: s.briefs.today(caller), places=("private", "console")
+            "today",
+            lambda s, caller: s.reminders.briefs.today(caller),
+            places=("private", "console"),
         ),
         CommandEntry("brief", CommandService.brief, places=("private", "console")),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
@@ -263,8 +261,8 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
     "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
     "wish": lambda s, who, a: s.keep_wish(who, a.number(0)),
-    "nobrief": lambda s, who, _: s.briefs.stop(who),
-    "mute": lambda s, who, a: s.follow_ups.mute(who, a.number(0)),
+    "nobrief": lambda s, who, _: s.reminders.briefs.stop(who),
+    "mute": lambda s, who, a: s.reminders.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),

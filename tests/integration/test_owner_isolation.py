@@ -752,9 +752,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "DayRepository.set_brief": lambda s: brief_of(s),
     "DayRepository.stop_brief": lambda s: (brief_of(s), s.do.days.stop_brief(s.me.owner)),
     "DayRepository.add_follow_up": lambda s: s.both(lambda who: ask_about(s, who)),
-    "DayRepository.count_asked": lambda s: s.do.days.count_asked(
-        s.me.owner, SAID.date(), SAID.date()
-    ),
     "DayRepository.list_asked": lambda s: (
         ask_about(s, s.me), s.do.days.list_asked(s.me.owner)
     ),
@@ -846,7 +843,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "TurnRepository.is_answer", "DayRepository.count_asked",
+        "TurnRepository.is_answer",
         "EditRepository.find_topic",
         "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
