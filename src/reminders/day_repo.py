@@ -136,7 +136,8 @@ WHERE owner_id = %(owner)s AND id = (
 # Record that one is about to be sent; no row if one was sent for that day.
 UPDATE_TAKEN = """
 UPDATE reminders
-SET delivered_at = %(now)s, attempts = 0, day = %(day)s,
+SET delivered_at = %(now)s, attempts = 0,
+    day = CASE WHEN kind = 'brief' THEN %(day)s ELSE day END,
     due_at = coalesce(%(next)s, due_at), is_waiting = %(next)s IS NOT NULL
 WHERE id = %(id)s AND (kind = 'follow_up' OR day IS NULL OR day < %(day)s)
 """

@@ -180,9 +180,11 @@ class FollowUpService:
 
     async def compose(self, found: DueReminder, caller: Caller) -> Reply | None:
         """Return the question of a due follow-up; None if it is not to be asked any more."""
-        hour = local_time(caller.moment, caller.time_zone).hour
+        local = local_time(caller.moment, caller.time_zone)
+        planned = local_time(found.reminder.due_at, caller.time_zone)
+        is_fitting = local.hour in HOURS and local.date() == planned.date()
         may_ask = caller.preferences.follow_ups and caller.preferences.memory_on
-        if not may_ask or hour not in HOURS or found.about is None:
+        if not (may_ask and is_fitting) or found.about is None:
             return None
         event = await self._find(caller, found.about, is_current=True)
         if event is None:

@@ -425,6 +425,14 @@ async def test_what_was_forgotten_meanwhile_is_not_asked_about(life: Life) -> No
     assert await life.tick(NEXT_DAY + timedelta(minutes=1)) == []
 
 
+async def test_a_question_that_is_a_day_late_is_left_out(life: Life) -> None:
+    life.settle(follow_ups=True)
+    life.note(EVENT)
+    await life.core.follow_ups.plan(NEXT_DAY)
+    life.note("сегодня экзамен", NEXT_DAY)
+    assert await life.tick(NEXT_DAY + DAY) == [question("exam", "сегодня экзамен")]
+
+
 async def test_the_own_messages_of_the_bot_hold_no_words_of_the_user(life: Life) -> None:
     life.settle(follow_ups=True)
     life.note(EVENT)
