@@ -43,9 +43,11 @@ class Teaching:
 
     Attributes:
         corrects: The fact that it replaces.
+        is_wish: True if it is a wish about answers.
     """
 
     corrects: int | None = None
+    is_wish: bool = False
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,7 @@ class Turn:
         window: The part of the conversation that the model sees.
         summaries: Summaries of the messages before the window, oldest first.
         shown_in: Telegram message in which an earlier attempt began to show the answer.
+        wish: Wish that the message teaches, to be offered below the answer; "" for none.
         lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
@@ -287,6 +290,7 @@ class Turn:
     window: turn_context.Window = turn_context.WHOLE
     summaries: Sequence[digest_repo.Summary] = ()
     shown_in: int | None = None
+    wish: str = ""
     lead: TurnResult | None = None
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
