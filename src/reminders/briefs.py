@@ -2,15 +2,18 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+
+from dateutil.relativedelta import relativedelta
 
 from src.base.owners import Caller
-from src.base.zones import local_time
+from src.base.zones import DAY, local_time
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
+from src.reading.time_expressions import read_time
 from src.reading.times import fold
-from src.reminders.day import DayService
+from src.reminders.day import LONGEST_DAY, DayService, title_of
 from src.reminders.reminder_repo import NewReminder, Reminder
 from src.reminders.reminder_service import describe_time
 from src.reminders.rules import read_words
@@ -27,6 +30,8 @@ SENDS = lexicon.AnyCase(r"(?<![\w-])<day.send>(?![\w-])")
 BESIDE = lexicon.AnyCase(
     r"(?<![\w-])(?:<day.brief>|<day.send>|<day.beside>)(?![\w-])|[:—–,.!]\s|[.!]$"
 )
+ASKS = lexicon.AnyCase(r"\W*(?:<day.asks>)\W*")
+WEEK = timedelta(days=7)
 OFF = lexicon.AnyCase(r"\W*(?:<day.off>\W*)+")
 
 
@@ -78,6 +83,30 @@ def read_order(text: str, caller: Caller) -> BriefOrder | None:
     return order
 
 
+def read_day(text: str, caller: Caller) -> date | None:
+    """Return the day of a question what is on ("что у меня завтра?"), or None for other texts.
+
+    A weekday or date that has passed is the next one.
+    """
+    if len(text) > MAX_ORDER:
+        return None
+    now = local_time(caller.moment, caller.time_zone)
+    found = read_time(text, now)
+    if len(found.periods) != 1 or ASKS.fullmatch(fold(found.content)) is None:
+        return None
+    [(start, end)] = ((one.start, one.end) for one in found.periods)
+    if end - start > LONGEST_DAY:
+        return None
+    day, today = local_time(start, caller.time_zone).date(), now.date()
+    if today - WEEK < day < today - DAY:
+        return day + WEEK
+    if day < today - DAY:
+        day += relativedelta(years=1)
+    if day < today:
+        return None
+    return day
+
+
 class BriefScreens:
     """Replies to ``/today`` and ``/brief``, and the brief itself."""
 
@@ -85,12 +114,16 @@ class BriefScreens:
         """Tell of the days that ``day`` describes."""
         self._run, self._day = client.run, day
 
-    async def today(self, caller: Caller) -> Reply:
-        """Return the page of the day (``/today``)."""
+    async def today(self, caller: Caller, day: date | None = None) -> Reply:
+        """Return the page of the day (``/today``), or of a later one."""
         if caller.owner.is_group:
             return Reply(say("day_in_private", caller.language), is_personal=True)
-        page = await self._day.describe(caller)
-        return page or Reply(say("day_empty", caller.language))
+        page = await self._day.describe(caller, day)
+        if page is not None:
+            return page
+        if day is None or day == local_time(caller.moment, caller.time_zone).date():
+            return Reply(say("day_empty", caller.language))
+        return Reply(say("day_empty_then", caller.language, day=title_of(day, caller.language)))
 
     async def brief(self, caller: Caller) -> Reply:
         """Switch the brief on or off, or move it (``/brief 8:00``); alone, tell when it comes."""

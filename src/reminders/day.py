@@ -35,6 +35,7 @@ DateKind = Literal["event", "deadline", "birthday"]
 
 MAX_LINE = 160  # characters of a text in a line
 MAX_REMINDERS = 8
+MAX_LISTED = 100  # reminders among which those of a day are
 MAX_DATED = 6
 MAX_YEAR_AGO = 2
 MIN_WORDS_YEAR_AGO = 3  # content words of a message that is worth a look after a year
@@ -156,21 +157,28 @@ class DayService:
         """Build the repository on the client."""
         self.rows = DayRepository(self._client)
 
-    async def describe(self, caller: Caller) -> Reply | None:
-        """Return the page of the caller's day, or None if it is empty.
+    async def describe(self, caller: Caller, day: date | None = None) -> Reply | None:
+        """Return the page of a day, or None if it is empty.
 
         With the memory off it holds reminders alone.
+
+        Args:
+            caller: The caller.
+            day: A day on the caller's clock; None for today, which has an open question, too.
         """
         today = local_time(caller.moment, caller.time_zone).date()
-        lines = [f"📅 {_title(today, caller.language)}"]
-        lines += await self._reminder_lines(caller, today)
+        is_today = day in (None, today)
+        day = day or today
+        lines = [f"📅 {title_of(day, caller.language)}"]
+        lines += await self._reminder_lines(caller, day)
         sources: list[Told] = []
         if caller.preferences.memory_on:
             told = await self._client.run(self.rows.list_told, caller.owner)
-            read = asyncio.to_thread(_dated_on, told, today, caller)
+            read = asyncio.to_thread(_dated_on, told, day, caller)
             entries = [(_dated_line(one, caller), one.told) for one in await read]
-            entries += await self._question_line(caller)
-            entries += await self._year_ago_lines(caller, today)
+            if is_today:
+                entries += await self._question_line(caller)
+            entries += await self._year_ago_lines(caller, day)
             for line, source in entries:
                 if message_number(source.uid) is not None:
                     sources.append(source)
@@ -208,15 +216,16 @@ class DayService:
             return ""
         return "\n".join([say("reminder_known", caller.language), *lines[:MAX_KNOWN]])
 
-    async def _reminder_lines(self, caller: Caller, today: date) -> list[str]:
+    async def _reminder_lines(self, caller: Caller, day: date) -> list[str]:
         waiting = self._reminders.list_waiting
-        _, end = day_bounds(today, caller.time_zone)
-        listed = await self._client.run(waiting, caller.owner, limit=MAX_REMINDERS)
+        start, end = day_bounds(day, caller.time_zone)
+        is_today = start <= caller.moment
+        listed = await self._client.run(waiting, caller.owner, limit=MAX_LISTED)
         return [
             f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
             for one in listed
-            if one.due_at < end
-        ]
+            if one.due_at < end and (is_today or one.due_at >= start)
+        ][:MAX_REMINDERS]
 
     async def _question_line(self, caller: Caller) -> list[tuple[str, Told]]:
         found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
@@ -266,7 +275,8 @@ def _dated_line(dated: Dated, caller: Caller) -> str:
     return f"{SIGNS[dated.kind]} {text}"
 
 
-def _title(day: date, language: Language) -> str:
+def title_of(day: date, language: Language) -> str:
+    """Return a day in words: "Saturday, 28 November"."""
     return str(format_date(day, "EEEE, d MMMM", locale=locale_of(language)))
 
 

@@ -21,7 +21,7 @@ from src.reading.facts import WISH, Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
-from src.reminders.briefs import BriefScreens, read_order
+from src.reminders.briefs import BriefScreens, read_day, read_order
 from src.reminders.follow_ups import FollowUpService, asks_no_more
 from src.talk import wishes
 from src.talk.questions import QuestionService
@@ -215,6 +215,16 @@ class Orders:
         reply = await self._briefs.obey(incoming.caller, order)
         names_zone = bool(reply.rows) and not incoming.preferences.has_zone
         return TurnResult(reply.text, changes=Changes(names_zone=names_zone))
+
+    async def tell_day(self, turn: Turn) -> TurnResult | None:
+        """Tell what is on a day, without a model; a model has tools for it."""
+        incoming = turn.incoming
+        if self._has_model or not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        day = read_day(incoming.text, incoming.caller)
+        if day is None:
+            return None
+        return TurnResult((await self._briefs.today(incoming.caller, day)).text)
 
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""

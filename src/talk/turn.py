@@ -77,6 +77,7 @@ class AgentService:
             unless_answered(orders.set_zone),
             unless_answered(orders.switch_memory),
             unless_answered(orders.set_brief),
+            unless_answered(orders.tell_day),
             unless_answered(orders.end_follow_ups),
             unless_answered(orders.hear_correction),
             unless_answered(orders.keep_wish),

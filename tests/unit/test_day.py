@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
-from src.reminders.briefs import read_order, read_times
+from src.reminders.briefs import read_day, read_order, read_times
 from src.reminders.day import Dated, by_sentence, is_on, read_date, tells
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
@@ -22,6 +22,23 @@ WORKDAYS = (0, 1, 2, 3, 4)
 
 def told(text: str, at: datetime = NOW, id_: str = "msg-1") -> Told:
     return Told(id_, "msg-1", text, at)
+
+
+@pytest.mark.parametrize(("text", "day"), [
+    ("что у меня завтра?", 29), ("Что сегодня по плану", 28), ("какие планы на понедельник?", 30),
+    ("what's on tomorrow?", 29), ("plans for today", 28), ("what do I have on monday", 30),
+    ("що в мене завтра?", 29), ("які плани на сьогодні", 28), ("а что завтра", 29),
+    ("что у меня было вчера?", None), ("что у меня дома?", None), ("завтра", None),
+    ("что подарить маме завтра?", None), ("what did I say about tomorrow?", None),
+    ("какие планы на лето?", None), ("что у меня завтра с машиной?", None),
+])  # fmt: skip
+def test_a_question_what_is_on_names_its_day(text: str, day: int | None) -> None:
+    assert read_day(text, CALLER) == (date(2026, 11, day) if day else None)
+
+
+def test_a_weekday_or_a_date_that_has_passed_is_the_next_one() -> None:
+    assert read_day("what do I have on thursday", CALLER) == date(2026, 12, 3)
+    assert read_day("что у меня 5 декабря?", CALLER) == date(2026, 12, 5)
 
 
 @pytest.mark.parametrize(("words", "hour", "minute", "weekdays"), [

@@ -153,6 +153,19 @@ async def test_the_day_has_reminders_dates_deadlines_birthdays_and_a_year_ago(li
     assert len(numbers) == 5 and all(one.action.name == "source" for one in numbers)
 
 
+@pytest.mark.core(llm_model="offline")
+async def test_the_notebook_tells_what_is_on_another_day(life: Life) -> None:
+    life.note("завтра в 18 театр", TODAY)
+    asked = TODAY + timedelta(hours=1)
+    await life.remind("позвонить маме", TODAY + timedelta(days=1, hours=3))
+    page = await life.core.day.describe(life.caller(asked), date(2026, 11, 28))
+    assert page is not None
+    assert page.text.splitlines()[0] == "📅 суббота, 28 ноября"
+    assert "⏰ 11:00 позвонить маме" in page.text and "театр" in page.text
+    empty = await life.core.briefs.today(life.caller(asked), date(2026, 11, 29))
+    assert empty.text == say("day_empty_then", "ru", day="воскресенье, 29 ноября")
+
+
 async def test_an_open_question_waits_on_the_page_for_a_week(life: Life) -> None:
     await life.know("живу в Киеве", relation="lives_in", object="Киев", importance=9)
     asked = """
