@@ -390,7 +390,7 @@ LIMIT 1
 # A message of the owner that may be remembered, as it reads now or as /new saved it for the
 # digest; in a group with the sender, who is "user" in it.
 SELECT_CURRENT_SOURCE = """
-SELECT message_text(m.content), m.provenance = 'typed',
+SELECT message_text(m.content), m.provenance IN ('typed', 'imported'),
        CASE WHEN %(user)s < 0 THEN m.sender_id END, m.speaker, m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private

@@ -409,7 +409,9 @@ SELECT_UNINDEXED = """
 SELECT w.message_id, coalesce(m.role, ''),
        concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
                  message_text(m.content)),
-       m.said_at, coalesce(m.origin, m.speaker), last.said_at
+       m.said_at,
+       CASE WHEN m.provenance <> 'imported' THEN coalesce(m.origin, m.speaker) END,
+       last.said_at
 FROM unindexed_messages w LEFT JOIN messages m
      ON m.id = w.message_id AND m.conversation_id = w.conversation_id
 LEFT JOIN (
