@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import datetime
 from io import TextIOWrapper
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 import ijson
@@ -43,6 +43,15 @@ class UnreadableFileError(AppError):
         """``text_key`` is the key of the sentence for the user."""
         super().__init__(text_key)
         self.text_key = text_key
+
+
+def find_file(path: str) -> Opened | None:
+    """Return a file of this machine; None if there is none, as for a pasted text."""
+    file = Path(path).expanduser()
+    try:
+        return Opened(file.name, lambda: file.open("rb")) if file.is_file() else None
+    except OSError:  # the name is too long
+        return None
 
 
 def list_entries(file: Opened, reading: Reading) -> Iterator[Opened]:

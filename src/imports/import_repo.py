@@ -128,6 +128,13 @@ FROM jsonb_to_recordset(%(rows)s::jsonb)
 ON CONFLICT DO NOTHING
 """
 
+# What another assistant remembers and the user has kept before is not asked again.
+DELETE_KEPT = """
+DELETE FROM import_rows r USING imports i, messages m
+WHERE r.import_id = %(id)s AND i.id = r.import_id AND r.kind = 'memory'
+  AND m.import_owner_id = i.owner_id AND m.import_source = r.source
+  AND m.import_source_id = 'memory:' || r.source_id
+"""
 # The end of the reading; the most frequent source names the import.
 FINISH_READING = """
 UPDATE imports SET state = 'waiting', broken = %(broken)s,
@@ -150,9 +157,11 @@ SELECT i.id, o.telegram_user_id, i.source, i.name, i.state, i.reads_facts, i.kee
 FROM imports i JOIN owners o ON o.id = i.owner_id
 """
 SELECT_IMPORT = COLUMNS + "WHERE i.id = %(id)s AND i.owner_id = %(owner)s"
-SELECT_LAST = (
-    COLUMNS + "WHERE i.owner_id = %(owner)s AND i.state <> 'reading' ORDER BY i.id DESC LIMIT 1"
-)
+SELECT_LAST = f"""{COLUMNS}
+WHERE i.owner_id = %(owner)s AND i.state <> 'reading'
+  AND (NOT %(has_something)s OR i.state <> 'done' OR i.total > 0)
+ORDER BY i.id DESC LIMIT 1
+"""
 SELECT_UNDER_WAY = (
     COLUMNS + "WHERE i.state IN ('storing', 'undoing') AND i.id > %(after)s ORDER BY i.id LIMIT 1"
 )
@@ -353,8 +362,10 @@ WHERE old.import_id = %(id)s AND old.kind = 'fact' AND old.is_new AND new.stored
 """
 FINISH = """
 UPDATE imports SET state = 'done', finished_at = now(), total = (
-    SELECT count(*) FROM import_rows WHERE import_id = %(id)s AND is_new
-    AND kind IN ('message', 'fact', 'reminder'))
+    SELECT count(*) FROM conversations c JOIN messages m ON m.conversation_id = c.id
+    WHERE c.import_id = %(id)s) + (
+    SELECT count(*) FROM import_rows
+    WHERE import_id = %(id)s AND is_new AND kind IN ('fact', 'reminder'))
 WHERE id = %(id)s
 """
 # The words are stored; what was decided on leaves only numbers, for an undo.
@@ -414,15 +425,16 @@ class ImportRepository(Repository):
     def finish_reading(self, number: int, broken: Sequence[str]) -> None:
         """Let the import wait for its owner's choice."""
         titles = json.dumps(_storable(broken), ensure_ascii=False)
+        self._client.execute(DELETE_KEPT, id=number, limits=PATIENT)
         self._client.execute(FINISH_READING, id=number, broken=titles, limits=PATIENT)
 
     def find(self, owner: Owner, number: int) -> Import | None:
         """Return an import of the owner, or None."""
         return self._first(Import.of, SELECT_IMPORT, owner, id=number)
 
-    def find_last(self, owner: Owner) -> Import | None:
-        """Return the owner's last import, or None."""
-        return self._first(Import.of, SELECT_LAST, owner)
+    def find_last(self, owner: Owner, *, has_something: bool = False) -> Import | None:
+        """Return the owner's last import, or the last one that brought something, or None."""
+        return self._first(Import.of, SELECT_LAST, owner, has_something=has_something)
 
     def find_under_way(self, after: int = 0) -> Import | None:
         """Return the next import of any owner that a job has to advance, or None."""

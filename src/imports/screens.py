@@ -89,6 +89,19 @@ class ImportScreens:
             return Reply(say(error.text_key, caller.language))
         return await self.screen(caller, found)
 
+    async def run_to_end(self, caller: Caller, reply: Reply) -> Reply:
+        """Store the import of a reply, or take it back, without a job queue; return its screen."""
+        assert reply.import_id is not None
+        rows, owner, name = self.service.rows, caller.owner, ""
+        while True:
+            found = await self._client.run(rows.find, owner, reply.import_id)
+            if found is None:
+                return Reply(say("import_undone", caller.language, name=name))
+            name = found.title
+            if found.state not in ("storing", "undoing"):
+                return await self.screen(caller, found)
+            await self.service.advance(found)
+
     def refuse_large(self, language: Language) -> Reply:
         """Reply to a file that Telegram does not hand to bots."""
         key = "import_large_app" if self._app_url else "import_large"
@@ -103,7 +116,8 @@ class ImportScreens:
 
     async def _follow(self, caller: Caller, choice: int, name: str) -> Reply:
         """Take a choice in words, for the last import."""
-        found = await self._client.run(self.service.rows.find_last, caller.owner)
+        find = self.service.rows.find_last
+        found = await self._client.run(find, caller.owner, has_something=choice == UNDO)
         if found is None:
             return Reply(say("import_gone", caller.language))
         value = 1
@@ -154,7 +168,7 @@ class ImportScreens:
         if import_.state == "waiting":
             parts = [self._summary(caller, import_, contents)]
             rows = await self._choice_rows(import_, contents, language)
-        if import_.broken and import_.state != "undoing":
+        if import_.broken and import_.state == "waiting":
             titles = "\n".join(f"• {title}" for title in import_.broken[:MAX_BROKEN])
             parts.append(say("import_broken_some", language, titles=titles))
         has_memories = contents.memories and import_.keeps_memories is None

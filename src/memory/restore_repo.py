@@ -34,20 +34,23 @@ UPDATE_SUCCESSOR = """
 UPDATE memories SET superseded_by = %(successor)s WHERE id = %(id)s AND owner_id = %(owner)s
 """
 
-# Answers that cite messages, what their tools found, and summaries that may repeat them.
+# Answers that cite messages or facts, what their tools found, and summaries that may repeat them.
 DELETE_ANSWERS = (
     """
 DELETE FROM tool_results t USING messages a JOIN answer_sources s ON s.answer_id = a.id
-WHERE t.message_id = a.reply_to_id AND s.message_id = ANY(%(ids)s)
+WHERE t.message_id = a.reply_to_id
+  AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
 """,
     """
 DELETE FROM conversation_summaries y USING messages a JOIN answer_sources s ON s.answer_id = a.id
-WHERE y.conversation_id = a.conversation_id AND s.message_id = ANY(%(ids)s)
+WHERE y.conversation_id = a.conversation_id
+  AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
   AND a.position BETWEEN y.first_position AND y.last_position
 """,
     """
 DELETE FROM messages a USING answer_sources s
-WHERE a.id = s.answer_id AND s.message_id = ANY(%(ids)s)
+WHERE a.id = s.answer_id
+  AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
 """,
 )
 SELECT_ROOMS = """
@@ -146,9 +149,10 @@ class RestoredFacts(memory_repo.StoredFacts):
         """
         ids = list(messages)
         rooms = [room for (room,) in self._rows(SELECT_ROOMS)]
-        self._run(KEEP_POSITIONS, *DELETE_ANSWERS, ids=ids, rooms=rooms)
+        self._run(KEEP_POSITIONS, rooms=rooms)
         told = [id_ for (id_,) in self._rows(DELETE_SOURCES, ids=ids)]
         gone = [id_ for (id_,) in self._rows(SELECT_WITHOUT_SOURCE, facts=told)] + [*facts_]
+        self._run(*DELETE_ANSWERS, ids=ids, facts=gone)
         for id_ in gone:
             self.changes.restore_replaced(id_)
         self._run(DELETE_FACTS, DELETE_MESSAGES, facts=gone, ids=ids)

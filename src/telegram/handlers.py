@@ -210,8 +210,10 @@ class Handlers:
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
             key = "source_quote_bot" if source.is_bots else "source_quote"
-            day = caller.day(source.said_at)
-            quote = say(key, language, said_at=day, text=source.text)
+            day = said_at = caller.day(source.said_at)
+            if source.imported_from is not None:
+                said_at = f"{day}, {say('words_of_imported', language, name=source.imported_from)}"
+            quote = say(key, language, said_at=said_at, text=source.text)
             await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
         await buttons.show_popup(query, popup)
