@@ -181,7 +181,7 @@ SELECT count(*) FILTER (WHERE r.kind = 'message'),
        count(*) FILTER (WHERE r.kind = 'reminder'),
        count(*) FILTER (WHERE r.stored_id IS NULL AND r.kind <> 'memory')
 FROM imports i JOIN import_rows r ON r.import_id = i.id
-WHERE i.id = %(id)s AND i.owner_id = %(owner)s
+WHERE i.id = %(id)s AND i.owner_id = %(owner)s AND r.who IN ('', coalesce(i.own_name, ''))
 """
 
 # What another assistant remembers, in the order of the file.
@@ -195,7 +195,8 @@ ORDER BY r.number LIMIT %(limit)s OFFSET %(offset)s
 DELETE_OTHERS = "DELETE FROM import_rows WHERE import_id = %(id)s AND who NOT IN ('', %(who)s)"
 UPDATE_OWN_NAME = """
 UPDATE imports SET own_name = %(who)s
-WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting' AND names ? %(who)s
+WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting'
+  AND (names ? %(who)s OR %(who)s = '')
 """
 SWAP_DATES = """
 UPDATE import_rows SET said_at = (details ->> 'other_order')::timestamptz
@@ -452,7 +453,7 @@ class ImportRepository(Repository):
         return self._all(str, SELECT_MEMORIES, owner, **page)
 
     def set_own_name(self, owner: Owner, number: int, who: str) -> bool:
-        """Note which speaker the user is, and drop the words of the others."""
+        """Note which speaker the user is ("": none of the named), and drop the others' words."""
         return self._decide(owner, UPDATE_OWN_NAME, DELETE_OTHERS, id=number, who=who)
 
     def set_order(self, owner: Owner, number: int, *, days_first: bool) -> bool:

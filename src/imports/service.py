@@ -110,16 +110,14 @@ class ImportService:
         return count
 
     def _choose_known_name(self, caller: Caller, number: int) -> None:
-        """Choose the only speaker of a chat, or the one with the caller's Telegram id."""
+        """Note who the caller is in a chat, if the file tells it, or it has one speaker."""
         found = self.rows.find(caller.owner, number)
-        if found is None:
+        if found is None or not found.names:
             return
-        own = f"user{caller.owner.telegram_user_id}"
-        has_own = self.rows.count(caller.owner, number).messages > 0
-        if own not in found.names and len(found.names) == 1 and not has_own:
-            [own] = found.names
-        if own in found.names:
-            self.rows.set_own_name(caller.owner, number, own)
+        if self.rows.count(caller.owner, number).messages:
+            self.rows.set_own_name(caller.owner, number, "")
+        elif len(found.names) == 1:
+            self.rows.set_own_name(caller.owner, number, *found.names)
 
     async def advance(self, import_: Import) -> Outcome:
         """Do the next step of an import under way.
