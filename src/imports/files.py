@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import os
 import re
 import stat
 import zipfile
@@ -10,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import ijson
 
@@ -52,6 +53,13 @@ def find_file(path: str) -> Opened | None:
         return Opened(file.name, lambda: file.open("rb")) if file.is_file() else None
     except OSError:  # the name is too long
         return None
+
+
+def open_again(file: IO[bytes]) -> BinaryIO:
+    """Open a file without a name once more, at its beginning; both share one position."""
+    again = os.fdopen(os.dup(file.fileno()), "rb")
+    again.seek(0)
+    return again
 
 
 def list_entries(file: Opened, reading: Reading) -> Iterator[Opened]:

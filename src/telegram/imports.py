@@ -1,13 +1,12 @@
 """Imports in Telegram: files that come with /import or after it, and the growing progress."""
 
-import logging
 from dataclasses import replace
 from io import BytesIO
 from typing import BinaryIO, cast
 
 from aiogram import types
 
-from src.base.errors import DeliveryError, DocumentError
+from src.base.errors import DocumentError
 from src.base.owners import Caller
 from src.core import Core
 from src.imports.import_repo import Import
@@ -19,11 +18,10 @@ from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, fetch_file
 from src.telegram.places import Address
 from src.telegram.rendering import Part
+from src.telegram.requests import best_effort
 from src.telegram.updates import asked_by_bot
 from src.texts import say
 from src.texts.reply import Reply
-
-logger = logging.getLogger(__name__)
 
 
 def find_document(message: types.Message) -> types.Document | None:
@@ -89,7 +87,4 @@ class ImportProgress:
         if found is not None:
             reply = await core.commands.imports.screen(caller, found)
         part = replace(Part(reply.text, []), keyboard=build_keyboard(reply.rows))
-        try:
-            await self._delivery.edit_once(Address(chat_id, thread_id), message_id, part)
-        except DeliveryError as error:
-            logger.info("a progress was not shown", exc_info=error)
+        await best_effort(self._delivery.edit_once(Address(chat_id, thread_id), message_id, part))
