@@ -30,6 +30,8 @@ ROWS_OF_OWNER = {
     "rejected_facts": _OWN,
     "reminders": _OWN,
     "changes": _OWN,
+    "imports": _OWN,
+    "import_rows": f"import_id IN (SELECT id FROM imports WHERE {_OWN})",
     "parting_messages": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,
