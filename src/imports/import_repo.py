@@ -61,7 +61,7 @@ class Import:
 
     @property
     def title(self) -> str:
-        """Where it comes from, as it is called."""
+        """Name of where it comes from."""
         return SOURCES.get(self.source, self.source)
 
 

@@ -34,7 +34,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Costs:
-    """What reading for facts costs.
+    """Costs of reading for facts.
 
     Attributes:
         has_model: True if a model reads at all.

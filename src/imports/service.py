@@ -46,7 +46,7 @@ Outcome = Literal["more", "done", "gone"]
 
 @dataclass(frozen=True)
 class ReminderSteps:
-    """What imports need of reminders.
+    """Steps on reminders that imports take.
 
     Attributes:
         restore: Stores a reminder of an export in a transaction, unless the owner has it; returns

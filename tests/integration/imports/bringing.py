@@ -119,7 +119,8 @@ class Bringer:
             for text, said_at, origin in self.person.rows(
                 "SELECT m.content, m.said_at, m.origin FROM messages m"
                 " JOIN conversations c ON c.id = m.conversation_id"
-                " WHERE c.owner_id = %(owner)s AND c.import_id IS NOT NULL ORDER BY m.said_at, m.id"
+                " WHERE c.owner_id = %(owner)s AND c.import_id IS NOT NULL"
+                " ORDER BY m.said_at, m.id"
             )
         ]
 

@@ -45,8 +45,9 @@ async def test_imported_words_are_found_with_their_origin_and_date(bringer: Brin
     await bringer.person.say("Привет")
     await bringer.store([chat("c1", "Моего кота зовут Барсик", "Он рыжий")])
     assert bringer.said() == [
-        ("Моего кота зовут Барсик", "2024-05-03", "ChatGPT"), ("Он рыжий", "2024-05-03", "ChatGPT"),
-    ]  # fmt: skip
+        ("Моего кота зовут Барсик", "2024-05-03", "ChatGPT"),
+        ("Он рыжий", "2024-05-03", "ChatGPT"),
+    ]
     found = await bringer.rig.command("search", bringer.person.user, argument="Барсик")
     assert "3 мая 2024\u202fг., из ChatGPT: «Моего кота зовут Барсик»" in found
     answer = await bringer.person.say("Как зовут моего кота?")
@@ -67,8 +68,11 @@ async def test_imported_words_stand_outside_the_conversation_and_outlive_it(
         "ChatGPT"
     ]
     await person.core.memory.digest.index_pending()
-    assert person.rows("SELECT 1 FROM conversation_summaries s JOIN conversations c"
-                       " ON c.id = s.conversation_id WHERE c.owner_id = %(owner)s") == []  # fmt: skip
+    summaries = person.rows(
+        "SELECT 1 FROM conversation_summaries s JOIN conversations c"
+        " ON c.id = s.conversation_id WHERE c.owner_id = %(owner)s"
+    )
+    assert summaries == []
 
 
 async def test_importing_twice_adds_nothing_and_later_more_only_what_is_new(
@@ -185,8 +189,9 @@ async def test_a_killed_import_goes_on_and_doubles_nothing(bringer: Bringer) -> 
     assert deaths >= 3
     assert sorted(text for text, *_ in bringer.said()) == sorted(texts)
     await core.memory.digest.index_pending()
-    documents = bringer.person.rows("SELECT count(*) FROM search_documents"
-                                    " WHERE owner_id = %(owner)s AND kind = 'message'")  # fmt: skip
+    documents = bringer.person.rows(
+        "SELECT count(*) FROM search_documents WHERE owner_id = %(owner)s AND kind = 'message'"
+    )
     assert documents == [(1300,)]
 
 
