@@ -35,6 +35,8 @@ from src.history.timeline_repo import (
     ToolResultRepository,
 )
 from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer, TurnRepository
+from src.imports.import_repo import ImportRepository
+from src.imports.records import Record
 from src.llm.reply import ModelUsage
 from src.memory.change_repo import Change, ChangeRepository
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
@@ -119,6 +121,7 @@ class Filled:
         documents: What the search holds of him.
         summary: Of his first two messages.
         reminders: One that comes once, and one that comes every day.
+        imported: An import that waits, with a message and a memory.
     """
 
     owner: Owner
@@ -130,6 +133,7 @@ class Filled:
     documents: list[int]
     summary: int
     reminders: list[int]
+    imported: int
 
     @property
     def uids(self) -> list[str]:
@@ -162,6 +166,7 @@ class Repositories:
         self.questions = QuestionRepository(client)
         self.reminders = ReminderRepository(client)
         self.records = RecordRepository(client)
+        self.imports = ImportRepository(client)
 
     @property
     def model(self) -> int:
@@ -260,8 +265,27 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     )
     reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
     return Filled(
-        owner, word, conversation, asked, answer.id, facts, documents, summary.id, reminders
+        owner, word, conversation, asked, answer.id, facts, documents, summary.id, reminders,
+        fill_import(client, owner, word),
+    )  # fmt: skip
+
+
+def fill_import(client: PgClient, owner: Owner, word: str) -> int:
+    """Somebody brings a chat in which nobody is known yet, and what an assistant remembers."""
+    sql = (
+        "INSERT INTO imports (owner_id, source, name) VALUES (%(owner)s, 'list', %(word)s)"
+        " RETURNING id"
     )
+    [(number,)] = client.fetch_all(sql, {**owner.columns(), "word": word})
+    imports = ImportRepository(client)
+    records = [
+        Record("whatsapp", word, word, f"{word} 1", f"I hid {word}", SAID, who=word),
+        Record("list", word, word, f"{word} 2", f"hides {word}", SAID, kind="memory"),
+    ]
+    imports.add_rows(number, 0, records, SAID)
+    imports.finish_reading(number, [word])
+    client.execute("UPDATE imports SET days_first = NULL WHERE id = %(id)s", {"id": number})
+    return int(number)
 
 
 def set_reminder(
@@ -388,6 +412,14 @@ def edited_by(s: Stage, name: str) -> Any:
         return [[one.text for one in pair] for pair in found] if name == "find_nearby" else found
 
     return s.write(work)
+
+
+def restored_reminder(whose: Filled) -> dict[str, Any]:
+    """Columns of a reminder of an export."""
+    columns = dict.fromkeys(("recurrence", "message_id", "snooze_of", "delivered_at"))
+    text = {"text": f"of {whose.word[0]}", "language": "en", "time_zone": "UTC"}
+    times = {"due_at": DUE, "created_at": SAID, "cancelled_at": None, "is_waiting": True}
+    return columns | text | times
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
@@ -658,6 +690,41 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
         s.me.conversation, "user", "more"
     ),
+    "ReminderRepository.restore": lambda s: s.both(
+        lambda who: s.do.reminders.restore(s.me.owner, restored_reminder(who))
+    ),
+    "ReminderRepository.remove": lambda s: s.do.reminders.remove(
+        s.me.owner, [*s.them.reminders, s.me.reminders[0]]
+    ),
+    "ImportRepository.begin": lambda s: s.do.imports.begin(s.me.owner, "x", "en"),
+    "ImportRepository.find": lambda s: s.both(
+        lambda who: s.do.imports.find(s.me.owner, who.imported)
+    ),
+    "ImportRepository.find_last": lambda s: s.do.imports.find_last(s.me.owner),
+    "ImportRepository.count": lambda s: s.both(
+        lambda who: s.do.imports.count(s.me.owner, who.imported)
+    ),
+    "ImportRepository.list_memories": lambda s: s.both(
+        lambda who: s.do.imports.list_memories(s.me.owner, who.imported, limit=10, offset=0)
+    ),
+    "ImportRepository.set_own_name": lambda s: s.both(
+        lambda who: s.do.imports.set_own_name(s.me.owner, who.imported, who.word)
+    ),
+    "ImportRepository.set_order": lambda s: s.both(
+        lambda who: s.do.imports.set_order(s.me.owner, who.imported, days_first=False)
+    ),
+    "ImportRepository.choose": lambda s: s.both(
+        lambda who: s.do.imports.choose(s.me.owner, who.imported, reads_facts=True)
+    ),
+    "ImportRepository.keep": lambda s: s.both(
+        lambda who: s.do.imports.keep(s.me.owner, who.imported, keeps=False)
+    ),
+    "ImportRepository.take_back": lambda s: s.both(
+        lambda who: s.do.imports.take_back(s.me.owner, who.imported)
+    ),
+    "ImportRepository.show_in": lambda s: s.both(
+        lambda who: s.do.imports.show_in(s.me.owner, who.imported, (1, 0, 2), "uk")
+    ),
     "ReminderRepository.add": lambda s: s.both(
         lambda who: set_reminder(s.do, s.me.owner, s.me.word, who.asked[0], None)
     ),
@@ -787,6 +854,35 @@ CASES: dict[str, Callable[[Stage], Any]] = {
 }  # fmt: skip
 # Methods for the background, which work for all owners together and are tested elsewhere.
 FOR_EVERYBODY = {
+    **dict.fromkeys(
+        (
+            f"ImportRepository.{step}"
+            for step in (
+                "add_rows",
+                "finish_reading",
+                "lock",
+                "list_rows",
+                "list_unkept",
+                "clear_text",
+                "add_messages",
+                "list_to_index",
+                "add_summaries",
+                "set_stored",
+                "find_links",
+                "list_successors",
+                "note_settings",
+                "find_former_settings",
+                "finish",
+                "list_messages",
+                "list_new",
+                "delete",
+            )
+        ),
+        "a step of a reading or of the job, on the one import that it has in hand",
+    ),
+    "ImportRepository.find_under_way": "the job of imports advances those of all owners",
+    "ImportRepository.delete_abandoned": "what nobody decided on, of all owners",
+    "ImportRepository.find_price": "the price of a model",
     "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
     "EmbeddingRepository.find_serving": "the model whose vectors all documents have",
     "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
@@ -818,7 +914,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "EditRepository.find_topic",
+        "ImportRepository.count", "EditRepository.find_topic",
         "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
@@ -842,7 +938,7 @@ REPOSITORIES = (
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository,
     ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
-    RecordRepository,
+    RecordRepository, ImportRepository,
 )  # fmt: skip
 
 
