@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from typing import BinaryIO, cast
 
@@ -65,9 +66,9 @@ class ImportScreens:
 
         A longer text is a pasted list.
         """
-        language, words = caller.language, caller.argument.strip()
-        if not caller.preferences.memory_on:
-            return Reply(say("import_memory_off", language))
+        words, refusal = caller.argument.strip(), _find_refusal(caller)
+        if refusal is not None:
+            return refusal
         first, _, rest = words.partition(" ")
         if "\n" not in words and first.lower() in WORDS and (not rest or first.lower() == "me"):
             return await self._follow(caller, WORDS[first.lower()], rest.strip())
@@ -77,12 +78,13 @@ class ImportScreens:
         last = await self._client.run(self.service.rows.find_last, caller.owner)
         if last is not None and (last.state != "done" or await self._asks_to_keep(caller, last)):
             return await self.screen(caller, last)
-        return Reply(say("import_usage", language), asks=ASK_FILE)
+        return Reply(say("import_usage", caller.language), asks=ASK_FILE)
 
     async def read(self, caller: Caller, file: Opened) -> Reply:
         """Read a file, and reply with what it holds."""
-        if not caller.preferences.memory_on:
-            return Reply(say("import_memory_off", caller.language))
+        refusal = _find_refusal(caller)
+        if refusal is not None:
+            return refusal
         try:
             found = await self.service.read(caller, file)
         except UnreadableFileError as error:
@@ -133,18 +135,18 @@ class ImportScreens:
         if choice == CANCEL and found.state == "waiting":
             await run(rows.delete, number)
             return Reply(say("import_cancelled", caller.language), is_screen=True)
-        is_open = found.state == "waiting" and not _find_question(found)
-        if choice in (SEARCH, FACTS) and is_open:
-            await run(_choose_and_defer, rows.choose, self._client, owner, number, choice == FACTS)
-        elif choice in (KEEP, DROP) and not _find_question(found):
-            await run(_keep_and_defer, rows.keep, self._client, owner, number, choice == KEEP)
+        is_clear = not _find_question(found)
+        if choice in (SEARCH, FACTS) and is_clear:
+            await run(partial(rows.choose, owner, number, reads_facts=choice == FACTS))
+        elif choice in (KEEP, DROP) and is_clear:
+            await run(partial(rows.keep, owner, number, keeps=choice == KEEP))
         elif choice == UNDO:
             await run(rows.take_back, owner, number)
-            await run(JobRepository(self._client).defer_indexing, STORE_IMPORTS)
         elif choice == OWN and value < len(found.names):
             await run(rows.set_own_name, owner, number, list(found.names)[value])
         elif choice in (DAY_FIRST, MONTH_FIRST):
-            await run(rows.set_order, owner, number, days_first=choice == DAY_FIRST)
+            await run(partial(rows.set_order, owner, number, days_first=choice == DAY_FIRST))
+        await run(JobRepository(self._client).defer_indexing, STORE_IMPORTS)
         current = await run(rows.find, owner, number)
         if current is None:
             return Reply.closing_note(say("import_gone", caller.language))
@@ -261,18 +263,13 @@ class ImportScreens:
         return "\n".join(lines), rows
 
 
-def _choose_and_defer(
-    choose: Callable[..., bool], client: PgClient, owner: object, number_: int, facts: bool
-) -> None:
-    choose(owner, number_, reads_facts=facts)
-    JobRepository(client).defer_indexing(STORE_IMPORTS)
-
-
-def _keep_and_defer(
-    keep: Callable[..., bool], client: PgClient, owner: object, number_: int, keeps: bool
-) -> None:
-    keep(owner, number_, keeps=keeps)
-    JobRepository(client).defer_indexing(STORE_IMPORTS)
+def _find_refusal(caller: Caller) -> Reply | None:
+    """Return the reply where nothing can be imported: in a group, or without the memory."""
+    if caller.owner.is_group:
+        return Reply(say("import_group", caller.language), is_personal=True)
+    if not caller.preferences.memory_on:
+        return Reply(say("import_memory_off", caller.language))
+    return None
 
 
 def _find_question(import_: Import) -> str:

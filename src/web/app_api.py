@@ -211,7 +211,11 @@ class Api:
         of the private chat is a timeline of its own: ``?topic=``.
         """
         query, user = call.request.query_params, call.caller.owner.telegram_user_id
-        owner = Owner(user, to_number(query.get("topic", ""), 18) or 0)
+        topic = query.get("topic", "")
+        thread_id = to_number(topic.removeprefix("-"), 18) or 0
+        if topic.startswith("-"):  # an imported conversation
+            thread_id = -thread_id
+        owner = Owner(user, thread_id)
         place: PageCursor | None = None
         if "message" in query:
             id_ = to_number(query["message"], 18) or 0

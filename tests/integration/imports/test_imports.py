@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from src.base.owners import Owner
 from src.core import REMINDERS
 from src.imports.service import ImportService
 from src.memory.digest_repo import DigestState
@@ -236,6 +238,15 @@ async def test_with_the_memory_off_nothing_is_brought(bringer: Bringer) -> None:
     assert (await bringer.screens.command(caller)).text == say("import_memory_off", "ru")
     refused = await bringer.screens.read(caller, opened(json.dumps([chat("c1", "x")])))
     assert refused.text == say("import_memory_off", "ru")
+
+
+async def test_in_a_group_nothing_is_brought(bringer: Bringer) -> None:
+    called = replace(bringer.caller, owner=Owner(-(2**41) - bringer.person.user, 3))
+    for reply in (
+        await bringer.screens.command(called.with_argument("- Lives in Kyiv\n- Likes tea")),
+        await bringer.screens.read(called, opened(json.dumps([chat("c1", "x")]))),
+    ):
+        assert reply.text == say("import_group", "ru")
 
 
 async def test_erasing_takes_everything(bringer: Bringer) -> None:
