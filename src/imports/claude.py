@@ -19,7 +19,7 @@ def read(file: Opened, prefix: str) -> Records:
         file: The file.
         prefix: Where the conversations are.
     """
-    for conversation in read_items(file, prefix):
+    for number, conversation in enumerate(read_items(file, prefix), 1):
         if isinstance(conversation, Broken):
             yield conversation
             continue
@@ -27,13 +27,13 @@ def read(file: Opened, prefix: str) -> Records:
             yield from list(_read_conversation(conversation))
         except MALFORMED:
             title = conversation.get("name") if isinstance(conversation, dict) else ""
-            yield Broken(title_of(title) or "?")
+            yield Broken(title_of(title) or f"{file.name} #{number}")
 
 
 def _read_conversation(conversation: dict[str, Any]) -> Records:
     id_, title = str(conversation["uuid"]), title_of(conversation.get("name"))
     said_at = read_moment(conversation.get("created_at"))
-    for number, message in enumerate(conversation["chat_messages"]):
+    for number, message in enumerate(_find_branch(conversation["chat_messages"])):
         said_at = read_moment(message.get("created_at")) or said_at
         if message.get("sender") != "human":
             continue
@@ -50,6 +50,19 @@ def _read_conversation(conversation: dict[str, Any]) -> Records:
         text = "\n".join(filter(None, texts))
         if text:
             yield Record("claude", id_, title, message_id, text, said_at)
+
+
+def _find_branch(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last message and those that led to it; all, if they do not name their parents."""
+    by_id = {message.get("uuid"): message for message in messages}
+    if not all(message.get("parent_message_uuid") for message in messages):
+        return messages
+    branch: dict[Any, dict[str, Any]] = {}
+    current = messages[-1].get("uuid") if messages else None
+    while current in by_id and current not in branch:
+        branch[current] = by_id[current]
+        current = by_id[current]["parent_message_uuid"]
+    return list(reversed(branch.values()))
 
 
 def _text_of(message: dict[str, Any]) -> str:
@@ -86,16 +99,20 @@ def read_memory_file(file: Opened, prefix: str) -> Records:
 
 
 def read_projects(file: Opened, prefix: str) -> Records:
-    """Yield the instructions and the files of each project."""
+    """Yield the instructions and the files of each project that the user began.
+
+    Instructions are words to the assistant, and are held like a file.
+    """
     for project in read_items(file, prefix):
         try:
+            if project.get("is_starter_project"):
+                continue
             id_, title = str(project["uuid"]), title_of(project.get("name"))
             said_at = read_moment(project.get("created_at"))
             for field in ("description", "prompt_template"):
                 text = project.get(field)
                 if isinstance(text, str) and text.strip():
-                    source_id = f"{id_}:{field}"
-                    yield Record("claude", id_, title, source_id, text.strip(), said_at)
+                    yield _file(id_, title, f"{id_}:{field}", title, text, said_at)
             for number, doc in enumerate(project.get("docs") or ()):
                 if isinstance(doc.get("content"), str) and doc["content"].strip():
                     source_id = f"{id_}:{doc.get('uuid') or number}"

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import json
 import os
 import re
 import stat
@@ -18,6 +19,7 @@ import ijson
 from src.base.errors import AppError
 from src.base.zones import first_moment
 from src.imports.records import Broken, Opened, Reading
+from src.texts.encodings import detect_encoding
 
 MAX_ENTRIES = 200_000
 MAX_TOTAL = 4 << 30  # bytes of all entries that are read
@@ -25,7 +27,11 @@ MAX_RATIO = 300  # of a large entry; the JSON of chats is compressed to a tenth
 SMALL = 1 << 20  # bytes of an entry whose ratio does not matter
 READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
 # Folders of a vault that hold no notes, and those of archives that hold no files.
-SKIPPED = frozenset({".obsidian", ".trash", "templates", "_templates", "__macosx", ".git"})
+SKIPPED = frozenset(
+    {".obsidian", ".trash", "templates", "_templates", "шаблоны", "шаблони", "__macosx", ".git"}
+)
+TEMPLATES = ".obsidian/templates.json"
+UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
 CHUNK = 1 << 16
 MAX_HELD = 1 << 20  # characters without a safe place to cut
 MAX_LINE = 1 << 20
@@ -78,16 +84,43 @@ def list_entries(file: Opened, reading: Reading) -> Iterator[Opened]:
             return
         try:
             with zipfile.ZipFile(content) as archive:
+                encoding = _find_name_encoding(archive)
+            with zipfile.ZipFile(content, metadata_encoding=encoding) as archive:
                 yield from _list_archive(archive, reading)
         except (zipfile.BadZipFile, NotImplementedError) as error:
             raise UnreadableFileError("import_broken_zip") from error
+
+
+def _find_name_encoding(archive: zipfile.ZipFile) -> str | None:
+    """Return the encoding of names that are not marked as UTF-8: macOS's, or that of Windows."""
+    unmarked = [info.filename for info in archive.infolist() if not info.flag_bits & UTF8_FLAG]
+    names = "".join(unmarked)
+    if names.isascii():
+        return None
+    try:
+        names.encode("cp437").decode()
+    except UnicodeDecodeError:
+        return "cp866"
+    return "utf-8"
+
+
+def _find_templates(archive: zipfile.ZipFile) -> set[str]:
+    """Return the folders of templates that Obsidian vaults name, in lower case."""
+    folders = set()
+    for info in archive.infolist():
+        if info.filename.endswith(TEMPLATES) and info.file_size < SMALL:
+            with suppress(ValueError, AttributeError):
+                folder = json.loads(archive.read(info)).get("folder")
+                folders.add(str(folder or "templates").strip("/").lower())
+    return folders
 
 
 def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened]:
     infos = archive.infolist()
     if len(infos) > MAX_ENTRIES:
         raise UnreadableFileError("import_too_big")
-    wanted = [info for info in infos if _is_wanted(info)]
+    skipped = SKIPPED | _find_templates(archive)
+    wanted = [info for info in infos if _is_wanted(info, skipped)]
     for info in wanted:
         if info.flag_bits & 1:
             raise UnreadableFileError("import_password")
@@ -100,11 +133,13 @@ def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened
         yield _open_entry(archive, info, reading)
 
 
-def _is_wanted(info: zipfile.ZipInfo) -> bool:
+def _is_wanted(info: zipfile.ZipInfo, skipped: Collection[str]) -> bool:
     path = PurePosixPath(info.filename)
-    parts = {part.lower() for part in path.parts[:-1]}
+    folders = path.parts[:-1]
+    parts = {part.lower() for part in folders}
+    parts.add("/".join(folders).lower())
     is_link = stat.S_ISLNK(info.external_attr >> 16)
-    is_hidden = path.name.startswith(".") or not SKIPPED.isdisjoint(parts)
+    is_hidden = path.name.startswith(".") or not parts.isdisjoint(skipped)
     has_ending = path.name.lower().endswith(READ_ENDINGS)
     return has_ending and not (info.is_dir() or is_link or is_hidden)
 
@@ -194,12 +229,36 @@ def _unescape_bytes(match: re.Match[str]) -> str:
 
 
 def read_items(file: Opened, prefix: str) -> Iterator[Any]:
-    """Yield the values at a prefix (see ``ijson.items``); a file that breaks off yields Broken."""
+    """Yield the values at a prefix (see ``ijson.items``); a file that breaks off yields Broken.
+
+    Of a file with a value on each line, a broken line loses only itself.
+    """
+    if not prefix and _has_values_on_lines(file):
+        yield from _read_json_lines(file)
+        return
     with file.open() as content:
         items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
         try:
             yield from items
         except (ijson.JSONError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile):
+            yield Broken("")
+
+
+def _has_values_on_lines(file: Opened) -> bool:
+    first, _, rest = read_head(file).partition("\n")
+    try:
+        return isinstance(json.loads(first), dict) and bool(rest.strip())
+    except ValueError:
+        return False
+
+
+def _read_json_lines(file: Opened) -> Iterator[Any]:
+    for line in read_lines(file):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(mend_json(line))
+        except ValueError:
             yield Broken("")
 
 
@@ -229,12 +288,12 @@ def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any
 
 
 def read_lines(file: Opened) -> Iterator[str]:
-    """Yield the lines of a text without their ends; bytes that are not UTF-8 become U+FFFD.
+    """Yield the lines of a text without their ends, in the encoding of its beginning.
 
     A line of more than MAX_LINE characters is cut into several.
     """
     with file.open() as content:
-        encoding = MARKS.get(content.read(2), "utf-8-sig")
+        encoding = detect_encoding(content.read(CHUNK))
     with file.open() as content, TextIOWrapper(content, encoding, "replace") as lines:
         while line := lines.readline(MAX_LINE):
             yield line.rstrip("\n")
@@ -244,5 +303,5 @@ def read_head(file: Opened) -> str:
     """Return the beginning of a text, without the last line if that may be cut."""
     with file.open() as content:
         data = content.read(CHUNK)
-    text = data.decode(MARKS.get(data[:2], "utf-8-sig"), "replace")
+    text = data.decode(detect_encoding(data), "replace")
     return text.rpartition("\n")[0] if len(data) == CHUNK and "\n" in text else text

@@ -65,7 +65,9 @@ def read_file(file: Opened, reading: Reading) -> Records:
 def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | None:
     head = read_head(entry)
     start = head.lstrip("\ufeff \t\r\n")
-    if start.startswith(("{", "[{", "[\n", "[\r", "[ ", "[]")):
+    if start.rstrip() == "[]":
+        return lambda _: iter(())
+    if start.startswith(("{", "[{", "[\n", "[\r", "[ ")):
         found = _recognise_json(entry, reading)
         if found is not None or not is_alone or entry.name.lower().endswith(".json"):
             return found

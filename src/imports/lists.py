@@ -17,6 +17,7 @@ DATED = re.compile(
     r"[.:,]?\s*[-–—:.]?\s*",
     re.IGNORECASE,
 )
+NUMBERED = re.compile(rf"(?m)^\s*\d{{1,4}}[.)]\s+(?=\[{DATE}\])")  # as ChatGPT lists memories
 DATED_AFTER = re.compile(rf"\s*(?:date\s*:?\s*)?[\[(](?P<date>{DATE})[\])]\.?\s*$", re.IGNORECASE)
 EVIDENCE = re.compile(r"\s*(?:[-–—]\s*)?\bEvidence\s*:.*$", re.DOTALL)
 EMPHASIS = re.compile(r"\*\*|__|`")
@@ -72,6 +73,8 @@ def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[
 def _split(text: str) -> list[str]:
     """Return the entries of a list, or the sentences of paragraphs."""
     lines = [line for line in text.splitlines() if not FENCE.match(line)]
+    if any(NUMBERED.match(line) for line in lines):  # other lines go on with an entry
+        return [entry.strip() for entry in NUMBERED.split("\n".join(lines))[1:]]
     is_listed = any(BULLET.match(line) or DATED.match(line) for line in lines)
     entries: list[str] = []
     is_open = False

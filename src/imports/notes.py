@@ -15,7 +15,10 @@ CREATED = re.compile(r"(?im)^(?:date|created(?:[_ -]at)?|дата)\s*:\s*[\"']?(
 EMBED = re.compile(r"!\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 LINK = re.compile(r"\[\[([^\[\]\n|#]{0,200})(#[^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]")
 COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
-DAY = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d\d)[-_.]?(\d\d)(?!\d)")
+DAY = re.compile(
+    r"(?<!\d)(?:(?P<year>\d{4})[-_.]?(?P<month>\d\d)[-_.]?(?P<day>\d\d)"
+    r"|(?P<day_first>\d\d)\.(?P<month_second>\d\d)\.(?P<year_last>\d{4}))(?!\d)"
+)
 MARKS = re.compile(r"(?m)\A---[ \t]*$|\[\[[^\[\]\n]+\]\]|^\s*[-*] \[[ xX]\] ")
 MAX_PART = 3000  # characters of a message: longer notes are cut between paragraphs
 MAX_NOTE = 2_000_000
@@ -50,8 +53,10 @@ def _day_of(name: str) -> datetime | None:
     found = DAY.search(PurePosixPath(name).stem)
     if found is None:
         return None
+    day, month = found["day"] or found["day_first"], found["month"] or found["month_second"]
+    year = found["year"] or found["year_last"]
     try:
-        return datetime.fromisoformat("-".join(found.groups())).replace(hour=NOON)
+        return datetime.fromisoformat(f"{year}-{month}-{day}").replace(hour=NOON)
     except ValueError:
         return None
 

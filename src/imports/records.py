@@ -93,7 +93,7 @@ Records = Iterator[Record | Broken]
 def read_moment(value: Any) -> datetime | None:
     """Read a Unix time in seconds or milliseconds, or an ISO time; None for anything else.
 
-    A time without a zone is UTC's.
+    A time without a zone is UTC's, and 0 stands for none.
     """
     if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
         try:
@@ -105,7 +105,7 @@ def read_moment(value: Any) -> datetime | None:
         seconds = float(value)
         if abs(seconds) > MILLISECONDS:
             seconds /= 1000
-        return datetime.fromtimestamp(seconds, UTC)
+        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
     except (TypeError, ValueError, OverflowError, OSError):
         return None
 

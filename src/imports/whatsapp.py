@@ -24,6 +24,10 @@ LINE = re.compile(
 PLACEHOLDER = re.compile(
     r"<[^<>\n]{3,60}>|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
     r"|(?:this message was deleted|you deleted this message|missed (?:voice|video) call"
+    r"|(?:eliminaste este|se eliminó este) mensaje|você apagou esta mensagem"
+    r"|esta mensagem foi apagada|hai eliminato questo messaggio|questo messaggio è stato eliminato"
+    r"|(?:diese nachricht wurde|du hast diese nachricht) gelöscht|vous avez supprimé ce message"
+    r"|ce message a été supprimé|usunięto tę wiadomość|ta wiadomość została usunięta"
     r"|(?:данное )?сообщение удалено|вы удалили (?:данное|это) сообщение"
     r"|(?:це )?повідомлення видалено|ви видалили це повідомлення"
     r"|(?:image|video|audio|gif|sticker|document|contact card|video note) omitted"

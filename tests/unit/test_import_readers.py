@@ -111,9 +111,7 @@ CHATGPT = json.dumps([conversation()])
 
 def test_chatgpt_reads_the_users_own_words_of_the_current_branch() -> None:
     assert texts(CHATGPT) == ["Where do I live? I live in Kyiv", "And this picture?\nsaid aloud"]
-    first = read(CHATGPT)[0:3]
-    assert [one.kind for one in first] == ["memory", "memory", "message"]
-    question = first[2]
+    question = read(CHATGPT)[0]
     assert (question.title, question.conversation) == ("Home", "c1")
     assert question.said_at == datetime.fromtimestamp(1714731000.5, UTC)
 
@@ -124,6 +122,46 @@ def test_chatgpt_offers_what_it_remembered_with_its_dates() -> None:
         "User has a dog named Rex.", "User is a nurse.", "User lives in Kyiv.",
     ]  # fmt: skip
     assert found[0][1] == datetime(2024, 5, 3, tzinfo=UTC)
+
+
+def shown(text: str, day: int) -> Json:
+    content = {"content_type": "model_editable_context", "model_set_context": text}
+    return node(None, "system", content=content, create_time=1714731000 + day * 86400)
+
+
+def test_of_chatgpts_lists_of_memories_the_newest_counts_and_what_came_after_it() -> None:
+    older = shown("1. [2024-03-02]. Is vegetarian.\n\n2. [2024-03-03]. Buys an oven.", 0)
+    newer = shown("1. [2024-03-03]. Buys an oven.\n\n2. [2024-03-04]. Builds with:\n- JDK 21", 9)
+    late = node("newer", "assistant", "Has a cat.", recipient="bio", create_time=1716000000)
+    early = node("a", "assistant", "Was told before.", recipient="bio", create_time=1714731001)
+    order = node("late", "assistant", "Forget that the user buys an oven.", recipient="bio",
+                 create_time=1716000001)  # fmt: skip
+    mapping = {
+        "newer": newer | {"parent": "a"}, "late": late, "order": order, "a": older, "b": early,
+        "empty": shown("", 20) | {"parent": "order"},
+    }  # fmt: skip
+    content = json.dumps([conversation(mapping=mapping, current_node="empty")])
+    assert texts(content, "", "memory") == [
+        "Buys an oven.",
+        "Builds with:\n- JDK 21",
+        "Has a cat.",
+    ]
+
+
+@pytest.mark.parametrize("nothing", [0, None, 0.0])
+def test_a_message_without_a_time_is_of_its_conversation_s(nothing: float | None) -> None:
+    mapping = {"q": node(None, "user", "words", create_time=nothing)}
+    [one] = read(json.dumps([conversation(mapping=mapping, current_node="q")]))
+    assert one.said_at == datetime.fromtimestamp(1714730000, UTC)
+
+
+def test_nodes_without_parents_are_in_the_order_of_their_times() -> None:
+    mapping = {
+        name: {"message": node(None, "user", name, create_time=time)["message"]}
+        for name, time in (("second", 1714731002), ("first", 1714731001))
+    }
+    content = json.dumps([conversation(mapping=mapping, current_node="lost")])
+    assert texts(content) == ["first", "second"]
 
 
 @pytest.mark.parametrize("wrong", [
@@ -206,13 +244,33 @@ CLAUDE = {
 def test_claude_reads_blocks_attachments_memories_and_projects() -> None:
     found = read(zipped(CLAUDE))
     own = [one.text for one in found if one.kind == "message" and not one.details]
-    assert own == ["I fly to Rome\na pasted plan", "Yes", "My boat", "Be brief"]
-    files_ = {one.details["origin"]: one.text for one in found if one.details}
-    assert files_ == {"report.pdf": "words of a report", "plan.md": "Ten planks"}
+    assert own == ["I fly to Rome\na pasted plan", "Yes"]
+    files_ = [(one.details["origin"], one.text) for one in found if one.details]
+    assert files_ == [
+        ("report.pdf", "words of a report"), ("Boat", "My boat"), ("Boat", "Be brief"),
+        ("plan.md", "Ten planks"),
+    ]  # fmt: skip
     memories = [one.text for one in found if one.kind == "memory"]
     assert memories == ["Anna is a nurse. She works nights.", "Anna builds a boat"]
     assert broken(zipped(CLAUDE)) == ["Bad"]
     assert found[0].said_at == datetime(2025, 1, 2, 3, 5, tzinfo=UTC)
+
+
+def test_of_claudes_edited_question_the_later_one_counts() -> None:
+    root = "00000000-0000-4000-8000-000000000000"
+    messages = [
+        {"uuid": id_, "sender": sender, "text": id_, "parent_message_uuid": parent}
+        for id_, sender, parent in (
+            ("first", "human", root), ("an answer", "assistant", "first"),
+            ("replaced", "human", "an answer"), ("another", "assistant", "replaced"),
+            ("edited", "human", "an answer"), ("last", "assistant", "edited"),
+        )
+    ]  # fmt: skip
+    content = [{"uuid": "c", "name": "x", "chat_messages": messages}]
+    assert texts(json.dumps(content)) == ["first", "edited"]
+    starter = {"uuid": "p", "name": "How to", "is_starter_project": True, "docs": [],
+               "prompt_template": "General tips"}  # fmt: skip
+    assert texts(json.dumps([starter]), "projects.json") == []
 
 
 ONE_CHAT = r"""{
@@ -307,7 +365,7 @@ def test_whatsapp_asks_where_nothing_tells_the_order() -> None:
     "<Media omitted>", "<Без медиафайлов>", "<Медіафайли пропущено>", "<Multimedia omitido>",
     "IMG-20240513-WA0001.jpg (file attached)", "PTT-1.opus (файл добавлен)",
     "This message was deleted", "Вы удалили данное сообщение", "Це повідомлення видалено",
-    "\u200eфото отсутствует",
+    "\u200eфото отсутствует", "Eliminaste este mensaje.", "Du hast diese Nachricht gelöscht",
 ])  # fmt: skip
 def test_whatsapp_leaves_out_the_words_of_the_program(text: str) -> None:
     content = f"13.05.2024, 10:00 - Анна: {text}\n13.05.2024, 10:01 - Анна: слово"
@@ -373,6 +431,10 @@ def test_mem0_and_openmemory() -> None:
     assert {one.text for one in found} == {"Has a cat"}
     assert len({one.source_id for one in found}) == 1
     assert texts(lines, "memories.jsonl.gz", "memory") == ["Has a cat"]
+    one, two = json.dumps({"content": "One"}), json.dumps({"content": "Two"})
+    cut = f'{one}\n{{"content": "bro\n\n{two}'
+    assert texts(cut, "memories.jsonl", "memory") == ["One", "Two"]
+    assert len(broken(cut, "memories.jsonl")) == 1
 
 
 def vault() -> bytes:
@@ -401,6 +463,29 @@ def test_an_obsidian_vault() -> None:
     }
     days = {title: one.said_at.date().isoformat() for title, one in found.items() if one.said_at}
     assert days == {"2024-05-13": "2024-05-13", "Idea": "2023-01-02", "Bad": "2022-03-04"}
+
+
+def test_a_vault_of_windows_with_a_folder_of_templates_and_days_of_its_own() -> None:
+    data = zipped({
+        "Diary/03.05.2024.md": "roofed the sauna", "Patterns/Day.md": "{{date}}",
+        "X/Health.md": "pressure", ".obsidian/templates.json": '{"folder": "Patterns"}',
+    })  # fmt: skip
+    health = "Здоровье".encode("cp866")
+    data = data.replace(b"X/Health", health)  # a name of eight bytes, not marked as UTF-8
+    found = {one.title: one for one in read(data, "vault.zip")}
+    assert set(found) == {"03.05.2024", "Здоровье"}
+    assert found["03.05.2024"].said_at == datetime(2024, 5, 3, 9, tzinfo=UTC)
+
+
+def test_a_text_in_an_encoding_of_windows_is_read() -> None:
+    text = "**Робота**\n\nАндрій — зубний технік у Чернівцях, має власну лабораторію з 2018 року."
+    [one] = texts(text.encode("cp1251"), "memory.txt", "memory")
+    assert one.startswith("Андрій — зубний технік")
+
+
+def test_an_empty_export_is_no_page() -> None:
+    parts = {"conversations.json": "[]", "chat.html": "<html>nothing</html>"}
+    assert read(zipped(parts)) == []
 
 
 def test_a_long_note_is_cut_between_paragraphs() -> None:
