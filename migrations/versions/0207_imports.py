@@ -31,7 +31,7 @@ CREATE TABLE imports (
     finished_at timestamptz
 );
 CREATE INDEX imports_by_owner ON imports (owner_id, id DESC);
-CREATE INDEX imports_under_way ON imports (id) WHERE state IN ('storing', 'undoing');
+CREATE INDEX imports_under_way ON imports (id) WHERE finished_at IS NULL;
 COMMENT ON TABLE imports IS
     'Files that users brought with /import, or an operator with bot.py import.';
 COMMENT ON COLUMN imports.id IS 'Its number.';
@@ -57,7 +57,7 @@ COMMENT ON COLUMN imports.thread_id IS 'The topic in that chat, or 0.';
 COMMENT ON COLUMN imports.telegram_message_id IS 'The message that shows it.';
 COMMENT ON COLUMN imports.language IS 'Language of that message.';
 COMMENT ON COLUMN imports.created_at IS 'When the file came.';
-COMMENT ON COLUMN imports.finished_at IS 'When all of it was stored.';
+COMMENT ON COLUMN imports.finished_at IS 'When all of it was stored, and that was shown.';
 
 CREATE TABLE import_rows (
     import_id bigint REFERENCES imports ON DELETE CASCADE,

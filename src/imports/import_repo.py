@@ -1,7 +1,7 @@
 """Repository of imports: rows of a file until they are stored, and what came of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -163,7 +163,10 @@ WHERE i.owner_id = %(owner)s AND i.state <> 'reading'
 ORDER BY i.id DESC LIMIT 1
 """
 SELECT_UNDER_WAY = (
-    COLUMNS + "WHERE i.state IN ('storing', 'undoing') AND i.id > %(after)s ORDER BY i.id LIMIT 1"
+    COLUMNS
+    + """WHERE i.finished_at IS NULL AND i.state IN ('storing', 'undoing', 'done')
+  AND i.id > %(after)s
+  AND i.id <> ALL(%(without)s::bigint[]) ORDER BY i.id LIMIT 1"""
 )
 LOCK_IMPORT = COLUMNS + "WHERE i.id = %(id)s AND i.state = %(state)s FOR UPDATE OF i"
 
@@ -213,14 +216,14 @@ UPDATE imports SET state = 'storing', reads_facts = %(reads_facts)s, finished_at
 WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting'
 """
 UPDATE_KEEPS = """
-UPDATE imports SET keeps_memories = %(keeps)s,
+UPDATE imports SET keeps_memories = %(keeps)s, finished_at = NULL,
        state = CASE WHEN %(keeps)s OR state = 'storing' THEN 'storing' ELSE 'done' END
 WHERE id = %(id)s AND owner_id = %(owner)s AND state IN ('waiting', 'storing', 'done')
   AND keeps_memories IS NULL
 """
 DELETE_MEMORIES = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind = 'memory'"
 UPDATE_UNDOING = """
-UPDATE imports SET state = 'undoing' WHERE id = %(id)s AND owner_id = %(owner)s
+UPDATE imports SET state = 'undoing', finished_at = NULL WHERE id = %(id)s AND owner_id = %(owner)s
 """
 UPDATE_SHOWN_IN = """
 UPDATE imports SET chat_id = %(chat)s, thread_id = %(thread)s, telegram_message_id = %(message)s,
@@ -363,13 +366,15 @@ SELECT old.stored_id, new.stored_id FROM import_rows old JOIN import_rows new
 WHERE old.import_id = %(id)s AND old.kind = 'fact' AND old.is_new AND new.stored_id > 0
 """
 FINISH = """
-UPDATE imports SET state = 'done', finished_at = now(), total = (
+UPDATE imports SET state = 'done', total = (
     SELECT count(*) FROM conversations c JOIN messages m ON m.conversation_id = c.id
     WHERE c.import_id = %(id)s) + (
     SELECT count(*) FROM import_rows
     WHERE import_id = %(id)s AND is_new AND kind IN ('fact', 'reminder'))
 WHERE id = %(id)s
 """
+# The end is shown.
+CLOSE = "UPDATE imports SET finished_at = now() WHERE id = %(id)s AND state = 'done'"
 # The words are stored; what was decided on leaves only numbers, for an undo.
 DELETE_ROWS = """
 DELETE FROM import_rows WHERE import_id = %(id)s
@@ -438,9 +443,9 @@ class ImportRepository(Repository):
         """Return the owner's last import, or the last one that brought something, or None."""
         return self._first(Import.of, SELECT_LAST, owner, has_something=has_something)
 
-    def find_under_way(self, after: int = 0) -> Import | None:
+    def find_under_way(self, after: int = 0, without: Collection[int] = ()) -> Import | None:
         """Return the next import of any owner that a job has to advance, or None."""
-        return self._first(Import.of, SELECT_UNDER_WAY, after=after)
+        return self._first(Import.of, SELECT_UNDER_WAY, after=after, without=list(without))
 
     def count(self, owner: Owner, number: int) -> Contents:
         """Return what an import of the owner holds."""
@@ -564,6 +569,10 @@ class ImportRepository(Repository):
         """End an import: all of it is stored."""
         self._client.execute(FINISH, id=number)
         self._client.execute(DELETE_ROWS, id=number)
+
+    def close(self, number: int) -> None:
+        """Note that the end of an import was shown."""
+        self._client.execute(CLOSE, id=number)
 
     def list_messages(self, number: int, limit: int = BATCH) -> list[int]:
         """Return ids of messages that an import brought."""

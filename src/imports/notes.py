@@ -19,7 +19,7 @@ DAY = re.compile(
     r"(?<!\d)(?:(?P<year>\d{4})[-_.]?(?P<month>\d\d)[-_.]?(?P<day>\d\d)"
     r"|(?P<day_first>\d\d)\.(?P<month_second>\d\d)\.(?P<year_last>\d{4}))(?!\d)"
 )
-MARKS = re.compile(r"(?m)\A---[ \t]*$|\[\[[^\[\]\n]+\]\]|^\s*[-*] \[[ xX]\] ")
+MARKS = re.compile(r"(?m)\A---[ \t]*$|\[\[[^\[\]\n]+\]\]|^[ \t]{0,20}[-*] \[[ xX]\] ")
 MAX_PART = 3000  # characters of a message: longer notes are cut between paragraphs
 MAX_NOTE = 2_000_000
 NOON = 12

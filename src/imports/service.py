@@ -29,6 +29,7 @@ from src.pg.client import PgClient, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import JobRepository
 from src.reading.facts import Fact, fact_number
 from src.reading.recurrences import Recurrence, next_after
@@ -119,27 +120,39 @@ class ImportService:
         elif len(found.names) == 1:
             self.rows.set_own_name(caller.owner, number, *found.names)
 
-    async def advance(self, import_: Import) -> Outcome:
+    async def advance(self, import_: Import, job: int | None = None) -> Outcome:
         """Do the next step of an import under way.
+
+        Args:
+            import_: The import.
+            job: The job that does it. Its deaths are forgotten with each step: what gets on does
+                not kill its process.
 
         Raises:
             TransientError: The database is away; the step is repeated.
         """
         run = self._client.run
+        if import_.state == "done":  # its end was not shown yet
+            return "done"
         if import_.state == "undoing":
-            return await run(self._in_transaction, partial(self._take_back_some, import_.id))
+            return await run(self._do_step, partial(self._take_back_some, import_.id), job)
         to_index = list[UUID]()
-        outcome = await run(self._in_transaction, partial(self._store_some, import_.id, to_index))
+        outcome = await run(self._do_step, partial(self._store_some, import_.id, to_index), job)
         for conversation_id in to_index:
             await self._indexer.index_conversation(conversation_id)
         if outcome == "done" and import_.keeps_memories and await self._keep_some(import_):
             return "more"
         if outcome == "done":
-            await run(self._in_transaction, partial(self._finish, import_.id))
+            await run(self._do_step, partial(self._finish, import_.id), job)
             await run(JobRepository(self._client).defer_indexing)  # and embed
         return outcome
 
-    def _in_transaction(self, work: Callable[[Transaction], Outcome]) -> Outcome:
+    def _do_step(self, step: Callable[[Transaction], Outcome], job: int | None) -> Outcome:
+        def work(transaction: Transaction) -> Outcome:
+            if job is not None:
+                JobDeathRepository(transaction).forget(job)
+            return step(transaction)
+
         return self._client.in_transaction(work, limits=PATIENT)
 
     def _store_some(self, number: int, to_index: list[UUID], transaction: Transaction) -> Outcome:

@@ -36,7 +36,7 @@ PLACEHOLDER = re.compile(
     r"|(?:зображення|фото|відео|аудіо|стікер|документ|gif) (?:відсутнє|відсутній|пропущено))\.?",
     re.IGNORECASE,
 )
-EDITED = re.compile(rf"[{INVISIBLE}]+<[^<>\n]{{3,60}}>\s*$")
+EDITED = re.compile(rf"[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>[ \n]{{0,4}}$")
 CHAT_NAME = re.compile(
     r"^(?:whatsapp chat (?:with|-)|чат whatsapp с(?: контактом)?|чат whatsapp із|whatsapp чат -?)"
     r"\s*|\s*\(\d+\)$",

@@ -184,6 +184,7 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
         "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures", "failures",
         "batch_requests", "daily_messages", "reminders", "unindexed_messages",
+        "imports", "import_rows",
     }  # fmt: skip
     origin = TelegramOrigin(BOT, ME, 2, ME)
     question = repo.append_message(mine, "user", "a cat again", origin=origin)

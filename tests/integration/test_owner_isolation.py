@@ -876,6 +876,7 @@ FOR_EVERYBODY = {
                 "list_messages",
                 "list_new",
                 "delete",
+                "close",
             )
         ),
         "a step of a reading or of the job, on the one import that it has in hand",
