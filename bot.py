@@ -196,6 +196,20 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
 
 
 @with_core
+async def bring(core: Core, arguments: argparse.Namespace) -> None:
+    """Import a user's file from another program, or take the last import back."""
+    from src.operate.imports import import_file, undo_import
+
+    if arguments.undo:
+        print(await undo_import(core, arguments.user_id))
+        return
+    if arguments.file is None:
+        raise AppError("name the file, or give --undo")
+    choices = {name: getattr(arguments, name) for name in ("facts", "speaker", "dates")}
+    print(await import_file(core, arguments.user_id, arguments.file, **choices))
+
+
+@with_core
 async def erase(core: Core, arguments: argparse.Namespace) -> None:
     """Delete everything of a user, or of a group, from every table; say how much it was."""
     from src.privacy.erasure_repo import ErasureRepository
@@ -313,6 +327,7 @@ COMMANDS: dict[str, Command] = {
     "eval": evaluate,
     "reembed": reembed,
     "export": export,
+    "import": bring,
     "erase": erase,
     "jobs": jobs,
     "backup": backup,
@@ -332,6 +347,14 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "export": {
         "--user-id": _build_owner_option("whose data to write"),
         "--markdown": {"action": "store_true", "help": "to read, not JSON"},
+    },
+    "import": {
+        "file": {"type": _file, "nargs": "?", "help": "the export of another program, or ours"},
+        "--user-id": {"type": _telegram_id, "required": True, "help": "whose file it is"},
+        "--facts": {"action": "store_true", "help": "read the messages for facts, too"},
+        "--speaker": {"metavar": "NAME", "help": "which speaker of a chat the user is"},
+        "--dates": {"choices": ["day", "month"], "help": "what is first in ambiguous dates"},
+        "--undo": {"action": "store_true", "help": "take the last import back"},
     },
     "erase": {"--user-id": _build_owner_option("whose data to delete")},
     "eval": {"file": {"type": _file, "help": "a JSON file in LoCoMo's format"}},

@@ -18,6 +18,7 @@ from procrastinate import App
 from src.base.errors import AppError, ConfigError, DeliveryError
 from src.base.shutdown import Shutdown
 from src.core import Core
+from src.imports.tasks import ImportTasks
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.failure_log import FailureLog
@@ -27,6 +28,7 @@ from src.queue.job_repo import JobRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
+from src.telegram.imports import ImportProgress
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.web.http_server import HttpServer, build_http_app
 
@@ -120,6 +122,7 @@ def _register_tasks(
     Housekeeping(core).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
+    ImportTasks(core.client, core.imports, ImportProgress(core, delivery).show).register(queue)
     return reminders
 
 

@@ -25,6 +25,7 @@ from src.base.owners import Caller, Mode, Owner
 from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.imports.files import find_file
 from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
@@ -32,7 +33,7 @@ from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, turn_state, wishes, zones
 from src.talk.commands import Command, parse_command
 from src.texts import FALLBACK, Language, say
-from src.texts.reply import ReplyFile
+from src.texts.reply import Reply, ReplyFile
 
 logger = logging.getLogger(__name__)
 
@@ -197,12 +198,14 @@ class Console:
         lacks_zone = command.name in ("remind", "brief") and not caller.preferences.has_zone
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
-        reply = await self._commands.run(command.name, caller)
+        reply = await self._run_or_import(command, caller)
         text = reply.text
         if reply.files:
             paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
             where = say("console_files", self._language, paths="\n".join(map(str, paths)))
             text = f"{text}\n{where}"
+        if command.name == "import" and (reply.rows or reply.asks):
+            text = f"{text}\n\n{say('console_import', self._language)}"
         if command.name == "settings":
             text = f"{text}\n\n{say('console_settings', self._language)}"
         if command.name == "delete_me":
@@ -213,6 +216,18 @@ class Console:
                 text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._after_command())
+
+    async def _run_or_import(self, command: Command, caller: Caller) -> Reply:
+        """Run a command; an import is read from a file of this machine, and stored at once."""
+        imports, file = self._core.commands.imports, None
+        if command.name == "import" and command.argument:
+            file = find_file(command.argument)
+        if file is not None:
+            return await imports.read(caller, file)
+        reply = await self._commands.run(command.name, caller)
+        if reply.import_id is None:
+            return reply
+        return await imports.run_to_end(caller, reply)
 
     async def _after_command(self) -> None:
         """Read the messages that /new deleted; index those that /undo restored."""

@@ -19,6 +19,8 @@ from src.base.providers import find_provider
 from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
+from src.imports.screens import Costs, ImportScreens
+from src.imports.service import ImportService, ReminderSteps
 from src.llm import chat, embeddings, endpoints, prompt_cache, tokens
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService
@@ -155,6 +157,8 @@ class Core:
         self.follow_ups = FollowUpService(
             client, self.day, self.memory.memories, self.reminders.rows, self._settle
         )
+        memory = self.memory
+        self.imports = ImportService(client, memory.indexer, memory.memories.writer, REMINDERS)
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
             client,
@@ -315,8 +319,29 @@ class Core:
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
             exports=self.exports,
+            imports=ImportScreens(self.imports, client, self._find_costs, settings.app_url),
             features=features,
         )
+
+    def _find_costs(self) -> Costs:
+        """Return what reading imported messages for facts costs, as the settings are now."""
+        settings, stored = self.settings, self.memory.settings.last_known
+        name = stored.memory_extraction_model or settings.extraction_model
+        name = name or settings.chat_model_name
+        return Costs(
+            has_model=name != OFFLINE_MODEL and stored.memory_extraction_enabled,
+            model=name,
+            window=stored.memory_extraction_window,
+            share=1.0 if stored.memory_extraction_provider == "immediate" else 0.5,
+            currency=stored.currency,
+        )
+
+
+# The steps on reminders that imports take.
+REMINDERS = ReminderSteps(
+    lambda transaction, owner, columns: ReminderRepository(transaction).restore(owner, columns),
+    lambda transaction, owner, ids: ReminderRepository(transaction).remove(owner, ids),
+)
 
 
 @asynccontextmanager

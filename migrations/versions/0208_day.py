@@ -6,7 +6,7 @@ What begins with ``COMMENT ON`` is what an operator reads in ``psql`` with ``\\d
 from alembic import op
 
 revision = "0208"
-down_revision = "0206"
+down_revision = "0207"
 
 UPGRADE = r"""
 ALTER TABLE user_settings ADD COLUMN follow_ups boolean NOT NULL DEFAULT false;

@@ -221,14 +221,17 @@ VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
         (SELECT max(position) + 1 FROM messages WHERE conversation_id = %(conversation_id)s))
 """
 
-# Store the sources of an answer; ids of messages and facts deleted meanwhile become NULL.
+# Store the sources of an answer: messages of its conversation, and imported ones; ids of messages
+# and facts deleted meanwhile become NULL.
 INSERT_SOURCES = """
 INSERT INTO answer_sources (answer_id, number, message_id, memory_id)
 SELECT %(answer_id)s, s.number, m.id, f.id
 FROM conversations own CROSS JOIN
      unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
      AS s (number, message_id, memory_id)
-LEFT JOIN messages m ON m.id = s.message_id AND m.conversation_id = own.id
+LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id)
+     ON m.id = s.message_id
+    AND (c.id = own.id OR (c.owner_id = own.owner_id AND c.import_id IS NOT NULL))
 LEFT JOIN facts f ON f.id = s.memory_id AND f.owner_id = own.owner_id
 WHERE own.id = %(conversation_id)s
 ON CONFLICT DO NOTHING

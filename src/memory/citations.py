@@ -151,7 +151,9 @@ def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
     if not hit.is_own:
         whose = "from_file" if hit.provenance == "file" else "words_of"
         return {**record, whose: hit.author or voices.UNKNOWN}
-    return {**record, "speaker": hit.author} if hit.author else record
+    if hit.author:
+        record["imported_from" if hit.provenance == "imported" else "speaker"] = hit.author
+    return record
 
 
 # The words around memories; each time has as many tokens.

@@ -202,6 +202,7 @@ class SourceMessage:
         telegram_message_id: See ``chat_id``.
         bot_id: The bot under which ``telegram_message_id`` counts.
         is_bots: True if the bot wrote it.
+        imported_from: Where it was written, if it is imported.
     """
 
     text: str
@@ -210,6 +211,7 @@ class SourceMessage:
     telegram_message_id: int | None = None
     bot_id: int | None = None
     is_bots: bool = False
+    imported_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -365,7 +367,8 @@ WHERE id = %(memory_id)s AND owner_id = %(owner)s
 SELECT_SOURCE = """
 SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
        coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),
-       coalesce(m.bot_id, asked.bot_id), m.role = 'assistant'
+       coalesce(m.bot_id, asked.bot_id), m.role = 'assistant',
+       CASE m.provenance WHEN 'imported' THEN m.origin END
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 LEFT JOIN messages asked ON asked.id = m.reply_to_id
 WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s AND m.role IN ('user', 'assistant')
@@ -390,7 +393,7 @@ LIMIT 1
 # A message of the owner that may be remembered, as it reads now or as /new saved it for the
 # digest; in a group with the sender, who is "user" in it.
 SELECT_CURRENT_SOURCE = """
-SELECT message_text(m.content), m.provenance = 'typed',
+SELECT message_text(m.content), m.provenance IN ('typed', 'imported'),
        CASE WHEN %(user)s < 0 THEN m.sender_id END, m.speaker, m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private

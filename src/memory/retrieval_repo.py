@@ -9,7 +9,7 @@ from src.base.owners import Owner
 from src.memory.memory_repo import Memory, memory_query
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import Repository
-from src.reading.voices import Provenance
+from src.reading.voices import OWN, Provenance
 
 MAX_HIT_TEXT = 2000  # characters of a candidate's text
 # Number of vectors that are compared exactly: NEAR, or one in NEAR_SHARE if that is more. Of the
@@ -121,7 +121,7 @@ class Hit:
     @property
     def is_own(self) -> bool:
         """True if the sender typed it."""
-        return self.provenance == "typed"
+        return self.provenance in OWN
 
     @property
     def words(self) -> str:

@@ -329,7 +329,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
         content_hash=facts.content_hash(fact.text),
         source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
         terms=memory_repo.fact_terms(fact.text, relation),
-        entities=_entities(subject, relation, fact),
+        entities=entities_of(subject, relation, fact),
     )
 
 
@@ -344,7 +344,7 @@ def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> New
     )
 
 
-def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
+def entities_of(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
     """Return the subject, and the object if that is a name, as entities.
 
     A role is its canonical word: "мой брат" is ``brother``.

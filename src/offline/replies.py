@@ -474,7 +474,11 @@ def _format_line(record: Record, wanted: frozenset[str], language: Language) -> 
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
     text = f"{author}: {quote}" if author else quote
     day = datetime.strptime(record["said_at"], "%Y-%m-%d %H:%M")  # noqa: DTZ007
-    line = say("offline_quote", language, said_at=f"{day:%d.%m.%Y %H:%M}", text=text)
+    said_at = f"{day:%d.%m.%Y %H:%M}"
+    if record.get("imported_from"):
+        origin = say("words_of_imported", language, name=record["imported_from"])
+        said_at = f"{said_at}, {origin}"
+    line = say("offline_quote", language, said_at=said_at, text=text)
     if not record.get("holds", True):
         line = f"{say('offline_earlier', language)} {line[2:]}"
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""

@@ -47,7 +47,7 @@ ORDER BY thread_id
 # Messages of a conversation in order, without forgotten ones.
 SELECT_MESSAGES = """
 SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
-    'uid', 'msg-' || m.id, 'thread_id', nullif(c.thread_id, 0), 'role', m.role,
+    'uid', 'msg-' || m.id, 'thread_id', nullif(greatest(c.thread_id, 0), 0), 'role', m.role,
     'text', message_text(m.content), 'said_at', coalesce(m.said_at, m.created_at),
     'telegram_message_id', m.telegram_message_id, 'sender_id', m.sender_id,
     'speaker', m.speaker, 'answers', 'msg-' || m.reply_to_id, 'provenance', m.provenance,
@@ -83,7 +83,8 @@ ORDER BY f.id LIMIT %(limit)s
 # Summaries of older messages.
 SELECT_SUMMARIES = """
 SELECT s.id, jsonb_strip_nulls(jsonb_build_object(
-    'thread_id', nullif(c.thread_id, 0), 'text', s.content, 'made_at', s.created_at))
+    'thread_id', nullif(greatest(c.thread_id, 0), 0), 'text', s.content,
+    'made_at', s.created_at))
 FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
 WHERE c.telegram_user_id = %(user)s AND s.content <> ''
   AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s) AND s.id > %(after)s

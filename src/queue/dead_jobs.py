@@ -106,6 +106,9 @@ SELECT procrastinate_retry_job_v2(%(job)s, now() + make_interval(secs => %(secon
                                   NULL, NULL, NULL)
 """
 
+# The deaths of a running job that has got on since.
+FORGET_DEATHS = "DELETE FROM job_deaths WHERE job_id = %(job)s"
+
 # Mark a job as failed; it stays in the table until it is pruned or retried by an operator.
 FAIL = "SELECT procrastinate_finish_job_v1(%(job)s, 'failed', false)"
 
@@ -163,6 +166,14 @@ class JobDeathRepository(Repository):
             return int(deaths)
 
         return self._client.in_transaction(work)
+
+    def forget(self, job: int) -> None:
+        """Forget the deaths of a running job: it has stored a part of its work, so it kills none.
+
+        Args:
+            job: Id of the job.
+        """
+        self._client.execute(FORGET_DEATHS, job=job)
 
     def list_all(self) -> list[QuarantinedJob]:
         """List the jobs that are put aside, oldest first, at most a thousand."""

@@ -63,6 +63,22 @@ WHERE ({COUNT_WAITING}) < {MAX_WAITING}
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
+# Insert a reminder of an export, unless the owner has it, or too many.
+RESTORE_REMINDER = f"""
+INSERT INTO reminders (owner_id, text, due_at, recurrence, time_zone, language, message_id,
+                       snooze_of, is_waiting, created_at, delivered_at, cancelled_at)
+SELECT %(owner)s, %(text)s, date_trunc('second', %(due_at)s::timestamptz), %(recurrence)s,
+       %(time_zone)s, %(language)s, %(message_id)s, %(snooze_of)s, %(is_waiting)s,
+       %(created_at)s, %(delivered_at)s, %(cancelled_at)s
+WHERE NOT EXISTS (SELECT 1 FROM reminders WHERE owner_id = %(owner)s AND text = %(text)s
+                  AND created_at = %(created_at)s)
+  AND (NOT %(is_waiting)s OR ({COUNT_WAITING}) < {MAX_WAITING})
+ON CONFLICT DO NOTHING RETURNING id
+"""  # noqa: S608  (it holds a constant of ours)
+
+# Delete reminders that an import brought.
+DELETE_REMINDERS = "DELETE FROM reminders WHERE owner_id = %(owner)s AND id = ANY(%(ids)s)"
+
 # Select the pending reminders, the next one first.
 SELECT_WAITING = f"""{OWN}
   AND r.kind = 'reminder' AND r.is_waiting
@@ -315,6 +331,14 @@ class ReminderRepository(Repository):
             return steps._change(owner, SELECT_SAME, INSERT_REMINDER, now=now, **new.columns())
 
         return self._client.in_transaction(work)
+
+    def restore(self, owner: Owner, columns: dict[str, Any]) -> int | None:
+        """Store a reminder of an export; None if the owner has it, or too many."""
+        return self._first(int, RESTORE_REMINDER, owner, **columns)
+
+    def remove(self, owner: Owner, ids: Sequence[int]) -> None:
+        """Delete reminders for good."""
+        self._client.execute(DELETE_REMINDERS, owner, ids=list(ids))
 
     def count(self, owner: Owner) -> int:
         """Return the number of pending reminders."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from src.base.owners import Caller
 from src.history.turn_repo import StoredAnswer, TurnRepository
+from src.imports.screens import ImportScreens
 from src.memory import memories
 from src.memory.screens import MemoryScreens
 from src.pg.client import PgClient
@@ -54,6 +55,7 @@ class CommandService:
     settings: SettingsScreens
     reminders: ReminderScreens
     exports: ExportService
+    imports: ImportScreens
     features: Features
     is_console: bool = False
 
@@ -212,6 +214,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
         CommandEntry(
+            "import", lambda s, caller: s.imports.command(caller), places=("private", "console")
+        ),
+        CommandEntry(
             "usage",
             lambda s, caller: s.pages.usage(caller),
             is_at_once=True,
@@ -266,4 +271,5 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),
+    "import": lambda s, who, a: s.imports.press(who, a.number(0), a.number(1), a.number(2)),
 }

@@ -17,7 +17,7 @@ from src.talk.commands import Command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.talk.turn_state import Teaching
-from src.telegram import buttons
+from src.telegram import buttons, imports
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
@@ -56,6 +56,7 @@ class Handlers:
         router.message.register(self.run_command, self.is_command)
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
+        router.message.register(self.take_import, imports.brings_import)
         router.message.register(self._turns.answer)
         router.edited_message.register(self.run_command, self.is_command, self.is_new)
         router.edited_message.register(self._turns.take_edit)
@@ -103,6 +104,9 @@ class Handlers:
         text = command.argument or _own_replied_text(message)
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
+        if command.name == "import" and imports.find_document(message) is not None:
+            await self.take_import(message, context)
+            return None
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
             caller = await self._check_rights(context.stored, caller)
@@ -120,6 +124,13 @@ class Handlers:
             reply = await settings.find_zone_at(caller, location.latitude, location.longitude)
         else:
             reply = await settings.find_zone(caller, message.text or "")
+        await self._reply(context.stored, caller, reply)
+        return "explained"
+
+    async def take_import(self, message: types.Message, context: Context) -> UpdateOutcome:
+        """Read the file or the list that the user brings, and reply with what it holds."""
+        caller = context.caller
+        reply = await imports.read_import(self._core, self._delivery, message, caller)
         await self._reply(context.stored, caller, reply)
         return "explained"
 
@@ -199,8 +210,10 @@ class Handlers:
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
             key = "source_quote_bot" if source.is_bots else "source_quote"
-            day = caller.day(source.said_at)
-            quote = say(key, language, said_at=day, text=source.text)
+            day = said_at = caller.day(source.said_at)
+            if source.imported_from is not None:
+                said_at = f"{day}, {say('words_of_imported', language, name=source.imported_from)}"
+            quote = say(key, language, said_at=said_at, text=source.text)
             await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
         await buttons.show_popup(query, popup)
@@ -262,6 +275,11 @@ class Handlers:
         sent = await self._delivery.show_reply(address, reply, replacing=replacing)
         if sent is not None and reply.asks is not None:
             await self._run(self._core.updates.set_asked, stored.id, sent, reply.asks)
+        shown = sent or replacing
+        if reply.import_id is not None and shown is not None:
+            place = address.chat_id, address.thread_id, shown
+            show_in, language = self._core.imports.rows.show_in, caller.language
+            await self._run(show_in, caller.owner, reply.import_id, place, language)
 
     async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.
@@ -308,7 +326,7 @@ async def answers_zone_question(message: types.Message, context: Context) -> boo
 
     A message that is no reply must be a location or a few words that may name a place.
     """
-    if context.stored.zone_asked and message.reply_to_message is None:
+    if context.stored.asked_before == "zone" and message.reply_to_message is None:
         return message.location is not None or may_name_place(message.text or "")
     has_place = message.text is not None or message.location is not None
     return has_place and asked_by_bot(context.stored).get("asks") == "zone"

@@ -95,7 +95,7 @@ SELECT_ID = "SELECT id FROM owners WHERE id = %(owner)s"
 # Conversations of an owner; a private chat may have several topics.
 SELECT_TALKS = """
 SELECT telegram_user_id, thread_id, created_at FROM conversations
-WHERE owner_id = %(owner)s ORDER BY thread_id LIMIT %(limit)s
+WHERE owner_id = %(owner)s AND import_id IS NULL ORDER BY thread_id LIMIT %(limit)s
 """
 
 # Summaries of messages that left the window, newest first.

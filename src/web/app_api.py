@@ -1,6 +1,8 @@
 """ASGI app of ``/app``: the page of the Mini App, and its API to the caller's own memory."""
 
+import asyncio
 import html
+import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -20,6 +22,8 @@ from src.base.owners import Owner
 from src.base.zones import parse_day_start
 from src.core import Core
 from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
+from src.imports.files import open_again
+from src.imports.records import Opened
 from src.memory.forgetting_repo import UndoResult
 from src.memory.memory_repo import KINDS, FactQuery, Memory
 from src.privacy.export import FileFormat
@@ -71,6 +75,7 @@ MAX_TEXT = 4096  # characters of a correction: the limit of Telegram messages
 MAX_QUERY = 500
 MAX_TIME = 100
 MAX_OFFSET = 1_000_000
+MAX_UPLOAD = 500 << 20  # bytes of a file that is imported
 # Cost of a request, taken from the ``Allowance`` of its sender.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 # Commands of the chat that the page offers, and those of them that take an argument.
@@ -114,6 +119,7 @@ class Api:
             post("/reminders/{number}/restore", CHANGE, self.restore_reminder),
             post("/buttons", CHANGE, self.press),
             post("/commands/{command}", CHANGE, self.command),
+            self._route("PUT", "/import", EXPORT, self.bring),
         ]
 
     async def start(self, call: VerifiedCall) -> Json:
@@ -205,7 +211,11 @@ class Api:
         of the private chat is a timeline of its own: ``?topic=``.
         """
         query, user = call.request.query_params, call.caller.owner.telegram_user_id
-        owner = Owner(user, to_number(query.get("topic", ""), 18) or 0)
+        topic = query.get("topic", "")
+        thread_id = to_number(topic.removeprefix("-"), 18) or 0
+        if topic.startswith("-"):  # an imported conversation
+            thread_id = -thread_id
+        owner = Owner(user, thread_id)
         place: PageCursor | None = None
         if "message" in query:
             id_ = to_number(query["message"], 18) or 0
@@ -312,6 +322,25 @@ class Api:
         """Send everything in a file: ``json`` for programs, or ``md`` to read."""
         file = await self._run(self._core.exports.write_file, form, call.caller)
         return send_file(file, FILE_TYPES[Path(file.name).suffix])
+
+    async def bring(self, call: VerifiedCall) -> Json:
+        """Read an uploaded file (``?name=``), and return what it holds, with the choices.
+
+        The file has no name on the disk, so that it leaves no trace.
+        """
+        name = call.request.query_params.get("name", "")[:MAX_QUERY]
+        with tempfile.TemporaryFile() as file:
+            size = 0
+            async for piece in call.request.stream():
+                size += len(piece)
+                if size > MAX_UPLOAD:
+                    raise call.refusal(413, "import_too_big")
+                await asyncio.to_thread(file.write, piece)
+            file.flush()
+            reply = await self._core.commands.imports.read(
+                call.caller, Opened(name, partial(open_again, file))
+            )
+        return views.reply_view(reply)
 
     def _route(self, method: str, path: str, cost: float, endpoint: Endpoint) -> Route:
         async def serve(request: Request) -> Response:

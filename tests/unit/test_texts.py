@@ -53,6 +53,8 @@ TEXT_KEYS = {
     "error_document_broken", "error_document_kind", "error_document_protected",
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
+    "import_unknown", "import_html", "import_nothing", "import_broken", "import_broken_zip",
+    "import_password", "import_too_big",
 }  # fmt: skip
 TALK = shipped_weights().rows.keys() - {"note", "question"} - ORDERS  # with a sentence of its own
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours", "which"}
@@ -95,6 +97,7 @@ BUILT = {
     "f'wish_{wish}'": {f"wish_{wish}" for wish in WISHES},
     "error.text_key": TEXT_KEYS,
     "content.problem": {"cannot_read"},
+    "question": {"import_who", "import_dates"},
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
@@ -108,6 +111,10 @@ KEYS_OF_FILE = {
     "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "buttons.py": {"erase_yes", "erase_no"},
+    "screens.py": {
+        "import_large", "import_large_app", "import_take",
+        "import_search", "import_done", "import_done_none",
+    },
     "attachments.py": {
         "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
     },
@@ -224,7 +231,7 @@ def test_each_language_is_written_in_its_own_letters() -> None:
 def test_users_read_of_no_variable_and_no_file_of_the_operator_s() -> None:
     of_operators = re.compile(r"[A-Z]{3,}_[A-Z]+|\.env\b|\bdocs/")
     named = {key for key in keys("en") for one in LANGUAGES if of_operators.search(say(key, one))}
-    assert named == {"console_model"}
+    assert named == {"console_model", "import_large", "import_large_app"}
 
 
 def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
@@ -244,7 +251,7 @@ def test_start_and_help_name_the_commands(language: Language) -> None:
 
 # The commands that do not work in a place.
 PLACES: dict[Place, set[str]] = {
-    "private": set(), "group": {"about", "app", "brief", "delete_me", "today"},
+    "private": set(), "group": {"about", "app", "brief", "delete_me", "import", "today"},
     "console": {"app", "stop"},
 }  # fmt: skip
 

@@ -26,6 +26,7 @@ from tests.integration.polling import eventually
 from tests.integration.turns import answer_turn, begin_turn
 from tests.tables import (
     ROWS_OF_OWNER,
+    bring,
     columns_that_hold,
     count_death,
     dump,
@@ -171,6 +172,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     count_death(rig.core.dsn, owner)
     send_batch(rig.core.dsn, owner)
     open_question(rig.core.dsn, owner)
+    bring(rig.core.dsn, owner, word)
     await write(rig, user, f"{word} и прощай", f"пока, {word}")
     left = rig.client.execute(KEEP_UNREAD, {**owner.columns(), "limit": 10})
     assert left > 0, "as if /new came now"

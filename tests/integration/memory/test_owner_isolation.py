@@ -34,6 +34,7 @@ from src.history.timeline_repo import (
     ToolResultRepository,
 )
 from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer
+from src.imports.records import Record
 from src.llm.reply import ModelUsage
 from src.memory.change_repo import Change
 from src.memory.forgetter import Forgetter
@@ -78,6 +79,7 @@ MODULES = {
     "history.conversation_repo": "ConversationRepository",
     "history.timeline_repo": "TimelineRepository",
     "history.turn_repo": "TurnRepository",
+    "imports.import_repo": "ImportRepository",
     "memory.change_repo": "ChangeRepository",
     "memory.digest_repo": "ExtractionRepository SummaryRepository",
     "memory.forgetting_repo": "ForgettingRepository",
@@ -133,6 +135,7 @@ class Filled:
         documents: What the search holds of him.
         summary: Of his first two messages.
         reminders: One that comes once, and one that comes every day.
+        imported: An import that waits, with a message and a memory.
     """
 
     owner: Owner
@@ -145,6 +148,7 @@ class Filled:
     documents: list[int]
     summary: int
     reminders: list[int]
+    imported: int
 
     @property
     def uids(self) -> list[str]:
@@ -267,9 +271,28 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
     )
     reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
+    imported = fill_import(do, owner, word)
     return Filled(
-        owner, word, conversation, first, asked, answer.id, facts, documents, summary.id, reminders
+        owner, word, conversation, first, asked, answer.id, facts, documents, summary.id,
+        reminders, imported,
+    )  # fmt: skip
+
+
+def fill_import(do: Repositories, owner: Owner, word: str) -> int:
+    """Somebody brings a chat in which nobody is known yet, and what an assistant remembers."""
+    sql = (
+        "INSERT INTO imports (owner_id, source, name) VALUES (%(owner)s, 'list', %(word)s)"
+        " RETURNING id"
     )
+    [number] = do.ids(sql, **owner.columns(), word=word)
+    records = [
+        Record("whatsapp", word, word, f"{word} 1", f"I hid {word}", SAID, who=word),
+        Record("list", word, word, f"{word} 2", f"hides {word}", SAID, kind="memory"),
+    ]
+    do.ImportRepository.add_rows(number, 0, records, SAID)
+    do.ImportRepository.finish_reading(number, [word])
+    do.client.execute("UPDATE imports SET days_first = NULL WHERE id = %(id)s", {"id": number})
+    return number
 
 
 def set_reminder(
@@ -484,6 +507,23 @@ def snooze_and_finish(reminders: Any, s: Stage, who: Filled) -> Any:
         reminders.finish(s.me.owner, number)
 
 
+def of_import(method: str, *more: Any, **options: Any) -> Callable[[Any, Stage, Filled], Any]:
+    """A method about somebody's import."""
+
+    def run(imports: Any, s: Stage, who: Filled) -> Any:
+        return getattr(imports, method)(s.me.owner, who.imported, *more, **options)
+
+    return run
+
+
+def restored_reminder(whose: Filled) -> dict[str, Any]:
+    """Columns of a reminder of an export."""
+    columns = dict.fromkeys(("recurrence", "message_id", "snooze_of", "delivered_at"))
+    text = {"text": f"of {whose.word[0]}", "language": "en", "time_zone": "UTC"}
+    times = {"due_at": DUE, "created_at": SAID, "cancelled_at": None, "is_waiting": True}
+    return columns | text | times
+
+
 def with_brief(method: str) -> Callable[[Any, Stage, Filled], Any]:
     """A method of the days, of one who has a brief."""
 
@@ -619,6 +659,24 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
         s.do, s.me.owner, s.me.word, who.asked[0], None
     ),
     "ReminderRepository.list_delivered": deliver_and_list,
+    "ReminderRepository.restore": lambda mine, s, who: mine.restore(
+        s.me.owner, restored_reminder(who)
+    ),
+    "ReminderRepository.remove": lambda mine, s, _: mine.remove(
+        s.me.owner, [*s.them.reminders, s.me.reminders[0]]
+    ),
+    "ImportRepository.begin": lambda mine, s, _: mine.begin(s.me.owner, "x", "en"),
+    "ImportRepository.find": of_import("find"),
+    "ImportRepository.count": of_import("count"),
+    "ImportRepository.list_memories": of_import("list_memories", limit=10, offset=0),
+    "ImportRepository.set_own_name": lambda mine, s, who: mine.set_own_name(
+        s.me.owner, who.imported, who.word
+    ),
+    "ImportRepository.set_order": of_import("set_order", days_first=False),
+    "ImportRepository.choose": of_import("choose", reads_facts=True),
+    "ImportRepository.keep": of_import("keep", keeps=False),
+    "ImportRepository.take_back": of_import("take_back"),
+    "ImportRepository.show_in": of_import("show_in", (1, 0, 2), "uk"),
     "DayRepository.list_said": lambda mine, s, _: mine.list_said(
         s.me.owner, SAID - timedelta(days=9), SAID + timedelta(days=9)
     ),
@@ -656,6 +714,16 @@ FOR_EVERYBODY = frozenset(
         "ReminderRepository.defer_soon", "ReminderRepository.find_due",
         "ReminderRepository.mark_delivered", "ReminderRepository.count_failure",
         "ReminderRepository.prune", "ErasureRepository.vacuum",
+        *(  # a step of a reading or of the job, on the one import that it has in hand
+            f"ImportRepository.{step}"
+            for step in (
+                "add_rows", "finish_reading", "lock", "list_rows", "list_unkept", "clear_text",
+                "add_messages", "list_to_index", "add_summaries", "set_stored", "find_links",
+                "list_successors", "note_settings", "find_former_settings", "finish",
+                "list_messages", "list_new", "delete", "close", "find_under_way",
+                "delete_abandoned", "find_price",
+            )
+        ),
         "DayRepository.list_followed", "DayRepository.take", "DayRepository.restore",
     }
 )  # fmt: skip
@@ -675,7 +743,7 @@ SAY_LITTLE = frozenset(
     {
         "EditRepository.find_topic",
         "ExportRepository.has_owner",
-        "TurnRepository.is_answer",
+        "TurnRepository.is_answer", "ImportRepository.count",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "MemoryRepository.list_replaced_behind",

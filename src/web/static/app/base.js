@@ -81,6 +81,7 @@ function brightness(hex) {
 
 // --- The API -----------------------------------------------------------------------------------
 
+// A file is uploaded as it is, however long that takes.
 export async function call(path, body) {
   const options = {
     headers: { Authorization: `tma ${telegram?.initData ?? ""}` },
@@ -88,13 +89,17 @@ export async function call(path, body) {
     credentials: "omit",
     redirect: "error",
   };
-  if (body !== undefined) {
+  const isFile = body instanceof File;
+  if (isFile) {
+    options.method = "PUT";
+    options.body = body;
+  } else if (body !== undefined) {
     options.method = "POST";
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
   const ending = new AbortController();
-  const timer = setTimeout(() => ending.abort(), ANSWER_MS);
+  const timer = isFile ? 0 : setTimeout(() => ending.abort(), ANSWER_MS);
   try {
     const response = await fetch(`api/${path}`, { ...options, signal: ending.signal });
     if (response.ok) return response;
