@@ -112,7 +112,7 @@ class CommandService:
         """Store a correction of a fact as a message, its source, and answer it.
 
         Args:
-            called: The caller in a private chat, whose fact it is.
+            caller: The caller in a private chat, whose fact it is.
             memory_id: The fact.
             text: The corrected text.
 
