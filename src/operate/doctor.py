@@ -124,8 +124,8 @@ def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Chec
     return CheckResult("queue", state, mend)
 
 
-def describe_job(job: dead_jobs.QuarantinedJob) -> str:
-    """Describe a quarantined job by ids and times, without texts of users."""
+def describe_job(job: dead_jobs.PutAsideJob) -> str:
+    """Describe a job that was put aside by ids and times, without texts of users."""
     ids = {"chat": job.chat_id, "conversation": job.conversation_id}
     whose = ", ".join(f"{name} {id_}" for name, id_ in ids.items() if id_)
     return (

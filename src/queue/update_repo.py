@@ -340,7 +340,7 @@ SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
 """
 
 # Delete handled updates after some hours, as Telegram may deliver one again within a day. Updates
-# of quarantined jobs stay, so that they can be retried.
+# of jobs put aside stay, so that they can be retried.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
   AND id NOT IN (SELECT (j.args ->> 'update')::bigint

@@ -123,7 +123,7 @@ class UpdateTasks:
         self._updates.mark_handled(update, "stopped")
 
     async def apologise(self, update: int) -> None:
-        """Tell the sender of an update that it is quarantined.
+        """Tell the sender of an update that it was put aside.
 
         Args:
             update: Row id in ``telegram_updates``.
@@ -131,7 +131,7 @@ class UpdateTasks:
         stored = await self._run(self._updates.find_waiting, update, put_aside=True)
         # None: it has been requeued in between.
         if stored is not None and stored.kind in (*APOLOGY_KINDS, "callback"):
-            await self._apologise(stored, errors.QuarantinedError.text_key)
+            await self._apologise(stored, errors.PutAsideError.text_key)
 
     async def show_ending(self, answer: int) -> None:
         """Show a question as it is stored now: decided by words, or expired after a week.
