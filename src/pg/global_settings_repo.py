@@ -25,13 +25,8 @@ Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Messages = Annotated[int, Field(ge=0, le=10**9)]
 
 
-class GlobalSettings(BaseModel):
-    """The settings row; fields have the names of the columns and the bounds of their checks.
-
-    ``src/web/admin_labels.toml`` says what they do.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ExtractionSettings(BaseModel):
+    """Reading of conversations for facts."""
 
     memory_extraction_enabled: bool = True
     memory_extraction_provider: Literal["immediate", "openai", "anthropic", "google"] = "immediate"
@@ -39,6 +34,11 @@ class GlobalSettings(BaseModel):
     memory_extraction_interval_hours: int = Field(24, ge=1, le=168)
     memory_extraction_window: int = Field(20, ge=1, le=1000)
     memory_extraction_silence_minutes: int = Field(60, ge=1, le=10_080)
+
+
+class RecallSettings(BaseModel):
+    """Storing of facts, and what of them is found again."""
+
     memory_dedup_threshold: Share = 0.6
     memory_update_threshold: Share = 0.95
     memory_retrieve_limit: int = Field(5, ge=0, le=50)
@@ -47,6 +47,18 @@ class GlobalSettings(BaseModel):
     max_memories_per_user: int = Field(1000, ge=1, le=10**6)
     embedding_provider: Literal["", "local", "openai"] = ""
     embedding_model: Name = ""
+
+    @property
+    def embedding_name(self) -> str:
+        """Embedding model in the form of ``EMBEDDING_MODEL``; empty to use that variable."""
+        if self.embedding_provider == "openai":
+            return f"openai:{self.embedding_model}"
+        return self.embedding_provider
+
+
+class PromptSettings(BaseModel):
+    """The part of a conversation that the model sees, and the loops of strict mode."""
+
     history_messages: int = Field(30, ge=10, le=100)
     history_step: int = Field(15, ge=1, le=29)
     summary_messages: int = Field(6, ge=2, le=100)
@@ -55,6 +67,11 @@ class GlobalSettings(BaseModel):
     strict_retrieve_limit: int = Field(10, ge=1, le=50)
     strict_react_limit: int = Field(3, ge=1, le=20)
     strict_max_iterations: int = Field(3, ge=0, le=10)
+
+
+class LimitSettings(BaseModel):
+    """Limits of what the bot writes and spends, and its currency; 0 is no daily limit."""
+
     background_calls_per_hour: int = Field(120, ge=1, le=10**5)
     answer_max_characters: int = Field(30_000, ge=100, le=60_000)
     answer_max_parts: int = Field(10, ge=1, le=50)
@@ -65,6 +82,16 @@ class GlobalSettings(BaseModel):
     daily_messages_per_user: Messages = 0
     daily_tokens_per_user: Tokens = 0
     messages_per_minute_per_user: Messages = 0
+
+
+class GlobalSettings(LimitSettings, PromptSettings, RecallSettings, ExtractionSettings):
+    """The settings row; fields have the names of the columns and the bounds of their checks.
+
+    A base holds those of one subject; ``src/web/admin_labels.toml`` says what they do.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     message_retention_days: int = Field(0, ge=0, le=36_500)
 
     @model_validator(mode="after")
@@ -74,13 +101,6 @@ class GlobalSettings(BaseModel):
         if (self.embedding_provider == "openai") != bool(self.embedding_model):
             raise ValueError("embedding_model goes with embedding_provider openai, and only so")
         return self
-
-    @property
-    def embedding_name(self) -> str:
-        """Embedding model in the form of ``EMBEDDING_MODEL``; empty to use that variable."""
-        if self.embedding_provider == "openai":
-            return f"openai:{self.embedding_model}"
-        return self.embedding_provider
 
 
 NAMES = tuple(GlobalSettings.model_fields)

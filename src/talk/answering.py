@@ -106,7 +106,7 @@ class Answering:
             with suppress(StorageError):  # the next look will do
                 newer = await self._intake.find_newer(turn.incoming)
                 if newer == "message" and turn.may_be_left:
-                    turn.is_left = True
+                    turn.control.is_left = True
                     turn.control.cut()
 
     async def _leave_to_continuation(self, turn: Turn, result: TurnResult) -> UpdateOutcome | None:
@@ -117,11 +117,11 @@ class Answering:
         """
         if turn.may_be_left:
             await turn.view.close()
-            if turn.answer_after is not None:
-                left = (turn.answer_after - datetime.now(UTC)).total_seconds()
+            if turn.view.answer_after is not None:
+                left = (turn.view.answer_after - datetime.now(UTC)).total_seconds()
                 await asyncio.sleep(max(0.0, left))
-            turn.is_left = await self._intake.find_newer(turn.incoming) == "message"
-        if not turn.is_left:
+            turn.control.is_left = await self._intake.find_newer(turn.incoming) == "message"
+        if not turn.control.is_left:
             return None
         add = self._turns.add_usage
         await self._client.run(add, turn.conversation_id, result.usage)
@@ -229,7 +229,7 @@ class Answering:
             parts=answer.delivered_parts,
             update=turn.incoming.update,
             sent=list(turn.view.sent_ids),
-            first_word_at=turn.first_word_at,
+            first_word_at=turn.view.first_word_at,
         )
         return "done"
 

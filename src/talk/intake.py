@@ -126,7 +126,7 @@ class Intake:
         if not turn.is_new:
             if MASK in incoming.text and not incoming.is_masked:
                 turn.incoming = incoming.with_mask_note()
-            turn.shown_in = turns.find_stream_message(*ids)
+            turn.view.shown_in = turns.find_stream_message(*ids)
             turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
             return

@@ -23,11 +23,13 @@ class TurnControl:
 
     Attributes:
         stopped: True if the user stopped anything of this turn.
+        is_left: True if the sender went on before any of the answer was shown.
     """
 
     def __init__(self) -> None:
         """Create the control of one turn."""
         self.stopped = False
+        self.is_left = False
         self._pending = False  # a Stop that has ended nothing yet
         self._timer: asyncio.Timeout | None = None  # of what runs
         self._left: float | None = None  # seconds, while the timer is paused

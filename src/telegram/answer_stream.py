@@ -85,7 +85,7 @@ class AnswerStream(AnswerView):
             turn: The turn that is answered; a message of an earlier attempt is edited.
             on_message: Awaited with the id of the edited message as soon as it is known.
         """
-        self._on_message, self.message_id = on_message, turn.shown_in
+        self._on_message, self.message_id = on_message, self.shown_in
         self._language = turn.incoming.language
         works = [self._show_typing(), self._show_frames()]
         if self._is_slow:
@@ -115,14 +115,13 @@ class AnswerStream(AnswerView):
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
+    async def withdraw(self, *, is_unwanted: bool) -> None:
         """Remove the Stop button of an answer that has not come to its end.
 
         Args:
-            turn: The turn; an earlier attempt may have shown the beginning.
             is_unwanted: True to remove the beginning, too: no answer follows it.
         """
-        message_id, chat_id = self.message_id or turn.shown_in, self._address.chat_id
+        message_id, chat_id = self.message_id or self.shown_in, self._address.chat_id
         if not message_id:
             return
         bot = self._delivery.bot

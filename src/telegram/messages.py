@@ -158,16 +158,16 @@ class TurnHandler:
         turn = Turn(incoming, view, context.control)
         if may_be_comment(message):
             pause = timedelta(seconds=self.core.settings.gather_seconds)
-            turn.answer_after = context.stored.received_at + pause
+            view.answer_after = context.stored.received_at + pause
         try:
             outcome = await self.core.agent.run_turn(turn)
         except AppError as error:
             is_gone = isinstance(error, ConversationGoneError)
             is_unwanted = is_gone and not isinstance(error, TransientError)
-            await view.withdraw(turn, is_unwanted=is_unwanted)
+            await view.withdraw(is_unwanted=is_unwanted)
             raise
         if not view.is_delivered:
-            await view.withdraw(turn, is_unwanted=outcome in WITHOUT_ANSWER)
+            await view.withdraw(is_unwanted=outcome in WITHOUT_ANSWER)
         return outcome
 
     def _address(self, context: Context) -> Address:
@@ -219,7 +219,7 @@ class TelegramView(AnswerStream):
             self._address,
             parts,
             skip=answer.delivered_parts,
-            edit=self.message_id or turn.shown_in,
+            edit=self.message_id or self.shown_in,
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
