@@ -17,12 +17,11 @@ from src.base.config import Streaming
 from src.base.errors import AppError
 from src.pg.client import storable
 from src.talk.turn_state import AnswerView, Turn
-from src.telegram import delivery
 from src.telegram.buttons import stop_keyboard
 from src.telegram.delivery import Delivery
 from src.telegram.places import Address, find_refusal
 from src.telegram.rendering import MAX_UTF16, Part, render_start
-from src.telegram.requests import best_effort, is_not_modified, is_unknown_method
+from src.telegram.requests import UNKNOWN_ID, best_effort, is_not_modified, is_unknown_method
 from src.texts import say
 
 logger = logging.getLogger(__name__)
@@ -189,7 +188,7 @@ class AnswerStream(AnswerView):
             await self._delivery.edit_once(self._address, self.message_id, part)
             return
         self.message_id = await self._delivery.send_once(self._address, part)
-        if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
+        if self._on_message is not None and self.message_id != UNKNOWN_ID:
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:

@@ -15,7 +15,7 @@ from src.telegram.buttons import Inline, build_keyboard
 from src.telegram.entities import utf16_length
 from src.telegram.places import ACT_ANYWHERE, Address, Route, find_refusal, is_refusal
 from src.telegram.rendering import Part
-from src.telegram.requests import is_not_modified, with_quick_retries
+from src.telegram.requests import UNKNOWN_ID, is_not_modified, with_quick_retries
 from src.texts.reply import Action, Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,6 @@ Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
 MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
-UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
 TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")

@@ -20,10 +20,10 @@ from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
-from src.talk import change_notes, command_service, edits, zones
+from src.talk import answering, command_service, edits, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
-from src.telegram import buttons, delivery, rendering
+from src.telegram import buttons, delivery, entities, rendering
 from src.telegram.answer_stream import AnswerStream
 from src.telegram.content import Content, read_content
 from src.telegram.delivery import Delivery
@@ -194,12 +194,12 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
-        notes, changes = await change_notes.describe_changes(core.client, turn, answer)
+        notes, changes = await answering.describe_changes(core.client, turn, answer)
         rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
         rows = (*rows, *buttons.turn_rows(incoming))
         zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
         parts = await rendering.render(
-            rendering.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
+            entities.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
         )
