@@ -38,8 +38,7 @@ from src.offline.model import Embed, OfflineChatModel
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
-from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.pg.settings_service import SettingsService
+from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsService
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo

@@ -1,17 +1,25 @@
-"""Checks of ``doctor``: the machine, access and ceilings, the database's versions."""
+"""Checks of ``doctor``: the machine, access and ceilings, the database's versions, Telegram."""
 
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
+
+import httpx2
+from pydantic import SecretStr
+from socksio import ProtocolError
 
 from src.base.config import Settings
 from src.base.errors import StorageError
+from src.base.webhooks import WebhookState, find_problem
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings
 
 LOW_DISK = 1.0  # GB free; less is soon full of write-ahead log and a growing chat
 READABLE_BY_OTHERS = 0o004
+SECONDS = 15.0  # for each step of a request
 POSTGRES, PGVECTOR = 17, (0, 7)  # minimum: of ``restore``; of halfvec and binary_quantize
 
 # Select the version of the server, and pgvector's: of this database, of the server's packages.
@@ -88,3 +96,52 @@ def _may_create(client: PgClient) -> bool:
     except StorageError:
         return False
     return True
+
+
+async def check_telegram(settings: Settings) -> list[CheckResult]:
+    """Ask Telegram for the identity of the bot, and for the state of its webhook."""
+    if settings.telegram_bot_token is None:
+        mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
+        return [CheckResult("telegram", "no token: the console opens instead", mend)]
+    method = "getMe"
+    try:
+        me = await _call(settings, settings.telegram_bot_token, method)
+        identity = CheckResult("telegram", f"@{me['username']} ({me['id']})")
+        method = "getWebhookInfo"
+        info = await _call(settings, settings.telegram_bot_token, method)
+        state = WebhookState(
+            info["url"],
+            info["pending_update_count"],
+            info.get("last_error_date", 0.0),
+            info.get("last_error_message"),
+        )
+    except PermissionError:
+        mend = "copy TELEGRAM_BOT_TOKEN from @BotFather again"
+        return [CheckResult("telegram", "the token is refused", mend)]
+    except (httpx2.HTTPError, ProtocolError, ValueError, LookupError, TypeError) as error:
+        name = type(error).__name__
+        mend = "is TELEGRAM_API_BASE right and reachable?"
+        return [CheckResult("telegram", f"Telegram did not answer {method} ({name})", mend)]
+    problem = find_problem(state, settings.telegram_webhook_url)
+    if problem is None:
+        return [identity]
+    what, _, mend = problem.rpartition("; ")
+    return [identity, CheckResult("webhook", what, mend)]
+
+
+async def _call(settings: Settings, token: SecretStr, method: str) -> Any:
+    """Return the result of a method.
+
+    Raises:
+        PermissionError: The token is refused.
+        httpx2.HTTPError: There is no answer, or an error.
+        ValueError, LookupError, TypeError: The answer is not the Bot API's.
+    """
+    base = settings.telegram_api_base
+    proxy = settings.telegram_proxy_to(base)
+    async with httpx2.AsyncClient(proxy=proxy, timeout=SECONDS) as client:
+        response = await client.get(f"{base}/bot{token.get_secret_value()}/{method}")
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        raise PermissionError
+    response.raise_for_status()
+    return response.json()["result"]

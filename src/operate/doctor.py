@@ -13,9 +13,14 @@ from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefuse
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
 from src.operate import hops
-from src.operate.checks import CheckResult, check_access, check_machine, check_versions
+from src.operate.checks import (
+    CheckResult,
+    check_access,
+    check_machine,
+    check_telegram,
+    check_versions,
+)
 from src.operate.model_checks import check_embeddings, check_model
-from src.operate.telegram_check import check_telegram
 from src.outside.servers import McpServers, ServerState
 from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient

@@ -17,8 +17,7 @@ from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens
-from src.talk.spoken import SpokenLanguages
+from src.talk.settings import SettingsScreens, SpokenLanguages
 from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note

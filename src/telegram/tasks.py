@@ -23,7 +23,7 @@ from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder, Reminder
 from src.reminders.screens import LATE, arrival
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, looks_like_part
 from src.telegram.places import Address

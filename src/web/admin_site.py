@@ -28,10 +28,10 @@ from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
-from src.web.admin_markdown import link_references, render_markdown
 from src.web.admin_words import FILTERS, labels
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
+from src.web.marked_text import link_references, render_markdown
 
 logger = logging.getLogger(__name__)
 

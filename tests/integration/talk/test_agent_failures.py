@@ -9,7 +9,7 @@ import pytest
 from src.base.errors import ConversationGoneError, ModelUnavailableError
 from src.base.owners import Mode, Owner
 from src.history.conversation_repo import TelegramOrigin
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import USER, Rig, Watcher
