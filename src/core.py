@@ -48,6 +48,7 @@ from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
 from src.talk.commands import Features
+from src.talk.erasure_screens import ErasureScreens
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
 from src.talk.search_screens import SearchScreens
@@ -292,7 +293,8 @@ class Core:
             client,
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
-            forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
+            forgetting=ForgetScreens(memories, self.reminders, client),
+            erasing=ErasureScreens(memories, client, facts, has_model),
             questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),

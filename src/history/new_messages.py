@@ -38,7 +38,7 @@ def read_time_label(text: str, time_zone: str) -> datetime | None:
     if match is None:
         return None
     try:
-        written = datetime.strptime(match[1], "%Y-%m-%d %H:%M")  # noqa: DTZ007
+        written = datetime.fromisoformat(match[1])
     except ValueError:
         return None
     return in_zone(written, time_zone)

@@ -473,7 +473,7 @@ def _format_line(record: Record, wanted: frozenset[str], language: Language) -> 
         quote = best_passage(quote, wanted, FILE_QUOTE)
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
     text = f"{author}: {quote}" if author else quote
-    day = datetime.strptime(record["said_at"], "%Y-%m-%d %H:%M")  # noqa: DTZ007
+    day = datetime.fromisoformat(record["said_at"])
     line = say("offline_quote", language, said_at=f"{day:%d.%m.%Y %H:%M}", text=text)
     if not record.get("holds", True):
         line = f"{say('offline_earlier', language)} {line[2:]}"

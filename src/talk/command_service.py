@@ -13,6 +13,7 @@ from src.queue import job_repo
 from src.reading import gate
 from src.reminders.screens import ReminderScreens
 from src.talk.commands import CommandEntry, Features, Place
+from src.talk.erasure_screens import ErasureScreens
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
@@ -32,7 +33,8 @@ class CommandService:
     Attributes:
         screens: Pages and cards of facts.
         search: What was said, found again.
-        forgetting: Forgetting, undo, and what deletes for good.
+        forgetting: Forgetting and undo.
+        erasing: What deletes for good.
         questions: Questions about facts.
         pages: What tells of the bot.
         features: Parts of the bot that may be missing: nothing is offered that is.
@@ -45,6 +47,7 @@ class CommandService:
     screens: MemoryScreens
     search: SearchScreens
     forgetting: ForgetScreens
+    erasing: ErasureScreens
     questions: QuestionService
     pages: Pages
     settings: SettingsScreens
@@ -174,7 +177,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", lambda s, caller: s.forgetting.undo(caller)),
         CommandEntry(
-            "new", lambda s, caller: s.forgetting.new(caller), kind="new", is_for_admins=True
+            "new", lambda s, caller: s.erasing.new(caller), kind="new", is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
@@ -187,7 +190,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
         CommandEntry(
             "delete_me",
-            lambda s, caller: s.forgetting.delete_me(caller),
+            lambda s, caller: s.erasing.delete_me(caller),
             places=("private", "console"),
         ),
     )
@@ -210,11 +213,11 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.forgetting.drop(who, a.number(0), a.number(1)),
-    "see": lambda s, who, _: s.forgetting.see(who),
+    "see": lambda s, who, _: s.erasing.see(who),
     "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0), a.number(1)),
     "settle": lambda s, who, a: s.questions.press(who, a.number(0), a.number(1, 2)),
-    "erase": lambda s, who, a: s.forgetting.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.forgetting.confirm_deletion(who, a.number(0), a.number(1)),
+    "erase": lambda s, who, a: s.erasing.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.erasing.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
@@ -228,5 +231,5 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
-    "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),
+    "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
 }
