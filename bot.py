@@ -295,7 +295,9 @@ def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
 
 def job_id(text: str) -> int | str:
     """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
-    return ALL if text == ALL else int(text)
+    if text == ALL:
+        return ALL
+    return int(text)
 
 
 def _build_owner_option(purpose: str) -> dict[str, Any]:
@@ -346,7 +348,9 @@ def _log_level(settings: Settings, name: str) -> str:
     """Return the level; the console shows only warnings, as people read the answers there."""
     is_console = name == "run" and settings.telegram_bot_token is None
     is_quiet = is_console or name not in LOGGING
-    return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
+    if is_quiet and settings.log_level == "INFO":
+        return "WARNING"
+    return settings.log_level
 
 
 def report_warnings(settings: Settings, name: str) -> None:

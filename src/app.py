@@ -125,7 +125,9 @@ def _register_tasks(
 
 def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
+    if url is None or secret is None:
+        return None
+    return receiver.WebhookRoute(intake, secret.get_secret_value())
 
 
 def _build_access(core: Core) -> updates.AllowList:

@@ -337,7 +337,9 @@ async def open_core(
 def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | None:
     """Build the caller for pictures: ``VISION_MODEL``, else the chat model, unless offline."""
     name = settings.vision_model or settings.chat_model_name
-    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
+    if name == OFFLINE_MODEL:
+        return None
+    return build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

@@ -88,7 +88,9 @@ def _model_matching(pattern: str, problem: str) -> AfterValidator:
 
 
 def _split(value: Any) -> Any:
-    return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return re.findall(r"[^,;\s]+", value)
+    return value
 
 
 def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:

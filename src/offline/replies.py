@@ -423,7 +423,9 @@ def _share(asked: Sequence[Lemmas], text: str) -> float:
     others = frozenset[str]().union(*content(text))
     if any(forms & others for forms in asked):
         others |= reading_words.answered_values(text)
-    return sum(bool(forms & others) for forms in asked) / len(asked) if asked else 0.0
+    if not asked:
+        return 0.0
+    return sum(bool(forms & others) for forms in asked) / len(asked)
 
 
 @lru_cache(maxsize=100)

@@ -46,7 +46,9 @@ def fill_form(form: str, records: Records, kind: Classifier) -> dict[str, Any]:
         return _understanding(records, kind)
     if form == "ExtractedFacts":
         return {"facts": _extract(records["messages"])}
-    return {"uids": _matching_uids(records)} if form == "Forgetting" else {}
+    if form == "Forgetting":
+        return {"uids": _matching_uids(records)}
+    return {}
 
 
 def summary_of(records: Records) -> str:
@@ -58,13 +60,11 @@ def summary_of(records: Records) -> str:
         return "; ".join(dict.fromkeys(str(one["summary"]) for one in summaries))
     typed = [one for one in records["messages"] if one["role"] == "user" and one["text"].strip()]
     notes = [one for one in typed if is_note(one["text"]) and not is_question(one["text"])]
-    return "; ".join(dict.fromkeys(map(_quoted, notes or typed))) or "—"
-
-
-def _quoted(record: Record) -> str:
-    """Return the beginning of a record in quotation marks, with its author."""
-    text = shortened(record["text"].strip(), SUMMARY_QUOTE)
-    return f"{_author(record)}{say('quoted', detect_language(text), text=text)}"
+    quotes = []
+    for one in notes or typed:
+        text = shortened(one["text"].strip(), SUMMARY_QUOTE)
+        quotes.append(_author(one) + say("quoted", detect_language(text), text=text))
+    return "; ".join(dict.fromkeys(quotes)) or "—"
 
 
 def _author(record: Record) -> str:

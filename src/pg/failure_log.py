@@ -127,7 +127,9 @@ def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
     for part, kinds in ERRORS.items():
         if any(isinstance(one, kinds) for one in chain):
             is_embedding = guess == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
-            return "embeddings" if part == "model" and is_embedding else part
+            if part == "model" and is_embedding:
+                return "embeddings"
+            return part
     if guess == "telegram" and chain and not isinstance(chain[0], errors.AppError):
         return "other"  # a defect of ours while an update was handled
     return guess or "other"
@@ -140,4 +142,6 @@ def _describe_reason(error: BaseException) -> str:
 
 
 def _as_bigint(value: Any) -> int | None:
-    return value if isinstance(value, int) and abs(value) < 2**63 else None
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    return None

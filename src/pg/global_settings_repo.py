@@ -152,7 +152,9 @@ class GlobalSettingsRepository(Repository):
 
     async def fetch(self) -> GlobalSettings:
         """Return the settings as ``get`` does; no thread is used while the cache is fresh."""
-        return self._settings if self._is_fresh else await self._run(self.get)
+        if self._is_fresh:
+            return self._settings
+        return await self._run(self.get)
 
     def get(self) -> GlobalSettings:
         """Return the settings, at most ``FRESH_SECONDS`` old; defaults if the row was deleted."""
@@ -245,7 +247,9 @@ def describe_bounds(name: str) -> str:
 
 def as_text(value: object) -> str:
     """Return a setting's value as a form shows it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 @dataclass(eq=False, repr=False)

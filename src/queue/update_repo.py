@@ -107,7 +107,9 @@ class WaitingUpdate:
         """Language of the sender's Telegram client, if known."""
         content = next((one for one in self.payload.values() if isinstance(one, dict)), {})
         sender = content.get("from") or content.get("user")  # the latter of a reaction
-        return sender.get("language_code") if isinstance(sender, dict) else None
+        if isinstance(sender, dict):
+            return sender.get("language_code")
+        return None
 
 
 @dataclass(frozen=True)

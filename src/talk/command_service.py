@@ -60,7 +60,9 @@ class CommandService:
         """Return where a caller writes."""
         if self.is_console:
             return "console"
-        return "group" if caller.owner.is_group else "private"
+        if caller.owner.is_group:
+            return "group"
+        return "private"
 
     async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""

@@ -253,7 +253,9 @@ def find_words(wanted: str, said: str) -> str:
     letters = "".join(said[place] for place in places).translate(FOLD).lower()
     sought = "".join(filter(str.isalnum, wanted)).translate(FOLD).lower()
     start = letters.find(sought) if sought else -1
-    return said[places[start] : places[start + len(sought) - 1] + 1] if start >= 0 else ""
+    if start >= 0:
+        return said[places[start] : places[start + len(sought) - 1] + 1]
+    return ""
 
 
 def _fact_calls(form: ToldForm, said: str) -> Iterator[Call]:

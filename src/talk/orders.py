@@ -89,7 +89,9 @@ class Orders:
         if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
             return None
         was_retired = fact.retired_at is not None and turn.is_new
-        return None if was_retired else fact
+        if was_retired:
+            return None
+        return fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
@@ -216,7 +218,9 @@ def reads_as_yes(text: str) -> bool | None:
     flat = plain(text).strip(" .!…")
     if NO.fullmatch(flat):
         return False
-    return True if BEGINS_YES.match(flat) and YES.fullmatch(flat) else None
+    if BEGINS_YES.match(flat) and YES.fullmatch(flat):
+        return True
+    return None
 
 
 def reads_as_choice(text: str) -> Resolution | None:
@@ -231,5 +235,7 @@ def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMe
         if entry["role"] == "user":
             return None
         if entry["role"] == "assistant":
-            return entry if entry.get("asks") in asks else None
+            if entry.get("asks") in asks:
+                return entry
+            return None
     return None

@@ -129,7 +129,9 @@ class SettingsScreens:
             label = zones.zone_label(zone, caller)
             return Reply.closing_note(say("zone_set", caller.language, zone=label))
         reply = await self._set_zone_or_ask(caller, zone)
-        return reply if place == zones.IN_ANSWER else reply.as_screen()
+        if place == zones.IN_ANSWER:
+            return reply
+        return reply.as_screen()
 
     async def offer_cities(self, caller: Caller, place: int) -> Reply:
         """Offer likely cities, and ask for another one."""

@@ -110,7 +110,9 @@ class IncomingMessage(WithCaller):
         if refers_back(self.text):
             is_secret = read_announced_secret(f"{self.text}:", before.text) is not None
             masked = replace(self, revealed_secret=before)
-            return masked.with_mask_note() if is_secret else self
+            if is_secret:
+                return masked.with_mask_note()
+            return self
         found = read_announced_secret(before.text, self.text)
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)
@@ -147,12 +149,16 @@ class IncomingMessage(WithCaller):
     @property
     def sender_id(self) -> int:
         """Sender; a chat, if the message is written in its name; in the console the owner."""
-        return self.origin.sender_id if self.origin else self.owner.telegram_user_id
+        if self.origin:
+            return self.origin.sender_id
+        return self.owner.telegram_user_id
 
     @property
     def update(self) -> int | None:
         """Row id of the stored update that brought it."""
-        return self.origin.update if self.origin else None
+        if self.origin:
+            return self.origin.update
+        return None
 
 
 class AnswerView:

@@ -327,7 +327,9 @@ def _adapt(part: Part, route: Route) -> list[Part]:
         kept = [[one for one in row if _acts_anywhere(one)] for row in rows]
         part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
     reason = route.reason
-    return rendering.with_lead(reason, [part]) if reason else [part]
+    if reason:
+        return rendering.with_lead(reason, [part])
+    return [part]
 
 
 def _acts_anywhere(button: types.InlineKeyboardButton) -> bool:

@@ -198,7 +198,9 @@ class _Writer:
             return {"type": "bold"}
         if kind == "BlockQuote" and not self._quotes:
             return {"type": "blockquote"}
-        return {"type": INLINE[kind]} if kind in INLINE else {}
+        if kind in INLINE:
+            return {"type": INLINE[kind]}
+        return {}
 
     def _mark(self, kind: str, start: int) -> None:
         """Write what stands before the text of an element: a number, a bullet, a bracket."""
@@ -265,7 +267,9 @@ class _Writer:
             self._write(address)
         elif not opens and address not in label:
             self._write(f" ({address})")
-        return element.entity if opens else {}
+        if opens:
+            return element.entity
+        return {}
 
     def _cut(self, element: _Element) -> str:
         """Take away what the element contains, and return its text."""
@@ -341,6 +345,10 @@ def keep_words(markdown: str, user_texts: Iterable[str]) -> str:
 def _escape_words(markdown: str, words: frozenset[str]) -> str:
     def escape(match: re.Match[str]) -> str:
         word = match[0].strip(EDGES)
-        return FORMATTING.sub(r"\\\1", match[0]) if word in words else match[0]
+        if word in words:
+            return FORMATTING.sub(r"\\\1", match[0])
+        return match[0]
 
-    return re.sub(r"\S+", escape, markdown) if words else markdown
+    if not words:
+        return markdown
+    return re.sub(r"\S+", escape, markdown)

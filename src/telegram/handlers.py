@@ -328,7 +328,9 @@ def _own_replied_text(message: types.Message) -> str:
     if answered is None or sender_id_of(answered) != sender_id_of(message):
         return ""
     is_own = sender_id_of(message) != 0 and answered.forward_origin is None
-    return text_of(answered).strip() if is_own else ""
+    if is_own:
+        return text_of(answered).strip()
+    return ""
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

@@ -144,7 +144,9 @@ class TurnHandler:
             heard = await self.core.client.run(self.core.updates.was_heard, context.stored.id)
             return "ignored" if heard else await self.answer(message, context)
         if outcome.what != "last":
-            return "done" if outcome.what == "older" else "ignored"
+            if outcome.what == "older":
+                return "done"
+            return "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
             await best_effort(self.delivery.bot.delete_messages(chat_id, leftover))

@@ -118,7 +118,9 @@ class Address:
     def private_chat(self) -> int | None:
         """The private chat of a group's member; None for one who writes as a channel or group."""
         is_person = self.chat_id < 0 and self.person is not None and self.person > 0
-        return self.person if is_person else None
+        if is_person:
+            return self.person
+        return None
 
     @property
     def chat_fields(self) -> dict[str, Any]:

@@ -176,7 +176,11 @@ class ThrottleMiddleware(base.BaseRequestMiddleware):
     ) -> Response[TelegramType]:
         """Wait for a slot, then send and count the request."""
         if isinstance(method, SendMessage | EditMessageText):
-            await self._wait_for_slot(method.chat_id)
+            chat_id = 0
+            if isinstance(method.chat_id, int):
+                chat_id = method.chat_id
+            await self._limiter_of(chat_id).acquire()
+            await self._global_limiter.acquire()
         result = "error"
         try:
             response: Response[TelegramType] = await make_request(bot, method)
@@ -184,10 +188,6 @@ class ThrottleMiddleware(base.BaseRequestMiddleware):
             return response
         finally:
             self._metrics.requests.labels(method.__api_method__, result).inc()
-
-    async def _wait_for_slot(self, chat_id: int | str | None) -> None:
-        await self._limiter_of(chat_id if isinstance(chat_id, int) else 0).acquire()
-        await self._global_limiter.acquire()
 
 
 def _build_limiter(chat_id: int) -> AsyncLimiter:

@@ -360,7 +360,9 @@ class ReminderTasks:
             await self._run(mark, reminder.id, due, now=now, is_sent=False)
             return "failed"
         await self._run(mark, reminder.id, due, now=now)
-        return "late" if now - reminder.due_at > LATE else "on time"
+        if now - reminder.due_at > LATE:
+            return "late"
+        return "on time"
 
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
         _count_error(error, self._core.metrics)

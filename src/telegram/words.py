@@ -118,7 +118,9 @@ def _link_texts(value: Json) -> None:
 def _with_address(words: str, url: Any) -> str:
     """Links to people (``tg://user``) have no address that anyone could read."""
     is_address = isinstance(url, str) and url != "" and not url.startswith("tg://user")
-    return f"{words} ({url})" if is_address and url.rstrip("/") not in words else words
+    if is_address and url.rstrip("/") not in words:
+        return f"{words} ({url})"
+    return words
 
 
 def _add_addresses(text: str, entities: list[Any]) -> tuple[str, list[Any]]:

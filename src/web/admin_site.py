@@ -293,7 +293,9 @@ class AdminSite:
         return f"{local_time(moment, self.zone):%H:%M}"
 
     def _format_moment(self, moment: datetime | None) -> str:
-        return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
+        if moment:
+            return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -357,7 +359,9 @@ def _redirect_inside(request: Request, next_: str) -> Response:
 
 def client_address(request: Request) -> str:
     """Return the address of the client; proxies of ``TRUSTED_PROXIES`` are resolved by then."""
-    return request.client.host if request.client else "unknown"
+    if request.client:
+        return request.client.host
+    return "unknown"
 
 
 def _network_of(address: str) -> str:
