@@ -205,7 +205,9 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
     if not rows:
         raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
-    who = "user" if arguments.user_id > 0 else "group"
+    who = "group"
+    if arguments.user_id > 0:
+        who = "user"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
 
 
@@ -287,7 +289,9 @@ def _file(text: str) -> Path:
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
     """Parse the id of a Telegram user (at most 52 significant bits); a group's is negative."""
-    number = int(text) if text.lstrip("-").isdecimal() else 0
+    number = 0
+    if text.lstrip("-").isdecimal():
+        number = int(text)
     if number == 0 or not least <= number < 2**52:
         raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number

@@ -57,12 +57,19 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         intake = receiver.UpdateIntake(
             core.client, core.updates, identity, _build_access(core), core.metrics
         )
-        webhook = _build_webhook(core, intake) if receive else None
+        webhook = None
+        if receive:
+            webhook = _build_webhook(core, intake)
         url = core.settings.telegram_webhook_url
-        watch = receiver.WebhookWatch(bot, intake, url) if webhook and url else None
+        watch = None
+        if webhook and url:
+            watch = receiver.WebhookWatch(bot, intake, url)
         http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
-        await _warm_up(core)
+        # So that no first search goes by words alone; a slow model is not awaited.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WARM_SECONDS):
+                await core.warm_up()
         jobs: list[Coroutine[Any, Any, None]] = [
             _serve(http, listener),
             workers.run(),
@@ -80,13 +87,6 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         logger.info("started", extra=started)
         await _run_until(shutdown.drain(), jobs, http)
-
-
-async def _warm_up(core: Core) -> None:
-    """So that no first search goes by words alone; a slow model is not awaited."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(WARM_SECONDS):
-            await core.warm_up()
 
 
 async def _prepare_readers(core: Core) -> None:

@@ -172,7 +172,9 @@ class Console:
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
             # Readline has to know that a colour takes no room in the line.
-            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            colour = "{}"
+            if "readline" in sys.modules:
+                colour = "\x01{}\x02"
             return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
         if line:

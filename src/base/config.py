@@ -452,7 +452,9 @@ def _has_no_effect(stray: Stray, settings: Settings) -> bool:
 
 
 def _describe_stray(stray: Stray) -> str:
-    where = ".env" if stray.in_file else "the environment"
+    where = "the environment"
+    if stray.in_file:
+        where = ".env"
     what = f"{ascii(stray.name)[1:-1]}: it is in {where}, but no setting has this name"
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:

@@ -135,7 +135,9 @@ def _read_pptx(package: Package, _main: str, collector: marks.TextCollector) -> 
 def _parts_of_slide(package: Package, number: int) -> list[str]:
     """Return the names of a slide and of its notes, whose number may differ."""
     relations = RELATIONS.format(number)
-    text = next(package.pieces(relations), b"") if relations in package.names else b""
+    text = b""
+    if relations in package.names:
+        text = next(package.pieces(relations), b"")
     notes = SPEAKER_NOTES.search(text)
     names = (f"ppt/slides/slide{number}.xml", f"ppt/{notes[0].decode()}" if notes else "")
     return [name for name in names if name in package.names]

@@ -98,13 +98,17 @@ class OfflineChatModel(BaseChatModel):
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind the names of the tools that may be called, and of the one that must be called."""
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
-        offered = {} if tool_choice == "none" else {"tool_names": names, "form": tool_choice}
+        offered = {}
+        if tool_choice != "none":
+            offered = {"tool_names": names, "form": tool_choice}
         return self.bind(offered=offered, **kwargs)
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
-        lines = lines_to_classify(messages) if self.embed is not None else []
-        embeddings = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
-        vectors = dict(zip(lines, embeddings, strict=True))  # each embedding has a timeout
+        vectors: dict[str, Vector | None] = {}
+        if self.embed is not None:
+            lines = lines_to_classify(messages)
+            embeddings = await asyncio.gather(*map(self.embed, lines))  # each has a timeout
+            vectors = dict(zip(lines, embeddings, strict=True))
 
         def kind(line: str) -> str:
             return kind_of(line, vectors.get(line))
@@ -156,7 +160,9 @@ def answer(
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     # Forgetting hides the message, so its facts are saved in a separate reply before.
-    saves = [call for call in calls if call[0] == SAVE] if ("forget_fact" in dict(calls)) else []
+    saves = []
+    if "forget_fact" in dict(calls):
+        saves = [call for call in calls if call[0] == SAVE]
     if calls:
         return _message((saves or calls)[:MAX_CALLS])
     return AIMessage(turn.reply(results))
@@ -225,7 +231,9 @@ class OfflineTurn:
 
     def cancels_note(self) -> bool:
         """Return True if a bare "cancel it" takes back the last note."""
-        last = _text_of(self._past[-1]) if self._past else ""
+        last = ""
+        if self._past:
+            last = _text_of(self._past[-1])
         return reminders.cancels_note(self.text, last, self._messages) and replies.is_note(last)
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
@@ -394,7 +402,9 @@ class OfflineTurn:
         if holds_secret(self.text):  # never stored
             return say("refused_secret", self.language)
         texts = (self.text, *map(_text_of, self._past[-1:])) if replies.corrects(self.text) else ()
-        notes = [_text_of(one) for one in reversed(self._notes)] if texts else []
+        notes = []
+        if texts:
+            notes = [_text_of(one) for one in reversed(self._notes)]
         corrected = next((note for one in texts for note in notes if shared(one, note)), None)
         if corrected is None:
             return self._with_hint(say("offline_noted", self.language))

@@ -122,7 +122,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     results = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
     unique = {r["id"] if _is_fact(r) else r["uid"]: r for r in results}  # of the first search
     records = [_classify(r, kind(r["text"])) for r in unique.values()]
-    overview = str(found[0].get("overview") or "") if found else ""
+    overview = ""
+    if found:
+        overview = str(found[0].get("overview") or "")
     if overview:
         title = say(f"offline_overview_{overview}", language)
         listed = _overview_records(records, overview)
@@ -211,7 +213,9 @@ def _nearness(record: Record, question: str) -> float:
 def _classify(record: Record, kind: str) -> Record:
     """Add the kind to a record; a question is replaced by what it states besides."""
     may_ask = kind in (QUESTION, UNSURE) and not (_is_fact(record) or record.get("from_file"))
-    statement = statement_in(record["text"]) if may_ask else ""
+    statement = ""
+    if may_ask:
+        statement = statement_in(record["text"])
     if statement in ("", record["text"].strip()):
         return {**record, "kind": kind}
     return {**record, "kind": NOTE, "text": statement, "is_beside": True}
@@ -438,7 +442,9 @@ def _asked_words(question: str) -> list[Lemmas]:
 
 def asks_of_self(question: str) -> list[str]:
     """Return the relations that the user asks about themselves ("where do I live?"), as terms."""
-    asked = asked_relations(question) if _is_own(question) else []
+    asked = []
+    if _is_own(question):
+        asked = asked_relations(question)
     return [term for term in asked if term in ANSWERS]
 
 
@@ -461,8 +467,10 @@ def _introduces(folded: str) -> bool:
     comma.
     """
     match = INTRODUCED.match(folded)
-    word = words(match[0])[-1].lower() if match else ""
-    rest = folded[match.end() :].strip(" .!)") if match else ""
+    word = rest = ""
+    if match:
+        word = words(match[0])[-1].lower()
+        rest = folded[match.end() :].strip(" .!)")
     if known := parts_of_speech(word):
         return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
     is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
@@ -474,12 +482,16 @@ def _format_line(record: Record, wanted: frozenset[str], language: Language) -> 
     if record.get("from_file"):
         quote = best_passage(quote, wanted, FILE_QUOTE)
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
-    text = f"{author}: {quote}" if author else quote
+    text = quote
+    if author:
+        text = f"{author}: {quote}"
     day = datetime.fromisoformat(record["said_at"])
     line = say("offline_quote", language, said_at=f"{day:%d.%m.%Y %H:%M}", text=text)
     if not record.get("holds", True):
         line = f"{say('offline_earlier', language)} {line[2:]}"
-    dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
+    dates = ""
+    if record.get("dates"):
+        dates = f" ({', '.join(record['dates'])})"
     return f"{line}{dates} [{record['n']}]"
 
 

@@ -86,7 +86,9 @@ def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
         return {"intent": "teach", "facts": facts}
     found = newest_first(near(records["context"], text))
     language = detect_language(text)
-    form = say("quoted", language, text="{}") if len(found) > 1 else "{}"
+    form = "{}"
+    if len(found) > 1:
+        form = say("quoted", language, text="{}")
     lines = [f"{form.format(one['text'])} [{one.get('id', one['uid'])}]" for one in found]
     if found and not covers(found, text):
         lines.insert(0, say("offline_only_this", language))
@@ -104,7 +106,9 @@ def _extract(messages: Sequence[Record]) -> list[dict[str, Any]]:
 
 def _matching_uids(records: Records) -> list[str]:
     request = forget_request(records["messages"][0]["task"])
-    about = request.about if request is not None else ""
+    about = ""
+    if request is not None:
+        about = request.about
     return [
         r["uid"] for r in records["context"] if shared(about, r["text"]) and is_note(r["text"])
     ]

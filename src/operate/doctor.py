@@ -12,11 +12,11 @@ from src.base.config import ENV_FILE, Settings
 from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.operate import hops
 from src.operate.checks import (
     CheckResult,
     check_access,
     check_machine,
+    check_proxies,
     check_telegram,
     check_versions,
 )
@@ -43,7 +43,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
     """
     results = [*_examine_settings(settings), *check_machine(settings, Path(ENV_FILE))]
     results += await _check_database(settings)
-    results += [CheckResult("proxy", *found) for found in await hops.check_proxies(settings)]
+    results += await check_proxies(settings)
     results += await check_telegram(settings)
     results += [await check_model(settings), await check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
@@ -55,7 +55,9 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         print(json.dumps(report, ensure_ascii=False))
     else:
         for result in results:
-            verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
+            verdict = "OK"
+            if result.mend is not None:
+                verdict = f"MEND: {result.mend}"
             print(f"{result.subject:<12} {result.state:<48} {verdict}")
     return int(not is_well)
 

@@ -180,7 +180,9 @@ async def open_newest_database(
         StorageError: The database cannot be reached, or refused a migration.
         ConfigError: It is newer than this program, or behind a pooler of transactions.
     """
-    opening = open_database if may_create else open_existing_database
+    opening = open_existing_database
+    if may_create:
+        opening = open_database
     async with opening(settings) as dsn:
         if not settings.uses_embedded_database:
             await asyncio.to_thread(check_sessions, dsn)

@@ -301,7 +301,9 @@ def _model_problem(proposed: GlobalSettings) -> str:
     model, provider = proposed.memory_extraction_model, proposed.memory_extraction_provider
     if not model:
         return ""
-    model_provider = find_provider(model) if ":" in model else None
+    model_provider = None
+    if ":" in model:
+        model_provider = find_provider(model)
     if provider == "immediate" and model_provider is None:
         return f"write provider:model, with one of the providers {', '.join(PROVIDERS)}"
     if provider == "immediate":

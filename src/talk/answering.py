@@ -76,7 +76,9 @@ class Answering:
         if turn.is_new and not is_first:
             return "refused silently"
         until = local_time(reached.until, incoming.time_zone)
-        key = "limit_user" if reached.is_of_user else "limit_bot"
+        key = "limit_bot"
+        if reached.is_of_user:
+            key = "limit_user"
         time = f"{until:%H:%M}"
         if reached.ceiling == "messages_per_minute_per_user":
             key, time = "limit_minute", f"{until:%H:%M:%S}"
@@ -182,7 +184,9 @@ class Answering:
                 self._turns.save_answer, answer, count_recalls, mark_disputed
             )
         self._metrics.turns.labels(result.ended).inc()
-        full_text = result.text if stored.text == storable(text) else stored.text
+        full_text = result.text
+        if stored.text != storable(text):
+            full_text = stored.text
         turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
         if result.is_filtered or result.is_wordless:  # models repeat what they see themselves say
             left_out = turn.new_ids if result.is_filtered else [turn.answer.id]

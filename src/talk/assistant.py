@@ -192,7 +192,9 @@ async def answer_by_form(
         calls = await forms.fill(messages, line, context)
     if not calls:
         only_tells = line.tells and "?" not in line.text
-        told = say("form_told", context.language) if only_tells else ""
+        told = ""
+        if only_tells:
+            told = say("form_told", context.language)
         hint = f"{say('answer_hint', context.language)}\n{told}".strip()
         asked = _with_hint(messages, hint)
         text = await _answer_plainly(asked, context, offer)

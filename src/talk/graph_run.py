@@ -59,7 +59,9 @@ def resolve_citations(
     sources = []
     for number, index in enumerate(cited, start=1):
         hit = hits[index]
-        memory_id = hit.source_id if hit.kind == "memory" else None
+        memory_id = None
+        if hit.kind == "memory":
+            memory_id = hit.source_id
         source = AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
         sources.append(source)
     return numbered, tuple(sources)

@@ -66,7 +66,9 @@ class Orders:
             outcome = await self._memories.writer.keep_private(
                 incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
             )
-            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
+            key = "private_kept"
+            if incoming.owner.is_group:
+                key = "private_kept_group"
             confirmation = say(key, incoming.language, text=text)
         else:
             fact = taught_fact(text, corrected)
@@ -104,7 +106,8 @@ class Orders:
         if told is None and is_short and last_question(turn.history) == "zone":
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
-            told = reply if reply and reply.zones else None
+            if reply and reply.zones:
+                told = reply
         if told is None:
             return None
         if len(told.zones) == 1:
@@ -114,7 +117,9 @@ class Orders:
             caller = caller.with_preferences(time_zone=told.zones[0], has_zone=True)
             turn.incoming = replace(incoming, caller=caller)
         else:
-            key = "zone_which" if told.zones else "zone_unknown"
+            key = "zone_unknown"
+            if told.zones:
+                key = "zone_which"
             offers = Changes(zones=told.zones)
             lead = TurnResult(say(key, incoming.language), changes=offers, asks="zone")
         if not told.rest:
@@ -183,7 +188,9 @@ def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
     """
     if MASK in text:
         return Fact(text=_longest_unmasked(text) or text)
-    facts = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    facts = []
+    if len(list(sentences(text))) == 1:
+        facts = plain_facts(text)
     fact = facts[0] if len(facts) == 1 else Fact(text=text)
     importance = max(fact.importance, IMPORTANCE)
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})

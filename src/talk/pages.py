@@ -72,7 +72,9 @@ def tools_page(
 
 def _server_part(state: ServerState, language: Language) -> str:
     if not state.is_ready:
-        key = "tools_away" if state.cause else "tools_connecting"
+        key = "tools_connecting"
+        if state.cause:
+            key = "tools_away"
         return f"• {state.name}: {say(key, language)}"
     lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
     names = list(filter(None, state.tools))[:MAX_LINES]
@@ -129,7 +131,9 @@ class Pages:
         """Reply with what is stored, who sees it, and how it is erased."""
         settings = await self._memories.settings()
         days = settings.message_retention_days
-        kept = say("privacy_days", caller.language, days=days) if days else ""
+        kept = ""
+        if days:
+            kept = say("privacy_days", caller.language, days=days)
         model = say(
             "privacy_model" if self._features.has_model else "privacy_offline", caller.language
         )

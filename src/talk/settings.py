@@ -184,7 +184,9 @@ def _build_choice(kind: str, caller: Caller) -> Choice:
         return Choice(title, kind, (zones.zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
     labels = tuple(_value_label(kind, value, caller.language) for value in values)
-    action = "remembering" if kind == "memory" else kind
+    action = kind
+    if kind == "memory":
+        action = "remembering"
     return Choice(title, action, labels, values.index(getattr(caller.preferences, column)))
 
 

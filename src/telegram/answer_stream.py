@@ -136,7 +136,9 @@ class AnswerStream(AnswerView):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAFT_REFRESH):
                     await self._changed.wait()
-            interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
+            interval = EDIT_SECONDS
+            if self._uses_drafts:
+                interval = DRAFT_SECONDS
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_refresh = self._uses_drafts and not self._changed.is_set()
             self._changed.clear()

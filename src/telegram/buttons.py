@@ -93,7 +93,9 @@ def _disabled(button: types.InlineKeyboardButton) -> types.InlineKeyboardButton:
 
 def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
     """Return the buttons beside the pressed one, except those in ``excluded``."""
-    markup = query.message.reply_markup if isinstance(query.message, types.Message) else None
+    markup = None
+    if isinstance(query.message, types.Message):
+        markup = query.message.reply_markup
     done = {query.data, *(button.action.pack() for row in excluded for button in row)}
     rows = [
         tuple(

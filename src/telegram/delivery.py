@@ -103,7 +103,9 @@ class Delivery:
         """
         route = Route(address)
         parts = [with_times(part, times) for part in rendering.split_text(text)]
-        keyboard_index = -1 if edit is None else 0
+        keyboard_index = 0
+        if edit is None:
+            keyboard_index = -1
         parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
         if edit is not None:
             await self._edit_or_send(route, edit, parts.pop(0))
@@ -220,7 +222,9 @@ class Delivery:
 
     async def edit_once(self, address: Address, message_id: int, part: Part) -> None:
         """Change one of the bot's messages, without retries; raises as ``send_once``."""
-        keyboard = part.keyboard if isinstance(part.keyboard, Inline) else None
+        keyboard = None
+        if isinstance(part.keyboard, Inline):
+            keyboard = part.keyboard
         await self.bot.edit_message_text(
             text=part.text,
             chat_id=address.chat_id,
@@ -323,7 +327,9 @@ def _adapt(part: Part, route: Route) -> list[Part]:
     """
     keyboard = part.keyboard
     if route.is_elsewhere and keyboard is not None:
-        rows = keyboard.inline_keyboard if isinstance(keyboard, Inline) else []
+        rows = []
+        if isinstance(keyboard, Inline):
+            rows = keyboard.inline_keyboard
         kept = [[one for one in row if _acts_anywhere(one)] for row in rows]
         part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
     reason = route.reason
@@ -348,7 +354,9 @@ def with_times(part: Part, times: Times) -> Part:
         if start < 0:
             continue
         left = f"{left[:start]}{TAKEN * len(phrase)}{left[start + len(phrase) :]}"
-        shown = "t" if CLOCK.fullmatch(phrase) else "D"
+        shown = "D"
+        if CLOCK.fullmatch(phrase):
+            shown = "t"
         if shown == "D" and CLOCK.search(phrase):
             shown = "wDt"
         entities.append(

@@ -192,7 +192,9 @@ class _Writer:
         if kind in LINKS:
             return {"type": "text_link", "url": self._signs.restored(details["dest_url"])}
         if kind == "CodeBlock":
-            info = "" if details == "Indented" else self._signs.restored(details["Fenced"])
+            info = ""
+            if details != "Indented":
+                info = self._signs.restored(details["Fenced"])
             return {"type": "pre", "language": next(iter(info.split()), None)}
         if kind == "Heading" and not UNDERLINE.search(self._source[start:end]):
             return {"type": "bold"}

@@ -199,7 +199,9 @@ class TelegramView(AnswerStream):
         notes, changes = await answering.describe_changes(core.client, turn, answer)
         rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
         rows = (*rows, *buttons.turn_rows(incoming))
-        zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
+        zone_hint = ""
+        if answer.changes.names_zone:
+            zone_hint = zones.zone_note(incoming.caller)
         parts = await rendering.render(
             entities.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             max_parts=core.memory.settings.last_known.answer_max_parts,

@@ -155,7 +155,9 @@ class Route:
         """The words that say why a message comes here, until they have arrived."""
         if self.lost is None or self.is_told:
             return ""
-        ending = "_group" if self.is_elsewhere else ""
+        ending = ""
+        if self.is_elsewhere:
+            ending = "_group"
         return say(f"{self.lost.reason}{ending}", self.address.language)
 
     def leave(self, lost: errors.PlaceLostError) -> None:

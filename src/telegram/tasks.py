@@ -149,7 +149,9 @@ class UpdateTasks:
             return
         message_id = ended.sent_message_ids[-1]
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
-        text = ended.text if is_one else None
+        text = None
+        if is_one:
+            text = ended.text
         try:
             await self._delivery.try_to_change(ended.chat_id, message_id, text)
         except (errors.ChatUnavailableError, errors.PlaceLostError):
@@ -236,7 +238,9 @@ class UpdateTasks:
             await self._run(mark, stored.bot_id, stored.chat_id, stored.message_id)
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
-        key = error.text_key if isinstance(error, errors.AppError) else "error_internal"
+        key = "error_internal"
+        if isinstance(error, errors.AppError):
+            key = error.text_key
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:

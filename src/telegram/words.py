@@ -38,7 +38,9 @@ def gather_words(message: Json) -> Json:
     if isinstance(rich, dict):
         _take_blocks(gathered, rich)
     if buttons := "\n".join(_button_lines(gathered.get("reply_markup"))):
-        field = "caption" if isinstance(gathered.get("caption"), str) else "text"
+        field = "text"
+        if isinstance(gathered.get("caption"), str):
+            field = "caption"
         words = gathered.get(field)
         gathered[field] = f"{words}\n{buttons}" if isinstance(words, str) else buttons
     if isinstance(replied, dict):
@@ -77,7 +79,9 @@ def rich_words(value: Any, separator: str = "") -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        within = CELL_SEPARATOR if separator == "\n" else ""
+        within = ""
+        if separator == "\n":
+            within = CELL_SEPARATOR
         parts = [rich_words(entry, within) for entry in value]
         return separator.join(part for part in parts if part or not separator)
     if not isinstance(value, dict):
@@ -110,7 +114,9 @@ def _link_texts(value: Json) -> None:
     Those of ``text`` are mostly called ``entities``.
     """
     for field, entities in list(value.items()):
-        words = "text" if field == "entities" else str(field).removesuffix("_entities")
+        words = "text"
+        if field != "entities":
+            words = str(field).removesuffix("_entities")
         if words != field and isinstance(value.get(words), str) and isinstance(entities, list):
             value[words], value[field] = _add_addresses(value[words], entities)
 

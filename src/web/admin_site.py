@@ -278,7 +278,9 @@ class AdminSite:
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
         session, address = session_of(request), client_address(request)
-        who = session.name if session else ""
+        who = ""
+        if session:
+            who = session.name
         await self.rows(INSERT_ACTION, who=who, address=address, action=action, target=target)
 
     def midnight(self, days: int = 1) -> datetime:

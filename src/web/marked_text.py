@@ -73,7 +73,9 @@ def _open_element(parent: list[Any], tag: Any, signs: Signs) -> list[Any]:
 
 
 def _add_node(inside: list[Any], node: Node) -> None:
-    first = 2 if inside[:1] == [LINK] else 1
+    first = 1
+    if inside[:1] == [LINK]:
+        first = 2
     if isinstance(node, str) and len(inside) > first and isinstance(inside[-1], str):
         inside[-1] += node
     elif node:
