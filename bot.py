@@ -256,8 +256,7 @@ async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
 async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
     """Open the database in psql; what follows is for psql, such as -c 'SELECT 1'."""
     from src.operate.backup import libpq_variables
-    from src.pg.embedded import open_existing_database
-    from src.pg.embedded_folder import binary
+    from src.pg.embedded import binary, open_existing_database
 
     async with open_existing_database(settings) as dsn:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # for psql

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from src.base.errors import ConfigError, StorageError
 from src.core import Core
-from src.pg.embedded_folder import find_shortage
+from src.pg.embedded import find_shortage
 from src.queue.job_repo import JobRepository
 from src.texts.reply import ReplyFile
 
