@@ -274,11 +274,13 @@ class OfflineTurn:
         if self.cancels_note():
             return _forget_message(self._past)
         names, kind = self._tool_names, self._kind
-        if calls := reminders.reminder_calls(self.text, self._messages, names, kind=kind):
+        calls = reminders.reminder_calls(self.text, self._messages, names, kind=kind)
+        if calls:
             return calls
         if self._is_private:
             return [("keep_private", {})]
-        if (forgetting := self._forget_calls()) is not None:
+        forgetting = self._forget_calls()
+        if forgetting is not None:
             return forgetting
         if self._kind == UNDO:
             return [(UNDO_CHANGE, {})]
@@ -289,8 +291,10 @@ class OfflineTurn:
 
     def _forget_calls(self) -> list[Call] | None:
         """Return the calls of a request to forget: [] if it names nothing, None without one."""
-        if match := TAKES_BACK.match(self.text.translate(FOLD)):
-            if about := ABOUT.match(match["more"]):
+        match = TAKES_BACK.match(self.text.translate(FOLD))
+        if match:
+            about = ABOUT.match(match["more"])
+            if about:
                 return self._forget_joke(match["more"][about.end() :])
             if not self._takes_back_last(match):
                 return None

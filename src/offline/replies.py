@@ -188,15 +188,15 @@ def nearest(records: Found, question: str) -> list[Record]:
 
 
 def _nearest(pool: Found, question: str) -> list[Record]:
-    pool = [r for r in pool if r.get("score", 1)]
-    pool = [r for r in pool if not _is_of_another(r["text"], question)]
-    pool = [r for r in pool if r.get("similarity", 0) >= RELATED or _shares_word(r, question)]
-    return sorted(pool, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
-
-
-def _shares_word(record: Record, question: str) -> bool:
-    """Return True if a record has a word of the question, as the search or the dictionary says."""
-    return bool(record.get("lexical")) or bool(shared(question, record["text"]))
+    found = []
+    for record in pool:
+        if not record.get("score", 1) or _is_of_another(record["text"], question):
+            continue
+        # It has a word of the question, as the search or the dictionary says.
+        has_word = record.get("lexical") or shared(question, record["text"])
+        if record.get("similarity", 0) >= RELATED or has_word:
+            found.append(record)
+    return sorted(found, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
 
 
 def _tells_of_change(record: Record, quoted: Found) -> bool:
@@ -471,7 +471,8 @@ def _introduces(folded: str) -> bool:
     if match:
         word = words(match[0])[-1].lower()
         rest = folded[match.end() :].strip(" .!)")
-    if known := parts_of_speech(word):
+    known = parts_of_speech(word)
+    if known:
         return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
     is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
     return bool(word) and stem_english(word) == word and (not rest or is_apart)

@@ -25,7 +25,8 @@ def facts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     text = message["text"]
     if forget_request(text) is not None or asks_to_keep_private(text):
         return []
-    if remembered := to_remember(text):
+    remembered = to_remember(text)
+    if remembered:
         facts = plain_facts(remembered) or [Fact(text=remembered.rstrip(" .!…"))]
     else:
         facts = [fact for part in text.split(CUT) for fact in plain_facts(part)]
@@ -56,7 +57,8 @@ def summary_of(records: Records) -> str:
 
     Summaries are joined in full, equal ones once.
     """
-    if summaries := records.get("history_summary"):
+    summaries = records.get("history_summary")
+    if summaries:
         return "; ".join(dict.fromkeys(str(one["summary"]) for one in summaries))
     typed = [one for one in records["messages"] if one["role"] == "user" and one["text"].strip()]
     notes = [one for one in typed if is_note(one["text"]) and not is_question(one["text"])]
@@ -75,7 +77,8 @@ def _author(record: Record) -> str:
 def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
     message = records["messages"][-1]
     text = message["text"].strip()
-    if (request := forget_request(text)) is not None:
+    request = forget_request(text)
+    if request is not None:
         return {"intent": "forget", "query": request.about}
     if asks_for_reminder(text):
         return {"intent": "remind"}

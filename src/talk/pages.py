@@ -79,7 +79,8 @@ def _server_part(state: ServerState, language: Language) -> str:
     lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
     names = list(filter(None, state.tools))[:MAX_LINES]
     lines += [f"   {name}" for name in names]
-    if rest := len(state.tools) - len(names):
+    rest = len(state.tools) - len(names)
+    if rest:
         lines.append(f"   {say('tools_more', language, count=rest)}")
     return "\n".join(lines)
 
@@ -115,13 +116,16 @@ class Pages:
         owner = caller.owner.telegram_user_id
         spent = await self._ceilings.sum_spent(caller.member or owner, owner)
         lines = [say("usage_title", language)]
-        if limit := settings.daily_messages_per_user:
+        limit = settings.daily_messages_per_user
+        if limit:
             lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
         lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
         lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
-        if tokens := settings.daily_tokens_per_user:
+        tokens = settings.daily_tokens_per_user
+        if tokens:
             lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
-        if rate := settings.messages_per_minute_per_user:
+        rate = settings.messages_per_minute_per_user
+        if rate:
             lines.append(say("usage_minute", language, limit=rate))
         if not (limit or tokens or rate):
             lines.append(say("usage_unlimited", language))

@@ -327,7 +327,8 @@ async def retrieve_memories(
     parts = []
     if records:
         parts = [prompts.memories_text(records, now)]
-    if length := prompts.LENGTHS.get(context.preferences.answer_length):
+    length = prompts.LENGTHS.get(context.preferences.answer_length)
+    if length:
         parts.append(length)
     if not parts:
         return {"relevant_memories": found}

@@ -130,7 +130,8 @@ def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
         author = ""
         if hit.author:
             author = f", {hit.author}"
-    if others := voices.words_of(hit.provenance, hit.author, caller.language):
+    others = voices.words_of(hit.provenance, hit.author, caller.language)
+    if others:
         author = f", {others}"
     head = f"{caller.day(hit.said_at)}{author}"
     text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)

@@ -127,7 +127,8 @@ class TurnHandler:
         """
         text = without_address(text_of(message), self._identity)
         teaching = None
-        if (command := parse_command(text)) is not None:
+        command = parse_command(text)
+        if command is not None:
             entry = command_service.COMMANDS.get(command.name)
             if entry is None or entry.kind != "teach":
                 return "ignored"  # effects of a command are not undone
@@ -147,7 +148,8 @@ class TurnHandler:
             if outcome.what == "older":
                 return "done"
             return "ignored"
-        if leftover := list(outcome.leftover):
+        leftover = list(outcome.leftover)
+        if leftover:
             chat_id = incoming.owner.telegram_user_id
             await best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run_turn(incoming, message, context)
@@ -304,6 +306,7 @@ def without_address(text: str, identity: BotIdentity) -> str:
     mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
     stripped = "".join([*(part.rstrip() for part in before), last]).strip()
-    if match := identity.address_pattern.match(stripped):
+    match = identity.address_pattern.match(stripped)
+    if match:
         stripped = stripped[match.end() :]
     return stripped or text

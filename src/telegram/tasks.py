@@ -301,7 +301,8 @@ class ReminderTasks:
     async def plan_now(self) -> None:
         """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""
         try:
-            if planned := await self._core.reminders.plan(datetime.now(UTC)):
+            planned = await self._core.reminders.plan(datetime.now(UTC))
+            if planned:
                 logger.info("planned reminders", extra={"reminders": planned})
         except errors.StorageError as error:
             logger.warning("reminders are planned a minute later", exc_info=error)

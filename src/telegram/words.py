@@ -37,7 +37,8 @@ def gather_words(message: Json) -> Json:
     _link_texts(gathered)
     if isinstance(rich, dict):
         _take_blocks(gathered, rich)
-    if buttons := "\n".join(_button_lines(gathered.get("reply_markup"))):
+    buttons = "\n".join(_button_lines(gathered.get("reply_markup")))
+    if buttons:
         field = "text"
         if isinstance(gathered.get("caption"), str):
             field = "caption"
