@@ -119,21 +119,18 @@ def resolve_dates(text: str, said_at: datetime) -> str:
         text: The fact; one longer than 2,000 characters stays as it is.
         said_at: The local time (aware) at which it was said.
     """
-    if len(text) > times.MAX_TEXT or not times.may_name_time(text):
+    dates = list(_dates(text, said_at))
+    if not dates:
         return text
-    fact = _Fact.read(text, said_at)
-    source = fact.source
-    dates = list(_dates(fact))
+    source = times.tidy(text)
     for end, phrase in reversed(dates):
         source = f"{source[:end]} ({phrase}){source[end:]}"
-    return source if dates else text
+    return source
 
 
 def resolved_dates(text: str, said_at: datetime) -> list[str]:
     """Return the dates that ``resolve_dates`` puts beside the words."""
-    if len(text) > times.MAX_TEXT or not times.may_name_time(text):
-        return []
-    return [phrase for _, phrase in _dates(_Fact.read(text, said_at))]
+    return [phrase for _, phrase in _dates(text, said_at)]
 
 
 def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
@@ -191,8 +188,11 @@ def _words(day: date, pattern: str, language: Language) -> str:
     return str(format_date(day, pattern, locale=locale_of(language)))
 
 
-def _dates(fact: _Fact) -> Iterator[tuple[int, str]]:
+def _dates(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
     """Yield the end of each relative expression, and its date in words."""
+    if len(text) > times.MAX_TEXT or not times.may_name_time(text):
+        return
+    fact = _Fact.read(text, said_at)
     for span in _parts(fact):
         if not _is_relative(span, fact) or DATED.match(fact.folded, span.end):
             continue
@@ -220,7 +220,7 @@ def _days(span: Span, fact: _Fact) -> Days | None:
     if tense is None:
         return None
     if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
-        span = replace(span, kind=f"exactly {span.kind}")
+        span = span.exactly()
     return time_expressions.days_of(span, fact.said_at, past=tense == "past")
 
 

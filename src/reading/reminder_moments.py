@@ -29,29 +29,29 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal, cast
+from typing import Literal
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, slips, times
+from src.reading.clock_times import (
+    HOUR,
+    NOON,
+    PART_ENDS,
+    PART_HOURS,
+    Part,
+    TimeOfDay,
+    day_part,
+    read_clock,
+)
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, around, days_of, months_later, shifted
 from src.reading.times import WEEKEND, WORKDAYS, Length, Span, period_of
 
 Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
-Part = Literal["morning", "afternoon", "evening", "night"]
-
-PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
-# End of each part, in hours: "сегодня вечером", said at eight, is later this evening.
-PART_ENDS: dict[Part, int] = {"morning": 12, "afternoon": 18, "evening": 24, "night": 24}
-NOON = 12
-CLOCK_HOURS = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afternoon"]}
-LAST_AFTERNOON = 6  # last bare hour that is read as pm
-LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
-HOUR = 60  # minutes
 MAX_YEARS = 10
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
-    rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
+    r"(?<!\S)(?P<to><move.to> )?<shape.of.length>"
     r"(?P<way> (?:<move.later>|(?P<earlier><move.earlier>)))?(?(way)|(?(to)|(?!)))$"
 )
 
@@ -84,21 +84,6 @@ class _ProblemError(Exception):
         self.problem = problem
 
 
-@dataclass(frozen=True)
-class TimeOfDay:
-    """Time of day.
-
-    Attributes:
-        minutes: Minutes since the day began; 1440 is the midnight that ends it.
-        half_day: False if the time may be 12 hours later: a bare hour without "am" or "pm".
-        in_night: After midnight, and called a night: "сегодня в 2 ночи" is before tomorrow.
-    """
-
-    minutes: int
-    half_day: bool = True
-    in_night: bool = False
-
-
 SECOND = timedelta(seconds=1)
 MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
@@ -125,11 +110,9 @@ class _Request:
     @property
     def parts(self) -> list[Part]:
         """Named parts of the day, those of habits last."""
-        parts = [cast(Part, span.kind.removeprefix("bare ")) for span in self.slot("part")]
-        habits = [
-            habit.words.get("part") or habit.words.get("word", "") for habit in self.slot("every")
-        ]
-        return [*parts, *(part for part in map(_day_part, habits) if part is not None)]
+        spans = [*self.slot("part"), *self.slot("every")]
+        parts = (span.words.get("part") or span.words.get("word", "") for span in spans)
+        return [part for part in map(day_part, parts) if part is not None]
 
     @property
     def part(self) -> Part | None:
@@ -144,10 +127,11 @@ class _Request:
         """
         named = []
         for span in self.slot("clock"):
-            named.append(_read_clock(span.kind, span.words, self.part))
-            hours = re.findall(r"\d+", span.words.get("also", ""))
-            named += [_read_clock(span.kind, {"hour": hour}, self.part) for hour in hours]
-        return [self._near_due(clock) for clock in named]
+            also = [{"hour": hour} for hour in re.findall(r"\d+", span.words.get("also", ""))]
+            named += [read_clock(span.kind, words, self.part) for words in (span.words, *also)]
+        if None in named:
+            raise _ProblemError("no_time")
+        return [self._near_due(clock) for clock in named if clock]
 
     def _near_due(self, clock: TimeOfDay) -> TimeOfDay:
         """Move a time of a rescheduled reminder to the nearer half of the day: "make it 7".
@@ -219,73 +203,6 @@ def read_timing(
         return ReminderRequest(what, problem=error.problem)
     except (OverflowError, ValueError):
         return ReminderRequest(what, problem="too_far")
-
-
-def _read_clock(kind: str, words: Mapping[str, str], part: Part | None) -> TimeOfDay:
-    """Return the time of day that words name; the part of the day may be named elsewhere.
-
-    Raises:
-        _ProblemError: There is no such time.
-    """
-    if kind in CLOCK_HOURS:
-        return TimeOfDay(CLOCK_HOURS[kind] * HOUR)
-    hour = 1 if words["hour"] in lexicon.words("clock.one") else times.number_in(words["hour"])
-    minute = _minute_of(kind, words)
-    if hour > DAY_HOURS or minute >= HOUR:
-        raise _ProblemError("no_time")
-    if kind in ("to", "half to", "of"):
-        # The named hour is the one that ends.
-        minute, hour = (HOUR - minute if kind == "to" else minute), (hour - 1) % DAY_HOURS or 12
-    minutes = hour * HOUR + minute
-    part = _day_part(words.get("half_day", "")) or part
-    is_digital = kind == "digital"
-    if minutes > DAY_HOURS * HOUR or (part and hour == 0 and not is_digital):
-        raise _ProblemError("no_time")
-    if hour > NOON or hour == 0:
-        return TimeOfDay(minutes)
-    if part is not None:
-        return _resolve_half_day(minutes, part, words)
-    if not is_digital and hour <= LAST_AFTERNOON:
-        return TimeOfDay(minutes + NOON * HOUR, half_day=False)
-    return TimeOfDay(minutes, half_day=is_digital)
-
-
-def _resolve_half_day(minutes: int, part: Part, words: Mapping[str, str]) -> TimeOfDay:
-    hour, half, half_day = minutes // HOUR, NOON * HOUR, words.get("half_day", "")
-    past_12 = minutes % half  # minutes since noon or midnight
-    match part:
-        case "morning":
-            return TimeOfDay(past_12 if half_day.startswith("a") else minutes)
-        case "afternoon":
-            is_pm = hour < LATE or half_day.startswith("p") or words["hour"] == "12"
-            return TimeOfDay(past_12 + half if is_pm else minutes)
-        case "evening":
-            return TimeOfDay(past_12 + half * (2 if hour == NOON else 1))
-    is_late = hour >= LATE and hour != NOON
-    is_english = "at night" in half_day and hour > LAST_AFTERNOON
-    return (
-        TimeOfDay(past_12 + half) if is_late or is_english else TimeOfDay(past_12, in_night=True)
-    )
-
-
-def _minute_of(kind: str, words: Mapping[str, str]) -> int:
-    word = words.get("minute", "")
-    if kind in ("half to", "half past"):
-        return HOUR // 2
-    if "quarter" in words or word in lexicon.words("clock.quarter"):
-        return HOUR // 4
-    return times.number_in(word) if word else 0
-
-
-def _day_part(words: str) -> Part | None:
-    part = times.key_in(
-        words,
-        "clock.half_day",
-        "reminder.part_adverb",
-        "reminder.parts_many",
-        "reminder.every_part",
-    )
-    return cast("Part | None", part)
 
 
 def _single(request: _Request, now: datetime) -> datetime:
@@ -380,7 +297,7 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
     """
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
-    found = [days_of(span, request.now, past=False) for span in dates]
+    found = [days_of(span.exactly(), request.now, past=False) for span in dates]
     firsts = {days.first for days in found if days is not None}
     is_vague = times.EDGE.fullmatch(dates[0].preposition) is not None  # "в конце месяца"
     days, today = found[0], request.now.date()
@@ -539,12 +456,19 @@ def _end_day(span: Span, request: _Request) -> datetime:
 
 
 def _end_clock(words: Mapping[str, str], name: str = "") -> int:
-    """Return the minutes of an hour that ends a habit, or of one of two."""
+    """Return the minutes of an hour that ends a habit, or of one of two.
+
+    Raises:
+        _ProblemError: There is no such hour.
+    """
     if "midnight" in words or "noon" in words:
         return (DAY_HOURS if "midnight" in words else NOON) * HOUR
     parts = ("hour", "minute", "half_day")
     own = {part: words[part + name] for part in parts if part + name in words}
-    return _read_clock("digital" if "minute" in own else "hour", own, None).minutes
+    clock = read_clock("digital" if "minute" in own else "hour", own, None)
+    if clock is None:
+        raise _ProblemError("no_time")
+    return clock.minutes
 
 
 def _nth_time(
@@ -661,7 +585,7 @@ def _first_counted_day(
 
 def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDay]:
     clocks = request.clocks
-    count = max((_times_per_period(habit) for habit in habits), default=1)
+    count = max(_times_per_period(habit) for habit in habits)
     days = {day for habit in habits for day in _weekdays_of(habit)}
     if count > 1 and count not in (len(clocks), len(days)):
         raise _ProblemError("no_time")  # "twice a day"
@@ -674,12 +598,9 @@ def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDa
 
 
 def _times_per_period(habit: Span) -> int:
-    if "twice" in habit.words:
-        return 2
-    if "thrice" in habit.words:
-        return 3
-    number = habit.words.get("times") or habit.words.get("n_times")
-    return int(times.number_of(number)) if number else 1
+    words = habit.words
+    often = lexicon.key_of("reminder.often", words.get("often", ""))
+    return int(often or times.number_of(words.get("times") or words.get("n_times") or "1"))
 
 
 def _weekdays_of(span: Span) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.slips import mend_orders
 from src.reading.times import Span, day_offset, find_reminder_spans, fold
+from src.reading.words import kin_of
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, between, single_spaced
@@ -50,6 +51,11 @@ BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
 BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
+BEFORE_THING = lexicon.Expression(r",? <reminder.second> |, (?:<reminder.second> )?")
+# How what is to be done begins: "(to call) mum", "(about the) dentist".
+DOING = lexicon.Expression(
+    r"[ ,]*(?:<reminder.beside> )*(?P<doing><reminder.about>|(?:to )?[^\W\d_]+(?:['-][^\W\d_]+)*) "
+)
 ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # Question words that ``QUESTION`` lacks.
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
@@ -148,12 +154,14 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
 def requests_in(text: str) -> list[str]:
     """Return the requests of a message as a message each; the second is on the day of the first.
 
-    "Remind me tomorrow at 8 to call mum and at 9 to pay rent" has two, and so has "remind me
-    tonight at 11 and tomorrow at 7 to take the pills".
+    So "remind me tomorrow at 8 to call mum and at 9 to pay rent", "remind me tonight at 11 and
+    tomorrow at 7 to take the pills" and "remind me to call mum at 5 and dad at 6" have two.
     """
     folded, spans, order = _read_order(text)
     if order is None or order.kind != "order":
         return [text]
+    if things := _requests_of_things(text, folded, spans, order):
+        return things
     has_habit = any(span.slot == "every" for span in spans)
     said = order.end  # up to here
     for span in [span for span in spans if span.start >= order.end]:
@@ -185,8 +193,68 @@ def requests_in(text: str) -> list[str]:
     return [text]
 
 
+def _requests_of_things(text: str, folded: str, spans: Sequence[Span], order: _Order) -> list[str]:
+    """Return the requests of "call mum at 5 and dad at 6", each with the verb; else nothing."""
+    doing = DOING.match(folded, order.end)
+    others = {span.slot for span in spans} - {"date", "clock", "part"}
+    is_before = any(span.slot == "clock" and span.start < order.start for span in spans)
+    things = _things_with_hours(folded, [span for span in spans if span.start >= order.end], order)
+    if doing is None or others or is_before or len(things) < 2:
+        return []
+    verb = doing["doing"]
+    is_doing = verb.startswith("to ") or ABOUT.fullmatch(verb) or _begins_with_infinitive(verb)
+    if not is_doing:
+        return []
+    # The day of all: before the order, in the first of them, or at the end ("at 6 tomorrow").
+    first, last = things[0][1], things[-1][1][-1]
+    shared = [s for s in spans if s.start < order.start or s in first or s == last]
+    days = [span for span in shared if span.slot == "date"][:1]
+    requests: list[str] = []
+    for begin, run in things:
+        thing = text[begin : run[0].start]
+        if requests:
+            thing = _with_doing(verb, thing)
+        if not any(span.slot == "date" for span in run):
+            run = [*days, *run]
+        when = " ".join(text[span.start : span.end] for span in run)
+        requests.append(single_spaced(f"{text[order.start : order.end]} {thing} {when}"))
+    return requests
+
+
+def _things_with_hours(
+    folded: str, spans: Sequence[Span], order: _Order
+) -> list[tuple[int, list[Span]]]:
+    """Return where each thing begins, with its time; nothing unless each has an hour behind it."""
+    things: list[tuple[int, list[Span]]] = []
+    said, rest = order.end, list(spans)
+    while rest:
+        run = _adjacent_spans(rest, folded)
+        begin = said
+        if things:
+            begin = BEFORE_THING.behind(folded, said)
+        has_thing = re.search(r"\w", folded[begin : run[0].start]) is not None
+        has_hour = any(span.slot == "clock" for span in run)
+        if not has_thing or not has_hour or (things and begin == said):
+            return []
+        things.append((begin, run))
+        said, rest = run[-1].end, rest[len(run) :]
+    return things if ENDING.fullmatch(folded, said) else []
+
+
+def _with_doing(doing: str, thing: str) -> str:
+    """Return "to call dad" for "to call" and "dad", and what has a verb of its own as it is."""
+    first = thing.split()[0]
+    if ABOUT.match(fold(thing)) or _begins_with_infinitive(fold(thing)):
+        return thing
+    is_noun = first[0].isupper() or kin_of(first) or first in lexicon.words("forget.determiner")
+    if doing.startswith("to ") and not is_noun:
+        return f"to {thing}"  # in English it may be a verb: "drive home"
+    return f"{doing} {thing}"
+
+
 def _minutes_of(spans: Sequence[Span]) -> set[str]:
-    return {span.words.get("minute", "00") for span in spans if span.slot == "clock"}
+    hours = (span for span in spans if span.slot in ("clock", "part"))
+    return {span.words.get("minute", "00") for span in hours}
 
 
 def _drop_corrected_time(source: str) -> str:
@@ -291,7 +359,7 @@ def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
             continue
         if span.slot == "date" and LIMIT.search(order.folded[: span.start][-20:]):
             continue  # "до 5 декабря"
-        is_bare = span.kind.startswith("bare ")
+        is_bare = span.kind.startswith("bare")
         if is_bare and not (usable and order.folded[usable[-1].end : span.start] == " "):
             continue
         usable.append(span)

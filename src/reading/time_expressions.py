@@ -113,12 +113,6 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     return _in_some_year(in_year, span, now, past) if first <= last else None
 
 
-def _short_date(span: Span, now: datetime, past: bool) -> Days | None:
-    """Return the days of "05.12" and of "25-го"."""
-    reader = _date if "month_number" in span.words else _month_day
-    return reader(span, now, past)
-
-
 def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
     number, today = number_in(span.words["day"]), now.date()
     if span.within is not None:
@@ -135,25 +129,28 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    """Return the calendar unit that lies so many units away; in facts, where exact, the day."""
-    length, is_exact = times.length_of(span.words), span.kind.startswith("exactly ")
+    """Return the calendar unit that lies so many units away, or the day, if it is to be exact."""
+    length = times.length_of(span.words)
+    unit: Unit = "day" if "exact" in span.words else length.unit
     ends = (length.low, length.high)
-    if span.kind.endswith("ago"):
+    if span.kind == "ago":
         ends = (-length.high, -length.low)
-    unit: Unit = "day" if is_exact else length.unit
     first, last = (around(shifted(now, length.unit, number), unit) for number in ends)
     return Days(first.first, last.after)
 
 
 def _offset(span: Span, now: datetime, past: bool) -> Days | None:
     length = times.length_of(span.words)
-    outer = days_of(span.within, now, past=past) if span.within is not None else None
-    if outer is None or span.within is None or not length.exact:
+    if span.within is None or not length.exact:
         return None
-    before = span.within.role == "until"
-    edge = outer.first if before else outer.after - DAY
-    moment = datetime.combine(edge, time.min)
-    return around(shifted(moment, length.unit, -length.low if before else length.low), length.unit)
+    outer = days_of(span.within, now, past=past)
+    if outer is None:
+        return None
+    unit: Unit = "day" if "exact" in span.words else length.unit
+    edge, number = outer.after - DAY, length.low
+    if span.within.role == "until":
+        edge, number = outer.first, -length.low
+    return around(shifted(datetime.combine(edge, time.min), length.unit, number), unit)
 
 
 def _lasting(span: Span, now: datetime, _past: bool) -> Days:
@@ -311,12 +308,11 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
     "recent": _vague,
     "days": _date,
     "date": _date,
-    "short date": _short_date,
+    "short date": _date,
+    "short day": _month_day,
     "month day": _month_day,
     "ago": _counted,
     "ahead": _counted,
-    "exactly ago": _counted,
-    "exactly ahead": _counted,
     "lasting": _lasting,
     "day": _day,
     "named": _named,

@@ -1,15 +1,15 @@
-"""Grammar of times: one for questions, facts and requests for reminders.
+"""Times in a text, read once for questions, facts and requests for reminders.
 
-A rule is a kind of span and an expression with groups of the lexicon: ``"recent:
-<time.recent>"``. A ``Span`` holds the matched words, not their meaning on a given day. ``scan``
-finds all of a line; ``find_spans`` keeps the days that a question or a fact names, and
+The shapes of times stand in the lexicon (``shapes.toml``): how the words of the languages stand
+together, each with a kind. A ``Span`` holds the matched words, not their meaning on a given day.
+``scan`` finds all of a line; ``find_spans`` keeps the days that a question or a fact names, and
 ``find_reminder_spans`` what a request for a reminder means by them, with hours, habits, their ends
-and exceptions. No rule nests one repetition in another, so matching stays linear.
+and exceptions.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
@@ -80,340 +80,39 @@ class Span:
         """True behind "from", "starting" and the like."""
         return STARTING.fullmatch(self.preposition) is not None
 
+    def exactly(self) -> Self:
+        """Return the span as a day, where a length leads to it: not the week or month around."""
+        return replace(self, words={**self.words, "exact": ""})
+
     @property
     def is_row(self) -> bool:
         """True for a length or an end that makes a habit of an hour: "at 9 for 5 days"."""
         return self.slot == "every" and self.kind in ROW_KINDS
 
 
-# Dates.
-YEAR = r"(?:19|20)\d\d(?!\d)"
-# Ordinals of days ("пятого марта", "двадцать першого травня", "the fifth of March").
-ORDINAL = r"(?:<numbers.cardinals:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
-# A number that counts things is no date: "за 2000 рублей", "May 5 people".
-COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
-MODAL_MAY = r"(?! <time.after_may>\b)"
-DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
-ORDINAL_DAY = f"{DAY_NUMBER}(?:st|nd|rd|th)"
-DAY = rf"(?:{DAY_NUMBER}(?:-?<time.day_endings>\b|(?!\w))|{ORDINAL})"
-DAY_AFTER_MONTH = rf"(?:(?:the )?{DAY}(?![:%]|[./][0-9]|,[0-9](?![0-9]{{3}}\b)){COUNTED})"
-DIGIT_DATE = (
-    r"(?<![\w.,:/+-])(?:(?:19|20)[0-9]{2}(?:-[0-9]{2}-|\.[0-9]{2}\.|/[0-9]{2}/)[0-9]{2}"
-    r"|[0-9]{1,2}(?:-[0-9]{1,2}-|\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2}"
-    r"|[0-9]{2}\.[0-9]{2}\.[0-9]{2})(?![\w/+-]|[.,:][0-9])"
-)
-SHORT_DATE = (
-    rf"(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)"
-)
-IN_YEAR = rf"(?P<year>{YEAR})(?:-?<time.number_of_year>\b)?(?: <time.year_noun>)?"
-YEAR_TAIL = f"(?:(?:, ?| ){IN_YEAR})?"
-MONTH_ANY = r"(?:<time.month>|<time.month_short>[.]?)(?!\w)"
-DAY_OF_MONTH = rf"(?:the )?(?P<day>{DAY}) (?:of )?(?P<month>{MONTH_ANY})(?:(?<!may)|{MODAL_MAY})"
-MONTH_FIRST = r"(?P<month><time.month_first>(?!\w))"
-MONTH_AND_DAY = f"{MONTH_FIRST} (?P<day>{DAY_AFTER_MONTH})"
-NOUN = "(?:(?P<weekday><time.weekday>)|(?P<month><time.month>)|(?P<season><time.season>))"
-WHICH_NOUN = (
-    rf"(?P<which><time.which>) (?:(?P<unit><time.unit_one>)|(?P<weekend><time.weekend>)|{NOUN})"
-    r"(?! of\b)"
-)
-# Lengths of time.
-ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.article>)"
-COUNT = (
-    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
-    rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
-)
-UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
-
-
-def _length(unit: str = UNIT, *, counted: bool = True) -> str:
-    """Return an expression for a length of time, its number required or optional."""
-    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
-    return (
-        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
-        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?<reminder.or_so>?"
-        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}(?= ?<clock.minute_noun>\b)|<clock.minutes>)"
-        r"(?: ?<clock.minute_noun>)?(?!\w))?)"
-    )
-
-
-LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
-NUMBER_OF_UNITS = f"(?P<n>{COUNT}) (?P<unit>{UNIT})"
-ROUGHLY = "(?:(?P<rough><time.roughly>) )?"
-# Prepositions; those that only join the ends of a range are taken off elsewhere.
-AFTER_PREPOSITION = (
-    "(?P<prep><time.edge>|<limit.until>|<limit.starting>|<time.preposition>|<time.to>)"
-    "(?: the)?[ -]"
-)
-P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
-TO = "(?: ?- ?| <time.to> )"
-LAST_DAY = f"(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}"
-SHORT_WEEKDAY = r"(?P<weekday><time.weekday_short>)(?!\w)"
-ON_SHORT_DAY = "(?P<prep><reminder.on_weekday>|<time.until>|<limit.starting>) (?:the )?"
-WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
-NTH_WEEKDAY = (
-    f"(?P<nth><limit.nth>(?:(?:,| <reminder.and>) <limit.nth>){{0,3}}) (?P<weekday>{WEEKDAY})"
-)
-MONTH_AROUND = (
-    f"(?:(?P<month><time.month>)(?: {IN_YEAR})?"
-    "|(?:(?P<which><time.which>) )?(?P<unit><time.unit_one>))"
-)
-
-
-def _date_rules(before: str) -> tuple[str, ...]:
-    return (
-        rf"date: {before}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})",
-        rf"date: {before}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}",
-        rf"date: {before}(?:<time.weekday>,? )?{MONTH_AND_DAY}{YEAR_TAIL}",
-    )
-
-
-# Dates, by kind: "recent" недавно, на днях; "days" с 5 по 8 мая; "date" 5 марта, 2026-03-05;
-# "month day" 5 числа; "ago" два дня назад; "lasting" последние два дня; "day" вчера; "named" в
-# марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за два дня до 5 мая
-# moves the day that follows.
-DATES = (
-    "recent: <time.recent>|<time.someday>",
-    rf"days: (?P<prep><time.from_day>) (?P<day>{DAY}){TO}{LAST_DAY}",
-    rf"days: {P}(?P<day>{DAY}) ?- ?{LAST_DAY}",
-    rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
-    *_date_rules(P),
-    rf"short date: {P}{SHORT_DATE}{COUNTED}",
-    rf"month day: {P}(?P<day>{DAY}) <reminder.month_day>",
-    rf"short date: {P}(?P<day>{DAY_NUMBER}-?<time.day_of>)",
-    rf"month day: {AFTER_PREPOSITION}(?P<day>{ORDINAL_DAY})"
-    r"(?! (?:of(?! (?:this|last|next) month)|time|floor|day|row|grade|place|try)\b)",
-    rf"month day: the (?P<day>{ORDINAL_DAY})(?=[,.;!?]|$| (?:at|to|about|in)\b)",
-    f"ago: (?:(?P<hedge><time.hedge>) )?{ROUGHLY}{LENGTH} <time.ago>",
-    rf"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
-    f"lasting: {P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
-    f"day: {P}(?P<word><time.day>|<time.day_adjective>)(?: (?P<noun><time.day_noun>))?",
-    rf"nth weekday: {P}{NTH_WEEKDAY} (?:<limit.of> )?(?:the )?{MONTH_AROUND}",
-    rf"nth weekday: <reminder.on_weekday> (?:the )?{NTH_WEEKDAY}",
-    rf"named: {P}{WHICH_NOUN}",
-    "named: (?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)",
-    rf"named: {P}(?P<season><time.season>),? (?:of )?(?P<year>{YEAR})(?:-(?P<year_to>{YEAR}))?"
-    "(?: (?:<time.year_noun>|<time.years_noun>))?",
-    rf"named: {P}(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}",
-    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN})",
-    f"named: {ON_SHORT_DAY}{SHORT_WEEKDAY}",
-    rf"named: {P}(?P<which><time.which>) {SHORT_WEEKDAY}",
-    r"named: (?P<weekday><time.weekday_short>)"
-    r"(?= \d{1,2}(?:[:.]\d\d| ?[ap]m)\b|(?<!sat)(?<!sun) at (?:\d|noon|midnight))",
-    rf"named: (?P<prep>in|<limit.until>|<limit.starting>) (?P<month>{MONTH_ANY})",
-    "feast: (?P<prep><reminder.on_weekday>|at) <time.feast>",
-    "named: <limit.whole> (?P<month><time.month>)",
-    "named: (?P<season><time.season_adverb>)",
-    "named: (?P<weekday><time.weekday_alone>)",
-    "year: (?P<year_word><time.year_word>)",
-    rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
-    rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
-    rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}(?= <time.after>\b)",
-)
-# Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
-HOUR_NUMBER = (
-    r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
-    r"(?:(?!\w)|(?=[ap][.]?m\b))"
-)
-STEM = "(?:<numbers.cardinals:20-20> )?<numbers.ordinals:1-24>"
-HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
-# After a bare number, "дня" counts days.
-HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
-AT_HOUR = "(?:<clock.hours_before> )?(?:<clock.preposition>|@)"
-AT_ANY_HOUR = f"(?:{AT_HOUR}|<clock.preposition_too>)"
-AT = f"(?:{AT_ANY_HOUR} )?"
-# A number that counts things is no hour: "в 5 магазинах", "at 3 shops".
-NOT_COUNTED = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
-BARE_HOUR = (
-    rf"(?P<hour>{HOUR_NUMBER}|<clock.one_alone>|{STEM}<clock.at_endings>(?!\w)"
-    r"|\d{1,2}-?<clock.digit_endings>(?!\w))"
-)
-WITH_NOUN = f"{BARE_HOUR}(?: <clock.hour_noun>)?"
-# Placeholders in the language-specific rules.
-PIECES = {
-    "at": AT,
-    "half": HALF_DAY,
-    "number": HOUR_NUMBER,
-    "minute": f"(?:{HOUR_NUMBER}|<clock.quarter>)",
-    "hour_or_one": f"(?:{HOUR_NUMBER}|<clock.one>)",
-    "of_hour": rf"(?:{STEM}<clock.of_endings>|\d{{1,2}}(?:-?<clock.number_of_endings>)?)(?!\w)",
-    "some_hour": rf"(?:{STEM}\w{{1,3}}|\d{{1,2}}(?:-?\w{{1,2}})?)(?!\w)",
-    "till_hour": f"(?:{STEM}<clock.till_endings>)",
-    "at_hour": f"(?:{STEM}<clock.at_endings>)",
-    "to_hour": f"(?:{STEM}<clock.to_endings>)",
-    "until_hour": f"(?:{STEM}<clock.until_endings>)",
-}
-# In the order of trial, after the language-specific rules ("без пяти девять").
-CLOCKS = (
-    f"midnight: {AT}<clock.midnight>",
-    f"noon: {AT}<clock.noon>",
-    "lunch: <clock.lunch>",
-    rf"digital: (?:{AT})(?<![\d:.,/+-])(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?!:?\d)"
-    rf"(?: ?{HALF_DAY})?",
-    rf"digital: {AT_HOUR} (?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}})(?![\d:]|[.,]\d){NOT_COUNTED}"
-    rf"(?: ?{HALF_DAY})?",
-    rf"digital: (?<![\d:.,/+-])(?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}}) ?{HALF_DAY}",
-    rf"hour: {AT_ANY_HOUR} {WITH_NOUN}(?: (?:<reminder.and> )?(?P<minute>{HOUR_NUMBER})"
-    rf" <clock.minute_noun>)(?: {HALF_DAY})?",
-    rf"hour: {AT_ANY_HOUR} {WITH_NOUN} (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)"
-    rf"(?![\w:.,]){NOT_COUNTED}(?: ?{HALF_DAY})?",
-    rf"hour: {AT_ANY_HOUR} {WITH_NOUN} ?{HALF_DAY}",
-    rf"hour: {AT_HOUR} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){NOT_COUNTED}"
-    rf"(?P<also>(?:,? \d{{1,2}}(?!\w)){{0,4}},? <reminder.and> \d{{1,2}}(?![:\w]|[.,]\d)"
-    rf"{NOT_COUNTED})?",
-    rf"hour: (?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
+# Slots of the shapes and the groups that list them, in the order of trial.
+SHAPES: tuple[tuple[Slot, str], ...] = (
+    ("every", "shape.habits"),
+    ("date", "shape.dates"),
+    ("clock", "clock.rules"),
+    ("before", "shape.leads"),
+    ("after", "shape.waits"),
+    ("limit", "shape.ends"),
+    ("clock", "shape.clocks"),
+    ("limit", "shape.limits"),
+    ("part", "shape.parts"),
 )
 # Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
-THROUGH = " <reminder.through> "
-JOINT = f"(?:,? (?:<reminder.joint> )?|, ?| ?- ?|{THROUGH})"
-WEEKDAYS = rf"(?P<days>{WEEKDAY}(?:{JOINT}{WEEKDAY}){{0,6}})"
-EVERY = "<reminder.every>"
-OTHER = "(?: (?P<other><reminder.other>))?"
-SO_MANY_UNITS = rf"(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"
-TIMES = (
-    rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
-    r"|(?P<thrice><reminder.thrice>)|(?P<n_times>two|three|four|five|\d)(?: times| ?x))"
-)
-SHORT_DAY = r"<time.weekday_short>(?!\w)"
-OF_MONTH = "<limit.of_month>"
-HABITS = (
-    rf"nth: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?{NTH_WEEKDAY} {OF_MONTH}",
-    rf"unclear: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?<limit.nth> <reminder.workday>",
-    rf"unclear: (?:(?:{EVERY}|<reminder.on_weekday>) )?(?:the )?<limit.before_last> "
-    rf"(?:<reminder.workday>|{WEEKDAY})",
-    rf"unclear: (?:on |every |each )?(?:the )?{DAY}(?:,| <reminder.and>|, <reminder.and>) "
-    rf"(?:the )?{DAY} (?:<reminder.of_every_month>|<reminder.month_day>)",
-    rf"unclear: (?:on )?(?:the )?{ORDINAL_DAY}(?:,| <reminder.and>) (?:the )?{ORDINAL_DAY}",
-    "unclear: <reminder.some_days>",
-    "quarter: <reminder.quarterly>",
-    "fortnight: <reminder.fortnightly>",
-    rf"weekdays: (?:<reminder.on_every> )?(?P<days>{WEEKDAY}(?:(?:{JOINT}|/){WEEKDAY}){{2,6}})",
-    f"weekdays: <reminder.on_every> (?P<days>{SHORT_DAY}(?:{JOINT}{SHORT_DAY}){{1,6}})",
-    rf"nth alone: {EVERY} (?!<reminder.other>){NTH_WEEKDAY}",
-    rf"length: (?:<limit.for> )?{COUNTED_LENGTH} <limit.in_a_row>",
-    rf"day of month: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
-    r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
-    rf"day of month: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
-    rf"day of month: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
-    f"last day: (?:{EVERY} )?<reminder.last_day>",
-    rf"year day: {EVERY} {DAY_OF_MONTH}",
-    rf"year day: {EVERY} {MONTH_AND_DAY}",
-    f"unit: {EVERY} (?P<half><reminder.every_half>)",
-    f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
-    f"weekends: {EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>",
-    f"weekdays: {EVERY}{OTHER} {WEEKDAYS}",
-    f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
-    rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
-    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}(?:<time.weekday_each>|{WEEKDAY})){{0,6}})",
-    rf"weekdays: (?:<limit.from> )?(?P<days>{WEEKDAY}(?P<through>{THROUGH}| ?- ?){WEEKDAY})",
-    "weekdays: <reminder.on_every> "
-    rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
-    "weekdays: (?P<days><reminder.weekdays_alone>)",
-    "part: <reminder.on_every> (?P<part><reminder.parts_many>)",
-    "adverb: (?P<word><reminder.adverb>|<reminder.part_adverb>)",
-    f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
-    "other day: <reminder.other_day>",
-    "last day alone: <limit.last_day>",
-    f"some: {EVERY}(?: (?:<reminder.other>|{COUNT}))? (?:<time.season>|<time.month>)",
-)
-WAITS = (
-    rf"ahead: <time.ahead> {ROUGHLY}{LENGTH}(?! <time.after>)",
-    rf"ahead: in {ROUGHLY}{COUNTED_LENGTH}(?:'s?)?(?: time)?(?! (?:of|after|from)\b)",
-    f"ahead: {COUNTED_LENGTH} from (?:now|today)",
-    "some: <time.habit>",
-    r"after: in (?P<n>[1-9]\d?)(?= to [^\W\d])",
-    rf"after: <reminder.after> {ROUGHLY}{LENGTH}",
-    rf"after: {COUNTED_LENGTH} <reminder.from_now>",
-    rf"after: (?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
-    rf"after: <reminder.within> {_length('<reminder.within_length>')}",
-    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= \w)",
-)
-EARLIER = (
-    rf"offset: (?:<time.offset_before> )?(?:the )?{LENGTH}"
-    r"(?= (?:<time.until>|<reminder.before_it>) \w)",
-    rf"earlier: <reminder.by> {LENGTH}(?=[ .!]*$)",
-    rf"earlier: {COUNTED_LENGTH} <reminder.earlier>(?=[ .!]*$)",
-)
-# Ends and exceptions of habits, beside dates such as "until Friday". "time" ends one at an hour,
-# "hours" has two hours, "length" is "for 5 days", "count" "4 times". "except" leaves out weekdays,
-# "off" those before it, "all" none. "unclear" ones cannot be told; "perhaps" are such only beside
-# another time, since "до метро" ends nothing.
-UNTIL = "(?P<prep><limit.until>) (?:the )?"
-EXCEPT = "(?:<limit.except>|<limit.but>)(?: <limit.on>)? (?:the )?"
-ANY_DAY = (
-    "(?:<time.weekday>|<time.weekdays_many>|<time.weekday_short>|<limit.weekends>|<limit.workdays>)"
-    r"(?!\w)"
-)
-OR = (
-    "(?:,? (?:<reminder.and>|<limit.or>|&) (?:<reminder.on_weekday> )?|, ?| ?- ?|/"
-    f"|{THROUGH}(?!<time.weekdays_many>|<limit.weekends>))"
-)
-ANY_DAYS = rf"(?P<days>{ANY_DAY}(?:{OR}{ANY_DAY}){{0,6}})"
-
-
-def _hour(name: str) -> str:
-    """Return an expression for an hour; the names of its groups end in ``name``."""
-    stem = f"{STEM}(?:<clock.till_endings>|<clock.of_endings>|<clock.until_endings>)"
-    half = HALF_DAY.replace("half_day>", f"half_day{name}>", 1)
-    return (
-        rf"(?P<hour{name}>{HOUR_NUMBER}|{stem}(?!\w))(?:[:.](?P<minute{name}>[0-5]\d))?(?!-?\d)"
-        rf"(?: <clock.hour_noun>(?!\w))?(?: ?{half})?{NOT_COUNTED}"
-    )
-
-
-END_HOURS = (
-    "unclear: <limit.for> (?:the )?<limit.daytime>",
-    rf"hours: <limit.from> {_hour('')}(?: ?- ?| <time.to> ){_hour('2')}",
-    rf"length: <limit.for> (?:the )?(?:<limit.coming> )?{LENGTH}(?: <limit.in_a_row>)?",
-    rf"time: {UNTIL}(?:{_hour('')}|(?P<midnight><clock.midnight>)|(?P<noon><clock.noon>))",
-)
-LIMITS = (
-    f"new year: {UNTIL}<limit.new_year>",
-    "rest: (?:<limit.for> )?<limit.rest> (?:of )?(?:the )?(?P<unit><time.unit_one>)",
-    f"length beside: <limit.whole> (?P<unit>{UNIT})",
-    f"bare length: {COUNTED_LENGTH}(?: (?P<row><limit.in_a_row>))?",
-    "bare length: (?P<unit><limit.unit>)",
-    rf"count: (?:<limit.only> )?(?P<n>{COUNT}) (?:<reminder.times>|<limit.times>)",
-    "all: <limit.no_day_off>",
-    "all: <limit.inclusive>",
-    "off: <limit.not_needed>",
-    f"unclear: {EXCEPT}{ANY_DAYS}{OR}<limit.day_off>",
-    f"only: <limit.only_on> (?:<limit.on> )?{ANY_DAYS}",
-    f"except: {EXCEPT}{ANY_DAYS}",
-    "unclear: <limit.condition>",
-    f"unclear: {EXCEPT}<limit.day_off>",
-    "unclear: <limit.except> (?:<limit.on> )?(?:the )?(?:<limit.circumstance>|<time.month>)",
-    *(rule.replace("date: ", "unclear: ", 1) for rule in _date_rules(EXCEPT)),
-    "unclear: <limit.until_sure>",
-    "unclear: <limit.until> (?:my |the )?<limit.event>",
-    r"perhaps: (?:<time.until>|<limit.except>)(?= (?!<limit.daily>)\w)",
-)
-
-
-def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
-    for kind, sources in lexicon.rules(group, PIECES).items():
-        yield from (f"{prefix}{kind}: {source}" for source in sources)
-
 
 @cache
 def _rules() -> list[tuple[Slot, str, lexicon.Expression]]:
-    """Return all rules, in the order of trial, each compiled at its first match."""
-    tables: list[tuple[Slot, Iterable[str]]] = [
-        ("every", HABITS),
-        ("date", DATES),
-        ("clock", _language_rules("clock.rules")),
-        ("before", EARLIER),
-        ("after", WAITS),
-        ("limit", END_HOURS),
-        ("clock", CLOCKS),
-        ("limit", LIMITS),
-        ("part", _language_rules("clock.part")),
-        ("part", _language_rules("clock.bare_part", "bare ")),
-    ]
-    parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
+    """Return all shapes, in the order of trial, each compiled at its first match."""
     return [
-        (slot, kind, lexicon.Expression(rf"(?:{source})(?!\w)")) for slot, kind, source in parts
+        (slot, kind, lexicon.Expression(rf"(?:{source})(?!\w)"))
+        for slot, group in SHAPES
+        for kind, source in lexicon.shapes(group)
     ]
 
 
@@ -449,7 +148,8 @@ BEFORE_DAYS_OFF = lexicon.Expression(r"\b<reminder.between> $")
 EDGE, SURELY_EXCEPT = lexicon.Expression("<time.edge>"), lexicon.Expression("<limit.except>")
 SOME_TIME = lexicon.Expression("<time.habit>")
 STARTING = lexicon.Expression("<limit.starting>")
-DAY_KINDS = ("date", "short date", "days", "month day", "day")
+SHORT_KINDS = ("short date", "short day")  # versions and prices in a question or a fact
+DAY_KINDS = (*SHORT_KINDS, "date", "days", "month day", "day")
 REMINDER_KINDS = (*DAY_KINDS, "nth weekday", "named", "year", "offset", "feast")
 ROW_KINDS = ("length", "days", "date", "day", "named", "month day")
 NOTHING, AT_END = re.compile(r"[ ,:-]*"), re.compile(r"[ .!?)]*")
@@ -499,7 +199,8 @@ def _join(first: Span, second: Span, folded: str) -> Span | None:
     gap = folded[(first.to or first).end : second.start]
     if first.kind == "offset" and not first.within:
         is_day = length_of(first.words).unit not in SHORT_UNITS
-        moves = is_day and gap == " " and second.role in ("until", "after")
+        is_edge = second.role in ("until", "after") or second.starts
+        moves = is_day and gap == " " and is_edge
         return replace(first, end=second.end, slot="date", within=second) if moves else None
     if first.to:
         return None
@@ -545,7 +246,7 @@ def _without_preposition(span: Span) -> list[Span]:
     """Return a date without its preposition; nothing if it is no time without one."""
     words = span.words
     is_alone = (
-        span.kind in ("date", "short date", "days", "day")
+        span.kind in (*SHORT_KINDS, "date", "days", "day")
         or "which" in words
         or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
     )
@@ -566,7 +267,8 @@ def find_spans(folded: str) -> list[Span]:
         if SOME_TIME.fullmatch(folded, span.start, span.end):
             span = replace(span, kind="some")
         is_other = span.kind == "some" or "through" in span.words
-        if is_other or (span.slot in ("date", "after") and span.kind != "short date"):
+        is_date = span.slot in ("date", "after") and span.kind not in SHORT_KINDS
+        if is_other or is_date:
             onwards = ONWARDS.match(folded, span.end) if span.preposition == "from" else None
             if onwards is not None:
                 span = replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
@@ -581,8 +283,8 @@ def find_reminder_spans(folded: str) -> list[Span]:
     beside an hour is a habit of its own: "at 9 for 5 days".
     """
     spans = [one for span in scan(folded) for one in _for_reminder(span, folded)]
-    if not any(span.slot == "every" for span in spans):
-        spans = [_as_habit(span) for span in spans]
+    if not any(span.slot == "every" for span in spans):  # "only on weekdays" is a habit
+        spans = [replace(s, slot="every") if s.kind == "only" else s for s in spans]
     if any(span.slot == "every" and not span.is_row for span in spans):
         spans = [replace(span, slot="limit") if span.is_row else span for span in spans]
         spans = _with_days_off(spans, folded)
@@ -597,8 +299,8 @@ def _for_reminder(span: Span, folded: str) -> list[Span]:
         return [] if span.kind == "some" else [span]
     if span.to is not None:
         return [replace(span, to=None), replace(span.to, slot="limit")]
-    if part := lexicon.key_of("clock.part", words.get("word", "")):
-        return [replace(span, kind=part, slot="part")]
+    if lexicon.key_of("clock.part", words.get("word", "")):
+        return [replace(span, slot="part", words={"part": words["word"]})]
     if span.kind == "lasting" and which_of(words["side"]) in ("coming", "next"):
         is_sure = preposition in lexicon.words("limit.for")
         return [replace(span, kind="length" if is_sure else "length beside", slot="limit")]
@@ -614,11 +316,6 @@ def _for_reminder(span: Span, folded: str) -> list[Span]:
     if not preposition or preposition in lexicon.words("reminder.on") or span.starts or is_edge:
         return [span]
     return _without_preposition(span)
-
-
-def _as_habit(span: Span) -> Span:
-    """Return "only on weekdays" as a habit."""
-    return replace(span, kind="weekdays", slot="every") if span.kind == "only" else span
 
 
 def _with_days_off(spans: Sequence[Span], folded: str) -> list[Span]:
@@ -699,7 +396,7 @@ def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 WEEKENDS, WORKING = (lexicon.Expression(f"<limit.{days}>") for days in ("weekends", "workdays"))
-RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
+RANGE_OF_DAYS = lexicon.Expression("<shape.of.through>")
 
 
 class Length(NamedTuple):
@@ -736,14 +433,19 @@ def number_of(words: str) -> float:
 def length_of(words: Mapping[str, str]) -> Length:
     """Return the length of time in a span: "три недели", "a couple of days", "полгода"."""
     if half := words.get("half"):
-        count, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
-        return Length.of(int(count), cast(Unit, unit))
-    count, unit = words.get("n", "1"), unit_of(words["unit"]) if "unit" in words else "minute"
+        number_words, _, name = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return Length.of(int(number_words), cast(Unit, name))
+    count = words.get("n", "1")
+    unit: Unit = "minute"
+    if "unit" in words:
+        unit = unit_of(words["unit"])
     if vague := lexicon.values("time.vague").get(count):
         low, high = map(int, vague.split("-"))
         mean = (low + high) / 2
         return Length(low, high, mean if high <= 2 else int(mean), unit, exact=False)
     number = number_of(count)
+    if number % 10 != 1 and words.get("unit") in lexicon.words("time.hours_cut"):
+        unit = "hour"
     if "-" in count and count[0].isdigit():
         return Length(number, number_of(count.partition("-")[2]), number, unit, exact=False)
     if "and_half" in words or "half_more" in words:
@@ -754,29 +456,30 @@ def length_of(words: Mapping[str, str]) -> Length:
     return Length.of(minutes, "minute")
 
 
-# Units of time between two occurrences of the kinds of habits; a week for all others.
-PERIODS = {"fortnight": Length.of(2, "week"), "quarter": Length.of(3, "month")}
-MONTHLY = ("day of month", "last day", "last day alone", "nth", "nth alone")
-DAILY = ("part", "other day", "adverb")
+MONTHLY: tuple[float, Unit] = (1, "month")
+# Time between two occurrences of the kinds of habits; a week for all others.
+PERIODS: dict[str, tuple[float, Unit]] = {
+    "fortnight": (2, "week"),
+    "quarter": (3, "month"),
+    "other day": (2, "day"),
+    "part": (1, "day"),
+    "adverb": (1, "day"),
+    "year day": (1, "year"),
+    **dict.fromkeys(("day of month", "last day", "last day alone", "nth", "nth alone"), MONTHLY),
+}
 
 
 def period_of(habit: Span) -> Length:
     """Return the time from one occurrence of a habit to the next."""
     words = habit.words
-    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
     if "half" in words or habit.kind == "unit":
         length = length_of(words)
-        return Length.of(length.number * number, length.unit)
-    if habit.kind in PERIODS:
-        return PERIODS[habit.kind]
+        number, unit = length.number, length.unit
+    else:
+        number, unit = PERIODS.get(habit.kind, (1, "day" if habit.is_row else "week"))
     if adverb := lexicon.values("reminder.adverb").get(words.get("word", "")):
-        return Length.of(number, cast(Unit, adverb))
-    if habit.kind in MONTHLY:
-        return Length.of(1, "month")
-    if habit.kind == "year day":
-        return Length.of(1, "year")
-    is_daily = habit.is_row or habit.kind in DAILY
-    return Length.of(number, "day" if is_daily else "week")
+        unit = cast(Unit, adverb)
+    return Length.of(number * 2 if "other" in words else number, unit)
 
 
 def number_in(words: str) -> int:
@@ -797,7 +500,9 @@ def key_in(words: str, *groups: str) -> str | None:
 
 def unit_of(word: str) -> Unit:
     """Return the unit of time that a word names; Ukrainian ``година`` is an hour."""
-    return cast(Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short"))
+    return cast(
+        Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short", "time.unit_letter")
+    )
 
 
 def which_of(words: str) -> Which:

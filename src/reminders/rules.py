@@ -15,9 +15,10 @@ from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
+from src.reading.clock_times import PART_HOURS, Part
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
-from src.reading.reminder_moments import PART_HOURS, SHIFT, Part, ReminderRequest
+from src.reading.reminder_moments import SHIFT, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_option
 from src.reading.sentences import is_question
 from src.reading.slips import mend_orders, mended

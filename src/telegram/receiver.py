@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 BATCH = 100  # updates per getUpdates, Telegram's maximum
 UNAUTHORIZED = 8  # consecutive 401s, in some 90 seconds, before the token counts as wrong
 BACKOFF = BackoffConfig(min_delay=1.0, max_delay=30.0, factor=2.0, jitter=0.1)  # seconds
+LOCK_SECONDS = 2.0  # during which a lock counts as held; one getUpdates may take much longer
 UNKNOWN_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"
 
 
@@ -121,6 +122,7 @@ class Poller:
         self._backoff = Backoff(timing.backoff)
         self._unauthorized = 0
         self._last_message = ""
+        self._locked_at = float("-inf")
         self.is_receiver = False
 
     async def run(self) -> None:
@@ -144,6 +146,8 @@ class Poller:
 
     async def _wait_for_lock(self) -> None:
         """Return once this process holds the lock, which its connection may have lost."""
+        if self.is_receiver and time.monotonic() - self._locked_at < LOCK_SECONDS:
+            return
         while not await asyncio.to_thread(self._lock.try_exclusive):
             self.is_receiver = False
             self._log_once(
@@ -151,6 +155,7 @@ class Poller:
                 "this one stands by and takes over when that one ends"
             )
             await asyncio.sleep(self._timing.standby_pause)
+        self._locked_at = time.monotonic()
         self.is_receiver = True
 
     async def _receive(self, offset: int | None) -> int | None:

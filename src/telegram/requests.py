@@ -114,6 +114,8 @@ class TelegramSession(AiohttpSession):
     def __init__(self, proxy_url: str | None = None, **options: Any) -> None:
         """Create a session; ``proxy_url`` is the address of a proxy, with its login."""
         super().__init__(timeout=TIMEOUT, **options)
+        # pydantic knows Response[Message] as long as somebody holds it, and then builds it anew.
+        self._response_types: set[type[Response[Any]]] = set()
         self._by_proxy: ClientSession | None = None
         self._proxy_url = proxy_url
 
@@ -144,7 +146,9 @@ class TelegramSession(AiohttpSession):
                 ``ok`` is accepted unparsed if only the success matters.
         """
         try:
-            return super().check_response(bot, method, status_code, content)
+            response = super().check_response(bot, method, status_code, content)
+            self._response_types.add(type(response))
+            return response
         except exceptions.ClientDecodeError as error:
             if status_code < HTTPStatus.MULTIPLE_CHOICES:
                 is_ok = isinstance(error.data, dict) and error.data.get("ok") is True

@@ -175,8 +175,11 @@ def _analyzers() -> tuple[Any, ...]:
 
     analyzers = []
     for language in DICTIONARIES:
-        analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
-        # Guessing unknown words is unwanted, and takes memory of its own.
+        # All parses of a word count alike, and guesses of unknown words are unwanted: their tables
+        # would take memory of their own.
+        analyzer = MorphAnalyzer(
+            lang=language, units=[[units.DictionaryAnalyzer()]], probability_estimator_cls=None
+        )
         analyzer.dictionary.prediction_suffixes_dawgs.clear()
         analyzers.append(analyzer)
     return tuple(analyzers)

@@ -3,7 +3,7 @@
 A file holds groups of words and phrases (``[forget] verbs = […]`` is ``forget.verbs``) in a
 notation explained at the top of ``en.toml``. A group is the union of all languages, since people
 mix them; a language may omit a group. The files are read at the first use of a group, and each
-expression is compiled at its first use.
+expression is compiled at its first use. ``shapes.toml`` tells how words stand together as times.
 """
 
 import re
@@ -17,7 +17,9 @@ FOLDER = Path(__file__).parent
 FIRST = ("ru", "uk", "en")  # the order in which their words are tried
 # Parts of the notation; ``/…/`` is a verbatim regular expression.
 TOKEN = re.compile(
-    r"/(?P<raw>[^/]+)/|<(?:(?P<part>\w+)=)?(?P<group>[\w.]+)>|(?P<sign>[*+{|}\[\]…])|(?P<text>.)"
+    r"/(?P<raw>[^/]+)/"
+    r"|<(?:(?P<part>\w+)=)?(?P<group>[\w.]+)(?::(?P<first>\d+)-(?P<last>\d+))?>"
+    r"|(?P<sign>[*+{|}\[\]…])|(?P<text>.)"
 )
 SIGNS = {"*": r"\w*", "+": r"\w+", "{": "(?:", "|": "|", "}": ")", "[": "(?:", "]": ")?",
          "…": r"\b.{0,30}\b"}  # fmt: skip
@@ -126,6 +128,13 @@ def rules(group: str, pieces: Mapping[str, str]) -> dict[str, list[str]]:
     return rules_by_kind
 
 
+def shapes(group: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind of each entry ``kind: entry`` of a group, and the entry as an expression."""
+    for entry in _entries(group):
+        kind, _, shape = entry.partition(": ")
+        yield kind, pattern_of(shape)
+
+
 def pattern_of(entry: str) -> str:
     """Return an entry as a regular expression."""
     source = "".join(map(_translate, TOKEN.finditer(LEFT_OUT.sub("[']", entry))))
@@ -139,7 +148,9 @@ def _translate(token: re.Match[str]) -> str:
         return SIGNS[token["sign"]]
     if token["group"]:
         group = token["group"]
-        listed = either(group) if "." in group else f"<{group}>"
+        listed = f"<{group}>"
+        if "." in group:
+            listed = either(group, token["first"], token["last"])
         return f"(?P<{token['part']}>{listed})" if token["part"] else listed
     return " " if token["text"] == " " else re.escape(token["text"])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from functools import cache
 from typing import Any
 
@@ -16,7 +18,7 @@ from aiogram.exceptions import (
     TelegramServerError,
     TelegramUnauthorizedError,
 )
-from aiogram.methods import GetFile, GetMe, SendMessage
+from aiogram.methods import GetFile, GetMe, SendChatAction, SendMessage
 
 from src.base.errors import DeliveryError, DeliveryNonsenseError, DeliveryRefusedError
 from src.queue.workers import MAX_REQUESTED_PAUSE, retry_delay
@@ -94,3 +96,10 @@ def test_a_success_that_cannot_be_read_may_have_arrived(method: Any, body: Any) 
         bot().session.check_response(bot(), method, 200, content)
     assert isinstance(delivery_error(caught.value), DeliveryNonsenseError)
     assert "слова" not in str(caught.value)
+
+
+def test_the_model_of_an_answer_is_built_once() -> None:
+    content, method = '{"ok": true, "result": true}', SendChatAction(chat_id=1, action="typing")
+    model = weakref.ref(type(bot().session.check_response(bot(), method, 200, content)))
+    gc.collect()
+    assert model() is not None
