@@ -29,7 +29,7 @@ from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
-from src.talk import command_service, turn_state, zones
+from src.talk import command_service, turn_state, wishes, zones
 from src.talk.commands import Command, parse_command
 from src.texts import FALLBACK, Language, say
 from src.texts.reply import ReplyFile
@@ -198,7 +198,7 @@ class Console:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
         caller, _ = await self._load_caller()
-        lacks_zone = command.name == "remind" and not caller.preferences.has_zone
+        lacks_zone = command.name in ("remind", "brief") and not caller.preferences.has_zone
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
@@ -211,7 +211,7 @@ class Console:
             text = f"{text}\n\n{say('console_settings', self._language)}"
         if command.name == "delete_me":
             text = say("console_delete", self._language)
-        if command.name == "remind" and reply.rows:
+        if command.name in ("remind", "brief") and reply.rows:
             text += self.reminder_note(self._language)
             if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
@@ -339,8 +339,8 @@ class _ConsoleView(turn_state.AnswerView):
         if answer.changes.names_zone:
             hint = say("console_zone", language)
             text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
-        if turn.incoming.problem:
-            text = f"{text}\n\n{turn.incoming.problem}"
+        offer = wishes.offer_in_words(answer.changes, language)
+        text = "\n\n".join(filter(None, (text, offer, turn.incoming.problem)))
         self._console.show_answer(turn, answer, text)
         return 1
 

@@ -43,10 +43,14 @@ from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
 from src.reading import reminder_phrases, time_expressions, words
+from src.reminders.briefs import BriefScreens
+from src.reminders.day import DayService
+from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
+from src.talk.about import AboutScreen
 from src.talk.commands import Features
 from src.talk.erasure_screens import ErasureScreens
 from src.talk.forget_screens import ForgetScreens
@@ -146,6 +150,11 @@ class Core:
         )
         self.memory = MemoryRoom(settings, client, stored, self.metrics, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
+        self.day = DayService(client, self.reminders.rows, self.memory.retriever)
+        self.briefs = BriefScreens(client, self.day)
+        self.follow_ups = FollowUpService(
+            client, self.day, self.memory.memories, self.reminders.rows, self._settle
+        )
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
             client,
@@ -164,6 +173,9 @@ class Core:
             ceilings=self.ceilings,
             metrics=self.metrics,
             zones=self.zones,
+            briefs=self.briefs,
+            follow_ups=self.follow_ups,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
         )
         self.commands = self._build_commands()
 
@@ -184,6 +196,9 @@ class Core:
             zone = first_zone(choose_language(*codes), zone)
         preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
+
+    def _settle(self, person: int) -> Caller:
+        return self.caller(Owner(person), self.user_settings.get(person))
 
     async def close(self) -> None:
         """Close the connections that were opened since."""
@@ -297,8 +312,9 @@ class Core:
             erasing=ErasureScreens(memories, client, facts, has_model),
             questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
+            about=AboutScreen(memories, client),
             settings=SettingsScreens(self.user_settings, self.zones, client),
-            reminders=ReminderScreens(self.reminders),
+            reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
             exports=self.exports,
             features=features,
         )

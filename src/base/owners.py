@@ -61,6 +61,7 @@ class Preferences:
         memory_on: True if messages are remembered and recalled.
         has_reminders: True if the owner may have pending reminders.
         language_from: Where the language is from.
+        follow_ups: True if the bot asks the day after how something went.
     """
 
     language: Language
@@ -71,6 +72,7 @@ class Preferences:
     memory_on: bool = True
     has_reminders: bool = True
     language_from: LanguageSource = "chosen"
+    follow_ups: bool = False
 
 
 @dataclass(frozen=True)

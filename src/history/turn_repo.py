@@ -56,6 +56,7 @@ class Changes:
         reminders: Reminders that were set.
         zones: Time zones offered to the user as their own.
         names_zone: True if the answer names the time zone that the bot goes by.
+        wish: The wish about answers that is offered to be kept, or "".
     """
 
     saved: tuple[int, ...] = ()
@@ -64,6 +65,7 @@ class Changes:
     reminders: tuple[int, ...] = ()
     zones: tuple[str, ...] = ()
     names_zone: bool = False
+    wish: str = ""
 
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Self:
@@ -82,6 +84,7 @@ class Changes:
             self.reminders + later.reminders,
             self.zones + later.zones,
             later.names_zone or self.names_zone,
+            later.wish or self.wish,
         )
 
     def as_row(self) -> str | None:
@@ -352,6 +355,17 @@ SELECT DISTINCT ON (uid) uid, text FROM (
 WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
 """
 
+# Whether a Telegram message shows one of the newest 300 answers to the owner.
+SELECT_IS_ANSWER = """
+SELECT EXISTS (
+    SELECT FROM (
+        SELECT a.sent_message_ids
+        FROM messages a JOIN conversations c ON c.id = a.conversation_id
+        WHERE c.owner_id = %(owner)s AND a.role = 'assistant'
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
+    WHERE %(sent)s = ANY(sent_message_ids))
+"""
+
 # Seconds until the owner's hourly budget of background calls has one left; no row: has one now.
 SELECT_BUDGET_PAUSE = """
 SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
@@ -492,6 +506,10 @@ class TurnRepository(Repository):
         """Return the group message that already shows a part of the answer, or None."""
         ids = _ids(conversation_id, message_id)
         return self._first(lambda number: number, SELECT_STREAM_MESSAGE, ids)
+
+    def is_answer(self, owner: owners.Owner, sent_message: int) -> bool:
+        """Return True if a Telegram message shows one of the newest answers to the owner."""
+        return bool(self._first(bool, SELECT_IS_ANSWER, owner, sent=sent_message))
 
     def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
         """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.

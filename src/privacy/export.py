@@ -27,7 +27,7 @@ PAGE = 1000  # rows in memory at once
 SELECT_SETTINGS = """
 SELECT jsonb_build_object('language', s.language, 'time_zone', s.time_zone, 'mode', s.mode,
                           'answer_length', s.answer_length, 'memory_on', s.memory_on,
-                          'spoken_language', s.spoken_language)
+                          'spoken_language', s.spoken_language, 'follow_ups', s.follow_ups)
        || jsonb_strip_nulls(jsonb_build_object('name', o.name, 'username', o.username))
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
@@ -93,7 +93,8 @@ ORDER BY s.id LIMIT %(limit)s
 # The owner's reminders: waiting, delivered and cancelled.
 SELECT_REMINDERS = """
 SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
-    'id', 'reminder-' || r.id, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
+    'id', 'reminder-' || r.id, 'kind', nullif(r.kind, 'reminder'), 'day', r.day,
+    'about', r.about, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
     'due_at', r.due_at, 'recurrence', r.recurrence, 'time_zone', r.time_zone,
     'is_waiting', r.is_waiting, 'asker_id', r.asker_id, 'message', 'msg-' || r.message_id,
     'snooze_of', 'reminder-' || r.snooze_of, 'created_at', r.created_at,
@@ -234,7 +235,7 @@ class ExportService(ExportRepository):
         reminders = (
             f"- {_one_line(one['text'])} ({_to_local(one['due_at'], zone):%Y-%m-%d %H:%M})"
             for one in read("reminders")
-            if one["is_waiting"]
+            if one["is_waiting"] and "kind" not in one
         )
         _write_section(target, say("export_reminders", language), reminders)
         spoken = (one for one in read("messages") if one["role"] in ("user", "assistant"))

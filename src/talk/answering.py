@@ -149,7 +149,7 @@ class Answering:
         is_wordless, text = not text, text or say("empty_answer", language)
         changes = result.changes
         if result.ended == "answered":
-            changes = _add_zones(turn, result)
+            changes = replace(_add_zones(turn, result), wish=turn.wish)
         turn.result = replace(
             result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
         )
@@ -257,7 +257,8 @@ def _add_zones(turn: Turn, result: TurnResult) -> Changes:
     place = requests.asked_place(incoming.text)
     asks_time = place == "" or (place is None and "current_time" in result.tools)
     is_untold = not (incoming.preferences.has_zone or incoming.owner.is_group)
-    is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
+    names_times = bool(changes.reminders) or changes.names_zone
+    is_of_clock = is_untold and (names_times or asks_time)
     return replace(changes, zones=offers, names_zone=is_of_clock)
 
 

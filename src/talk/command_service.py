@@ -12,9 +12,11 @@ from src.privacy.export import ExportService
 from src.queue import job_repo
 from src.reading import gate
 from src.reminders.screens import ReminderScreens
+from src.talk import wishes
+from src.talk.about import AboutScreen
 from src.talk.commands import CommandEntry, Features, Place
 from src.talk.erasure_screens import ErasureScreens
-from src.talk.forget_screens import ForgetScreens
+from src.talk.forget_screens import ForgetScreens, undo_buttons
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
@@ -23,7 +25,7 @@ from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note
 from src.texts import say
-from src.texts.reply import Action, Reply
+from src.texts.reply import Action, Reply, in_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +52,7 @@ class CommandService:
     erasing: ErasureScreens
     questions: QuestionService
     pages: Pages
+    about: AboutScreen
     settings: SettingsScreens
     reminders: ReminderScreens
     exports: ExportService
@@ -92,7 +95,13 @@ class CommandService:
 
     async def remind(self, caller: Caller) -> Reply:
         """Set a reminder; the first reply names the time zone by which it was read."""
-        reply = await self.reminders.remind(caller)
+        return await self._name_zone(caller, await self.reminders.remind(caller))
+
+    async def brief(self, caller: Caller) -> Reply:
+        """Switch the brief of the day on or off; the first reply names the time zone."""
+        return await self._name_zone(caller, await self.reminders.briefs.brief(caller))
+
+    async def _name_zone(self, caller: Caller, reply: Reply) -> Reply:
         if caller.preferences.has_zone or caller.owner.is_group or not reply.rows:
             return reply
         await self.settings.change(caller.owner, time_zone=caller.time_zone)  # the reply names it
@@ -138,6 +147,20 @@ class CommandService:
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
+    async def keep_wish(self, caller: Caller, index: int) -> Reply:
+        """Keep a wish about answers, chosen by a button; the choice is stored as a message."""
+        if index >= len(wishes.WISHES):
+            return Reply.closing_note(say("wish_dropped", caller.language))
+        text = wishes.wish_text(wishes.WISHES[index], caller.language)
+        facts = await self._memories.get_user_facts(caller.owner)
+        if text in [fact.text for fact in facts]:
+            return Reply.closing_note(say("tap_done_already", caller.language))
+        turn = Turn(IncomingMessage(caller, text, teaching=Teaching(is_wish=True)))
+        await self._agent.run_turn(turn)
+        assert turn.answer is not None, "a taught message is always answered"
+        buttons = undo_buttons(turn.answer.changes, caller.language)
+        return Reply(turn.answer.text, in_rows(buttons, 1))
+
     async def stop(self, caller: Caller) -> Reply:
         """Reply whether an answer was stopped; the stopping is done when the command arrives.
 
@@ -162,6 +185,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda s, caller: s.search.memory(caller)),
         CommandEntry(
+            "about", lambda s, caller: s.about.page(caller), places=("private", "console")
+        ),
+        CommandEntry(
             "app",
             lambda s, caller: s.screens.open_app(caller),
             is_at_once=True,
@@ -174,6 +200,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("summary", lambda s, caller: s.search.summary(caller)),
         CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
+        CommandEntry(
+            "today",
+            lambda s, caller: s.reminders.briefs.today(caller),
+            places=("private", "console"),
+        ),
+        CommandEntry("brief", CommandService.brief, places=("private", "console")),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
         CommandEntry("mode", lambda s, caller: s.settings.mode(caller)),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
@@ -203,7 +235,7 @@ DEEP_LINKS = frozenset({"help", "memory", "settings", "privacy", "usage", "expor
 
 # Actions that affect a whole group.
 ADMIN_ACTIONS = frozenset(
-    {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
+    {"wipe", "choose", "mode", "language", "length", "remembering", "asking", "zone", "zones"}
 )
 
 # Handlers of buttons by the name of their action; the numbers of an action are untrusted.
@@ -231,6 +263,10 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
     "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
+    "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
+    "wish": lambda s, who, a: s.keep_wish(who, a.number(0)),
+    "nobrief": lambda s, who, _: s.reminders.briefs.stop(who),
+    "mute": lambda s, who, a: s.reminders.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),

@@ -11,6 +11,7 @@ from src.memory.turn_context import Finding
 from src.pg.client import PgClient
 from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
 from src.reminders.screens import cancel_button
+from src.talk.wishes import UNKNOWN, offer_of, wish_rows
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply
@@ -65,17 +66,26 @@ class ForgetScreens:
         return Reply(say("forgot_nothing", language))
 
     async def offer_to_forget(self, caller: Caller, sent_message: int) -> Reply | None:
-        """Offer to forget what the answer in a Telegram message cited, one by one.
+        """Offer to forget what a disliked answer cited, one by one, and to keep a wish.
 
         Returns:
-            None if it cited nothing, or is no answer of the bot in this conversation.
+            None if the Telegram message is no answer of the bot, or cited nothing in a group.
         """
-        find = TurnRepository(self._client).list_cited
-        cited = await self._client.run(find, caller.owner, sent_message)
-        if not cited:
+        turns, language = TurnRepository(self._client), caller.language
+        cited = await self._client.run(turns.list_cited, caller.owner, sent_message)
+        is_answer = await self._client.run(turns.is_answer, caller.owner, sent_message)
+        may_keep = caller.preferences.memory_on and not caller.owner.is_group
+        if not cited and not (is_answer and may_keep):
             return None
-        choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
-        return _choices_reply(say("disliked", caller.language), choices)
+        reply = Reply("")
+        if cited:
+            choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
+            reply = _choices_reply(say("disliked", language), choices)
+        if is_answer and may_keep:
+            unknown = Changes(wish=UNKNOWN)
+            text = f"{reply.text}\n\n{offer_of(unknown, language)}".strip()
+            reply = Reply(text, (*reply.rows, *wish_rows(unknown, language)))
+        return reply
 
     async def drop(self, caller: Caller, kind: int, number: int) -> Reply:
         """Forget what was chosen: a fact (kind 0) or a message (kind 1)."""

@@ -177,7 +177,7 @@ class Progress:
     def add_change(self, changes: Changes) -> None:
         """Take a stored change, so that nothing is done again."""
         self._changes.append(changes)
-        self._turn.has_acted = True
+        self._turn.control.has_acted = True
 
     def list_sources(self) -> Sequence[Hit]:
         """List the hits that the model was shown so far."""

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import last_question
+from src.history.new_messages import last_question, strip_time_label
 from src.history.turn_repo import Asks, Changes, TurnRepository
 from src.memory import memory_repo, turn_context, writer
 from src.memory.memories import Memories
@@ -16,10 +17,13 @@ from src.pg.client import PgClient, storable
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading import lexicon, zone_phrases
-from src.reading.facts import Fact
+from src.reading.facts import WISH, Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
+from src.reminders.briefs import BriefScreens, read_order
+from src.reminders.follow_ups import FollowUpService, asks_no_more
+from src.talk import wishes
 from src.talk.questions import QuestionService
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
@@ -40,6 +44,9 @@ class Orders:
     _memories: Memories
     _zones: ZoneService
     _questions: QuestionService
+    _briefs: BriefScreens
+    _follow_ups: FollowUpService
+    _has_model: bool
 
     async def teach(self, turn: Turn) -> TurnResult | None:
         """Store a message that is to be remembered as written: at once, and without a model.
@@ -60,27 +67,80 @@ class Orders:
         said = writer.SourceText(
             turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
         )
-        contradicts = {corrected.id} if corrected is not None else ()
+        contradicts: set[int] = set()
+        if corrected is not None:
+            contradicts = {corrected.id}
         if incoming.kept_private:
             text = redact(storable(incoming.kept_private), household=True).strip()
             outcome = await self._memories.writer.keep_private(
                 incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
             )
-            key = "private_kept"
-            if incoming.owner.is_group:
-                key = "private_kept_group"
+            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
             confirmation = say(key, incoming.language, text=text)
         else:
             fact = taught_fact(text, corrected)
+            if incoming.teaching.is_wish:
+                fact = fact.model_copy(update={"relation": WISH})
+                contradicts = await self._rival_wishes(incoming.owner, text)
             outcome = await self._memories.writer.remember(
                 incoming.owner,
                 fact,
                 said,
                 origin="command",
                 contradicts=contradicts,
-                is_decided=corrected is not None,
+                is_decided=bool(contradicts),
             )
             confirmation = confirmation_text([outcome], incoming.language)
+        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+
+    async def _rival_wishes(self, owner: Owner, text: str) -> set[int]:
+        facts = await self._memories.get_user_facts(owner)
+        return {fact.id for fact in facts if fact.text in wishes.rivals_of(text)}
+
+    async def hear_correction(self, turn: Turn) -> TurnResult | None:
+        """Offer a wish below the new answer to "shorter" or "not so", right after an answer.
+
+        Without a model there is no new answer.
+        """
+        incoming = turn.incoming
+        wish = wishes.read_correction(incoming.text)
+        is_heard = incoming.preferences.memory_on and incoming.preferences.mode == "assistant"
+        if wish is None or not (is_heard and incoming.voice.is_own) or incoming.owner.is_group:
+            return None
+        is_for_notebook = wish == wishes.UNKNOWN and not self._has_model  # a note is not so
+        if is_for_notebook or question_before(turn.history, None) is None:
+            return None
+        turn.wish = wish
+        if self._has_model:
+            return None
+        return TurnResult(say("wish_heard", incoming.language))
+
+    async def keep_wish(self, turn: Turn) -> TurnResult | None:
+        """Keep the wish that was just offered, on a yes; None for other messages."""
+        incoming = turn.incoming
+        agreed, before = reads_as_yes(incoming.text), question_before(turn.history, None)
+        said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
+        if agreed is None or before is None or not said or not incoming.voice.is_own:
+            return None
+        find = TurnRepository(self._client).find_answer
+        answer = await self._client.run(find, turn.conversation_id, said[-1]["id"])
+        if answer is None or answer.changes.wish not in wishes.WISHES:
+            return None
+        if not agreed:
+            return TurnResult(say("wish_dropped", incoming.language))
+        text = wishes.wish_text(answer.changes.wish, incoming.language)
+        quote = strip_time_label(said[-1]["content"])
+        fact = Fact(text=text, quote=quote, relation=WISH, importance=IMPORTANCE)
+        moment = local_time(incoming.moment, incoming.time_zone)
+        outcome = await self._memories.writer.remember(
+            incoming.owner,
+            fact,
+            writer.SourceText(said[-1]["id"], quote, moment),
+            origin="command",
+            contradicts=await self._rival_wishes(incoming.owner, text),
+            is_decided=True,
+        )
+        confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
 
     async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
@@ -148,6 +208,27 @@ class Orders:
         await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
         text = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
         return TurnResult(text)
+
+    async def set_brief(self, turn: Turn) -> TurnResult | None:
+        """Switch the brief of the day on or off, or move it."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        order = read_order(incoming.text, incoming.caller)
+        if order is None:
+            return None
+        reply = await self._briefs.obey(incoming.caller, order)
+        names_zone = bool(reply.rows) and not incoming.preferences.has_zone
+        return TurnResult(reply.text, changes=Changes(names_zone=names_zone))
+
+    async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
+        """Ask no more about the thing of the last question how something went."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or not asks_no_more(incoming.text):
+            return None
+        if not await self._follow_ups.mute_last(incoming.caller):
+            return None
+        return TurnResult(say("follow_up_muted", incoming.language))
 
     async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """Erase, or not, on a yes or no to that question; None for other messages."""
@@ -236,8 +317,13 @@ def reads_as_choice(text: str) -> Resolution | None:
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
 
 
-def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMessage | None:
-    """Return the bot's answer right before the newest message, if it asks one of these."""
+def question_before(
+    history: Sequence[HistoryMessage], *asks: Asks | None
+) -> HistoryMessage | None:
+    """Return the bot's answer right before the newest message, if it asks one of these.
+
+    None stands for an answer that asks nothing.
+    """
     for entry in reversed(history[:-1]):
         if entry["role"] == "user":
             return None

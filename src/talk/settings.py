@@ -37,6 +37,7 @@ CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
     "zone": ("time_zone", ()),
     "length": ("answer_length", LENGTHS),
     "memory": ("memory_on", (True, False)),
+    "follow_ups": ("follow_ups", (True, False)),
 }
 SETTING_KINDS = tuple(CHOICES)
 
@@ -166,8 +167,9 @@ class SettingsScreens:
 
 
 def list_choices(caller: Caller) -> list[Choice]:
-    """List all settings with the caller's values."""
-    return [_build_choice(kind, caller) for kind in SETTING_KINDS]
+    """List all settings with the caller's values; in a group nobody is asked how it went."""
+    kinds = [kind for kind in SETTING_KINDS if kind != "follow_ups" or not caller.owner.is_group]
+    return [_build_choice(kind, caller) for kind in kinds]
 
 
 def _settings_reply(caller: Caller) -> Reply:
@@ -184,9 +186,7 @@ def _build_choice(kind: str, caller: Caller) -> Choice:
         return Choice(title, kind, (zones.zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
     labels = tuple(_value_label(kind, value, caller.language) for value in values)
-    action = kind
-    if kind == "memory":
-        action = "remembering"
+    action = {"memory": "remembering", "follow_ups": "asking"}.get(kind, kind)
     return Choice(title, action, labels, values.index(getattr(caller.preferences, column)))
 
 
@@ -205,6 +205,8 @@ def _value_label(kind: str, value: Any, language: Language) -> str:
         return str(own_name).capitalize()
     if kind == "memory":
         return say("memory_on" if value else "memory_off", language)
+    if kind == "follow_ups":
+        return say("asking_on" if value else "asking_off", language)
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
 
 

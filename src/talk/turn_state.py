@@ -45,9 +45,11 @@ class Teaching:
 
     Attributes:
         corrects: The fact that it replaces.
+        is_wish: True if it is a wish about answers.
     """
 
     corrects: int | None = None
+    is_wish: bool = False
 
 
 @dataclass(frozen=True)
@@ -243,12 +245,14 @@ class TurnControl:
     Attributes:
         stopped: True if the user stopped anything of this turn.
         is_left: True if the sender went on before any of the answer was shown.
+        has_acted: True if a tool has changed something, which is not to be done twice.
     """
 
     def __init__(self) -> None:
         """Create the control of one turn."""
         self.stopped = False
         self.is_left = False
+        self.has_acted = False
         self._pending = False  # a Stop that has ended nothing yet
         self._timer: asyncio.Timeout | None = None  # of what runs
         self._left: float | None = None  # seconds, while the timer is paused
@@ -356,10 +360,10 @@ class Turn:
         message_id: Id of the stored message.
         is_new: True if it was stored just now, so that this is the first attempt.
         behind: Later updates that are answered instead, with this one in the history, or end it.
-        has_acted: True if a tool has changed something, which is not to be done twice.
         history: The last 30 messages, oldest first, this one last.
         window: The part of the conversation that the model sees.
         summaries: Summaries of the messages before the window, oldest first.
+        wish: Wish that the message teaches, to be offered below the answer; "" for none.
         lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
@@ -373,10 +377,10 @@ class Turn:
     message_id: int = 0
     is_new: bool = True
     behind: NewerUpdates = field(default_factory=NewerUpdates)
-    has_acted: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window: turn_context.Window = turn_context.WHOLE
     summaries: Sequence[digest_repo.Summary] = ()
+    wish: str = ""
     lead: TurnResult | None = None
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
@@ -390,7 +394,7 @@ class Turn:
     def may_be_left(self) -> bool:
         """True while the user notices nothing if a later message is answered instead."""
         has_said = self.lead is not None or self.view.is_shown
-        return not (self.control.is_left or self.has_acted or has_said)
+        return not (self.control.is_left or self.control.has_acted or has_said)
 
     def show(self, piece: str) -> None:
         """Show the next piece of a growing answer."""

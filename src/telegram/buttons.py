@@ -8,6 +8,7 @@ from src.memory.memory_repo import message_number
 from src.talk.forget_screens import undo_buttons
 from src.talk.questions import choice_rows
 from src.talk.turn_state import IncomingMessage
+from src.talk.wishes import wish_rows
 from src.talk.zones import zone_rows
 from src.telegram.requests import best_effort, is_not_modified
 from src.texts import say
@@ -43,7 +44,7 @@ def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
         action = Action("source", (message_number(source.uid) or 0,))
         sources.append(Button(f"{numbers} {caller.day(source.said_at)}", action))
     rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
-    rows += zone_rows(answer.changes, caller)
+    rows += zone_rows(answer.changes, caller) + wish_rows(answer.changes, language)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
         rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)

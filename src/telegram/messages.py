@@ -20,7 +20,7 @@ from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
-from src.talk import answering, command_service, edits, zones
+from src.talk import answering, command_service, edits, wishes, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.telegram import buttons, delivery, entities, rendering
@@ -212,7 +212,8 @@ class TelegramView(AnswerStream):
         if incoming.heard:
             lead = say("heard", incoming.language, text=incoming.heard)
             parts = rendering.with_lead(lead, parts)
-        note = "\n".join(filter(None, (incoming.problem, notes, zone_hint)))
+        offer = wishes.offer_of(answer.changes, incoming.language)
+        note = "\n".join(filter(None, (incoming.problem, notes, zone_hint, offer)))
         if note:
             parts = rendering.with_note(parts, note)
         previews: frozenset[str] = frozenset()

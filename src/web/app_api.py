@@ -74,7 +74,7 @@ MAX_OFFSET = 1_000_000
 # Cost of a request, taken from the ``Allowance`` of its sender.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 # Commands of the chat that the page offers, and those of them that take an argument.
-COMMANDS = ("remind", "settings", "privacy", "usage", "delete_me")
+COMMANDS = ("about", "today", "remind", "settings", "privacy", "usage", "delete_me")
 WITH_ARGUMENT = ("remind", "settings")
 FILE_TYPES = {".json": "application/json", ".md": "text/markdown", ".zip": "application/zip"}
 

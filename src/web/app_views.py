@@ -21,7 +21,7 @@ HIT_KINDS = {"memory": "fact"}  # others are messages
 ASKED = ("command", "teach")  # origins of facts that the user asked to remember
 # Buttons of the chat that the page offers; they check the owner of what they name.
 PRESSED = frozenset(
-    {"unremind", "later", "mode", "language", "length", "remembering", "zone", "delete"}
+    {"unremind", "later", "mode", "language", "length", "remembering", "asking", "zone", "delete"}
 )
 
 

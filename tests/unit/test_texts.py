@@ -20,11 +20,14 @@ from src.memory.retriever import OverviewKind
 from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem
+from src.reminders.follow_ups import Stake
 from src.reminders.reminder_service import PERIODS
+from src.talk.about import SUBJECTS
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
+from src.talk.wishes import WISHES
 from src.telegram.content import UNREADABLE, UNSEEN
 from src.telegram.places import REFUSALS as PLACES
 from src.texts import (
@@ -87,6 +90,9 @@ BUILT = {
     "f'offline_overview_{overview}'": {
         f"offline_overview_{kind}" for kind in get_args(OverviewKind)
     },
+    "f'follow_up_{stake}'": {f"follow_up_{stake}" for stake in get_args(Stake)},
+    "f'about_{subject}'": {f"about_{subject}" for subject in SUBJECTS},
+    "f'wish_{wish}'": {f"wish_{wish}" for wish in WISHES},
     "error.text_key": TEXT_KEYS,
     "content.problem": {"cannot_read"},
 }
@@ -237,7 +243,8 @@ def test_start_and_help_name_the_commands(language: Language) -> None:
 
 # The commands that do not work in a place.
 PLACES: dict[Place, set[str]] = {
-    "private": set(), "group": {"app", "delete_me"}, "console": {"app", "stop"},
+    "private": set(), "group": {"about", "app", "brief", "delete_me", "today"},
+    "console": {"app", "stop"},
 }  # fmt: skip
 
 

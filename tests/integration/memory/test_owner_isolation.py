@@ -88,6 +88,7 @@ MODULES = {
     "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
     "privacy.erasure_repo": "ErasureRepository",
     "privacy.export": "ExportRepository",
+    "reminders.day_repo": "DayRepository",
     "reminders.reminder_repo": "ReminderRepository",
     "talk.edits": "EditRepository",
     "talk.record_repo": "RecordRepository",
@@ -483,6 +484,38 @@ def snooze_and_finish(reminders: Any, s: Stage, who: Filled) -> Any:
         reminders.finish(s.me.owner, number)
 
 
+def with_brief(method: str) -> Callable[[Any, Stage, Filled], Any]:
+    """A method of the days, of one who has a brief."""
+
+    def run(days: Any, s: Stage, _: Filled) -> Any:
+        new = NewReminder("brief", DUE, DAILY, "Europe/Moscow", "ru")
+        brief = days.set_brief(s.me.owner, new, now=SAID)
+        return brief.text if method == "set_brief" else getattr(days, method)(s.me.owner)
+
+    return run
+
+
+def ask_about(days: Any, s: Stage, who: Filled) -> bool:
+    """I am asked how something went."""
+    new = NewReminder("follow-up", DUE, None, "Europe/Moscow", "ru")
+    about = f"fact-{who.facts[0]}"
+    return bool(days.add_follow_up(s.me.owner, new, about, SAID.date(), now=SAID))
+
+
+def mute_question(days: Any, s: Stage, who: Filled) -> bool:
+    """I was asked, and want no more of it."""
+    ask_about(days, s, who)
+    [number] = s.do.ids("SELECT max(id) FROM reminders WHERE kind = 'follow_up'")
+    days.take(number, int(DUE.timestamp()), now=SAID, day=SAID.date())
+    return bool(days.mute(s.me.owner))
+
+
+def came(days: Any, s: Stage, _: Filled) -> Any:
+    """What has come on a day."""
+    s.do.ReminderRepository.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE)
+    return days.list_came(s.me.owner, SAID, LATER)
+
+
 def cancel_and_undo(reminders: Any, s: Stage, who: Filled) -> Any:
     """A cancelled reminder comes again."""
     reminders.cancel(s.me.owner, who.reminders[0])
@@ -586,6 +619,18 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
         s.do, s.me.owner, s.me.word, who.asked[0], None
     ),
     "ReminderRepository.list_delivered": deliver_and_list,
+    "DayRepository.list_said": lambda mine, s, _: mine.list_said(
+        s.me.owner, SAID - timedelta(days=9), SAID + timedelta(days=9)
+    ),
+    "DayRepository.list_came": came,
+    "DayRepository.set_brief": with_brief("set_brief"),
+    "DayRepository.find_brief": with_brief("find_brief"),
+    "DayRepository.stop_brief": with_brief("stop_brief"),
+    "DayRepository.add_follow_up": ask_about,
+    "DayRepository.list_asked": lambda mine, s, who: [
+        ask_about(mine, s, who), mine.list_asked(s.me.owner)
+    ],
+    "DayRepository.mute": mute_question,
     "ReminderRepository.cancel": lambda mine, s, who: mine.cancel(s.me.owner, *who.reminders),
     "ReminderRepository.undo": cancel_and_undo,
     "ReminderRepository.finish": snooze_and_finish,
@@ -611,6 +656,7 @@ FOR_EVERYBODY = frozenset(
         "ReminderRepository.defer_soon", "ReminderRepository.find_due",
         "ReminderRepository.mark_delivered", "ReminderRepository.count_failure",
         "ReminderRepository.prune", "ErasureRepository.vacuum",
+        "DayRepository.list_followed", "DayRepository.take", "DayRepository.restore",
     }
 )  # fmt: skip
 # What concerns a chat as a whole, with all its topics.
@@ -629,6 +675,7 @@ SAY_LITTLE = frozenset(
     {
         "EditRepository.find_topic",
         "ExportRepository.has_owner",
+        "TurnRepository.is_answer",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "MemoryRepository.list_replaced_behind",

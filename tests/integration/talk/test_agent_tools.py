@@ -131,6 +131,9 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         ceilings=core.ceilings,
         metrics=Metrics(),
         zones=core.zones,
+        briefs=core.briefs,
+        follow_ups=core.follow_ups,
+        has_model=True,
     )
 
 

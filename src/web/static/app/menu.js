@@ -106,6 +106,7 @@ export function makeMenu(begin) {
       el("h2", {}, t("settings")), chosen,
       el("h2", {}, t("data")),
       el("ul", { class: "group" },
+        way(t("about"), say("about")), way(t("today"), say("today")),
         way(t("privacy"), say("privacy")), way(t("usage"), say("usage")),
         way(t("export"), takeAlong)),
       el("ul", { class: "group" }, way(t("erase"), erase, "", "head danger")),
