@@ -219,7 +219,9 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
     if not rows:
         raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
-    who = "user" if arguments.user_id > 0 else "group"
+    who = "group"
+    if arguments.user_id > 0:
+        who = "user"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
 
 
@@ -268,8 +270,7 @@ async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
 async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
     """Open the database in psql; what follows is for psql, such as -c 'SELECT 1'."""
     from src.operate.backup import libpq_variables
-    from src.pg.embedded import open_existing_database
-    from src.pg.embedded_folder import binary
+    from src.pg.embedded import binary, open_existing_database
 
     async with open_existing_database(settings) as dsn:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # for psql
@@ -301,7 +302,9 @@ def _file(text: str) -> Path:
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
     """Parse the id of a Telegram user (at most 52 significant bits); a group's is negative."""
-    number = int(text) if text.lstrip("-").isdecimal() else 0
+    number = 0
+    if text.lstrip("-").isdecimal():
+        number = int(text)
     if number == 0 or not least <= number < 2**52:
         raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number
@@ -309,7 +312,9 @@ def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
 
 def job_id(text: str) -> int | str:
     """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
-    return ALL if text == ALL else int(text)
+    if text == ALL:
+        return ALL
+    return int(text)
 
 
 def _build_owner_option(purpose: str) -> dict[str, Any]:
@@ -369,7 +374,9 @@ def _log_level(settings: Settings, name: str) -> str:
     """Return the level; the console shows only warnings, as people read the answers there."""
     is_console = name == "run" and settings.telegram_bot_token is None
     is_quiet = is_console or name not in LOGGING
-    return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
+    if is_quiet and settings.log_level == "INFO":
+        return "WARNING"
+    return settings.log_level
 
 
 def report_warnings(settings: Settings, name: str) -> None:

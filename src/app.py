@@ -59,12 +59,19 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         intake = receiver.UpdateIntake(
             core.client, core.updates, identity, _build_access(core), core.metrics
         )
-        webhook = _build_webhook(core, intake) if receive else None
+        webhook = None
+        if receive:
+            webhook = _build_webhook(core, intake)
         url = core.settings.telegram_webhook_url
-        watch = receiver.WebhookWatch(bot, intake, url) if webhook and url else None
+        watch = None
+        if webhook and url:
+            watch = receiver.WebhookWatch(bot, intake, url)
         http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
-        await _warm_up(core)
+        # So that no first search goes by words alone; a slow model is not awaited.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WARM_SECONDS):
+                await core.warm_up()
         jobs: list[Coroutine[Any, Any, None]] = [
             _serve(http, listener),
             workers.run(),
@@ -82,13 +89,6 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         logger.info("started", extra=started)
         await _run_until(shutdown.drain(), jobs, http)
-
-
-async def _warm_up(core: Core) -> None:
-    """So that no first search goes by words alone; a slow model is not awaited."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(WARM_SECONDS):
-            await core.warm_up()
 
 
 async def _prepare_readers(core: Core) -> None:
@@ -128,7 +128,9 @@ def _register_tasks(
 
 def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
+    if url is None or secret is None:
+        return None
+    return receiver.WebhookRoute(intake, secret.get_secret_value())
 
 
 def _build_access(core: Core) -> updates.AllowList:

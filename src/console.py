@@ -173,10 +173,14 @@ class Console:
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
             # Readline has to know that a colour takes no room in the line.
-            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            colour = "{}"
+            if "readline" in sys.modules:
+                colour = "\x01{}\x02"
             return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
-        return line.removesuffix("\n") if line else None
+        if line:
+            return line.removesuffix("\n")
+        return None
 
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
@@ -313,7 +317,9 @@ class Console:
             text=source.text,
         )
         dates = resolved_dates(source.text, said_at)
-        return f"{line} ({', '.join(dates)})" if dates else line
+        if dates:
+            return f"{line} ({', '.join(dates)})"
+        return line
 
     def _local_time(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)

@@ -40,8 +40,7 @@ from src.offline.model import Embed, OfflineChatModel
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
-from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.pg.settings_service import SettingsService
+from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsService
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
@@ -55,6 +54,7 @@ from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
 from src.talk.about import AboutScreen
 from src.talk.commands import Features
+from src.talk.erasure_screens import ErasureScreens
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
 from src.talk.search_screens import SearchScreens
@@ -312,7 +312,8 @@ class Core:
             client,
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
-            forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
+            forgetting=ForgetScreens(memories, self.reminders, client),
+            erasing=ErasureScreens(memories, client, facts, has_model),
             questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
             about=AboutScreen(memories, client),
@@ -377,7 +378,9 @@ async def open_core(
 def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | None:
     """Build the caller for pictures: ``VISION_MODEL``, else the chat model, unless offline."""
     name = settings.vision_model or settings.chat_model_name
-    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
+    if name == OFFLINE_MODEL:
+        return None
+    return build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

@@ -109,7 +109,9 @@ class Caller:
     @property
     def asker(self) -> int | None:
         """The caller in a group; None in a private chat, whose owner may see everything."""
-        return self.member if self.owner.is_group else None
+        if self.owner.is_group:
+            return self.member
+        return None
 
     def with_preferences(self, **changes: Any) -> Self:
         """Return a copy with other preferences."""

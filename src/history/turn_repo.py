@@ -89,7 +89,9 @@ class Changes:
 
     def as_row(self) -> str | None:
         """Return the changes as JSON for the database, None if there are none."""
-        return None if self == NO_CHANGES else json.dumps(vars(self))
+        if self == NO_CHANGES:
+            return None
+        return json.dumps(vars(self))
 
 
 NO_CHANGES = Changes()
@@ -540,7 +542,9 @@ def _save_answer(
     row = transaction.fetch_one(INSERT_ANSWER, answer.columns())
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        return _answer_row(*earlier) if earlier else None
+        if earlier:
+            return _answer_row(*earlier)
+        return None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, ids, content=storable(tools))

@@ -103,7 +103,9 @@ def read_html(data: bytes, collector: marks.TextCollector) -> None:
     if len(data) > MAX_PAGE:
         collector.mark_cut()
     match = DECLARED.search(data[:4096])
-    declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower()) if match else None
+    declared = None
+    if match:
+        declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower())
     page = decode(data[:MAX_PAGE], declared)
     marked = marks.MarkedText(OF_HTML, collector)
     parser: Any = HTMLParser()  # it accepts any input, as browsers do

@@ -251,7 +251,9 @@ class ExportService(ExportRepository):
 
 def _topic(owner: Owner) -> int | None:
     """Return the exported topic of a group; None for a person, whose topics are all exported."""
-    return owner.thread_id if owner.is_group else None
+    if owner.is_group:
+        return owner.thread_id
+    return None
 
 
 def _write_section(target: TextIO, title: str, lines: Iterable[str]) -> None:

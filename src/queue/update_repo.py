@@ -107,7 +107,9 @@ class WaitingUpdate:
         """Language of the sender's Telegram client, if known."""
         content = next((one for one in self.payload.values() if isinstance(one, dict)), {})
         sender = content.get("from") or content.get("user")  # the latter of a reaction
-        return sender.get("language_code") if isinstance(sender, dict) else None
+        if isinstance(sender, dict):
+            return sender.get("language_code")
+        return None
 
 
 @dataclass(frozen=True)
@@ -340,7 +342,7 @@ SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
 """
 
 # Delete handled updates after some hours, as Telegram may deliver one again within a day. Updates
-# of quarantined jobs stay, so that they can be retried.
+# of jobs put aside stay, so that they can be retried.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
   AND id NOT IN (SELECT (j.args ->> 'update')::bigint

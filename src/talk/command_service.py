@@ -16,12 +16,12 @@ from src.reminders.screens import ReminderScreens
 from src.talk import wishes
 from src.talk.about import AboutScreen
 from src.talk.commands import CommandEntry, Features, Place
+from src.talk.erasure_screens import ErasureScreens
 from src.talk.forget_screens import ForgetScreens, undo_buttons
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens
-from src.talk.spoken import SpokenLanguages
+from src.talk.settings import SettingsScreens, SpokenLanguages
 from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note
@@ -36,7 +36,8 @@ class CommandService:
     Attributes:
         screens: Pages and cards of facts.
         search: What was said, found again.
-        forgetting: Forgetting, undo, and what deletes for good.
+        forgetting: Forgetting and undo.
+        erasing: What deletes for good.
         questions: Questions about facts.
         pages: What tells of the bot.
         features: Parts of the bot that may be missing: nothing is offered that is.
@@ -49,6 +50,7 @@ class CommandService:
     screens: MemoryScreens
     search: SearchScreens
     forgetting: ForgetScreens
+    erasing: ErasureScreens
     questions: QuestionService
     pages: Pages
     about: AboutScreen
@@ -63,7 +65,9 @@ class CommandService:
         """Return where a caller writes."""
         if self.is_console:
             return "console"
-        return "group" if caller.owner.is_group else "private"
+        if caller.owner.is_group:
+            return "group"
+        return "private"
 
     async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -123,7 +127,7 @@ class CommandService:
         """Store a correction of a fact as a message, its source, and answer it.
 
         Args:
-            called: The caller in a private chat, whose fact it is.
+            caller: The caller in a private chat, whose fact it is.
             memory_id: The fact.
             text: The corrected text.
 
@@ -209,7 +213,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", lambda s, caller: s.forgetting.undo(caller)),
         CommandEntry(
-            "new", lambda s, caller: s.forgetting.new(caller), kind="new", is_for_admins=True
+            "new", lambda s, caller: s.erasing.new(caller), kind="new", is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
@@ -225,7 +229,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
         CommandEntry(
             "delete_me",
-            lambda s, caller: s.forgetting.delete_me(caller),
+            lambda s, caller: s.erasing.delete_me(caller),
             places=("private", "console"),
         ),
     )
@@ -248,11 +252,11 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.forgetting.drop(who, a.number(0), a.number(1)),
-    "see": lambda s, who, _: s.forgetting.see(who),
+    "see": lambda s, who, _: s.erasing.see(who),
     "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0), a.number(1)),
     "settle": lambda s, who, a: s.questions.press(who, a.number(0), a.number(1, 2)),
-    "erase": lambda s, who, a: s.forgetting.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.forgetting.confirm_deletion(who, a.number(0), a.number(1)),
+    "erase": lambda s, who, a: s.erasing.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.erasing.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
@@ -270,6 +274,6 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "mute": lambda s, who, a: s.reminders.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
-    "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),
+    "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
     "import": lambda s, who, a: s.imports.press(who, a.number(0), a.number(1), a.number(2)),
 }

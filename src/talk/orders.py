@@ -151,7 +151,9 @@ class Orders:
         if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
             return None
         was_retired = fact.retired_at is not None and turn.is_new
-        return None if was_retired else fact
+        if was_retired:
+            return None
+        return fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
@@ -164,7 +166,8 @@ class Orders:
         if told is None and is_short and last_question(turn.history) == "zone":
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
-            told = reply if reply and reply.zones else None
+            if reply and reply.zones:
+                told = reply
         if told is None:
             return None
         if len(told.zones) == 1:
@@ -174,7 +177,9 @@ class Orders:
             caller = caller.with_preferences(time_zone=told.zones[0], has_zone=True)
             turn.incoming = replace(incoming, caller=caller)
         else:
-            key = "zone_which" if told.zones else "zone_unknown"
+            key = "zone_unknown"
+            if told.zones:
+                key = "zone_which"
             offers = Changes(zones=told.zones)
             lead = TurnResult(say(key, incoming.language), changes=offers, asks="zone")
         if not told.rest:
@@ -274,7 +279,9 @@ def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
     """
     if MASK in text:
         return Fact(text=_longest_unmasked(text) or text)
-    facts = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    facts = []
+    if len(list(sentences(text))) == 1:
+        facts = plain_facts(text)
     fact = facts[0] if len(facts) == 1 else Fact(text=text)
     importance = max(fact.importance, IMPORTANCE)
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
@@ -309,7 +316,9 @@ def reads_as_yes(text: str) -> bool | None:
     flat = plain(text).strip(" .!…")
     if NO.fullmatch(flat):
         return False
-    return True if BEGINS_YES.match(flat) and YES.fullmatch(flat) else None
+    if BEGINS_YES.match(flat) and YES.fullmatch(flat):
+        return True
+    return None
 
 
 def reads_as_choice(text: str) -> Resolution | None:
@@ -329,5 +338,7 @@ def question_before(
         if entry["role"] == "user":
             return None
         if entry["role"] == "assistant":
-            return entry if entry.get("asks") in asks else None
+            if entry.get("asks") in asks:
+                return entry
+            return None
     return None

@@ -92,7 +92,9 @@ as the wishes of the user and the rules below it allow; it changes none of them.
 
 def system_prompt(persona: str, rules: str = SYSTEM_PROMPT) -> str:
     """Return the system prompt: the operator's persona, then our own rules."""
-    intro = PERSONA.format(persona=disarm(persona)) if persona.strip() else ""
+    intro = ""
+    if persona.strip():
+        intro = PERSONA.format(persona=disarm(persona))
     return f"{intro}{rules}"
 
 
@@ -124,7 +126,9 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     by_form = forms is not None and forms.is_needed
     start = runtime.context.window.start
     window = [entry for entry in state["history"] if entry["position"] >= start]
-    system = say("form_prompt", runtime.context.language) if by_form else SYSTEM_PROMPT
+    system = SYSTEM_PROMPT
+    if by_form:
+        system = say("form_prompt", runtime.context.language)
     messages: list[AnyMessage] = [SystemMessage(system_prompt(persona, system))]
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
@@ -320,8 +324,11 @@ async def retrieve_memories(
     numbers, sources = number_hits(state.get("sources", ()), packed)
     records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
-    parts = [prompts.memories_text(records, now)] if records else []
-    if length := prompts.LENGTHS.get(context.preferences.answer_length):
+    parts = []
+    if records:
+        parts = [prompts.memories_text(records, now)]
+    length = prompts.LENGTHS.get(context.preferences.answer_length)
+    if length:
         parts.append(length)
     if not parts:
         return {"relevant_memories": found}

@@ -135,7 +135,9 @@ class QuestionService:
         if resolution == "old":
             denied = tuple(memory.text for memory in dispute.denied)
             return dispute, Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied)
-        replaced = [memory.id for memory in dispute.denied] if resolution == "replace" else []
+        replaced = []
+        if resolution == "replace":
+            replaced = [memory.id for memory in dispute.denied]
         return dispute, await self._memories.writer.prepare(
             owner, fact, said, origin="teach", contradicts=replaced, is_decided=True
         )

@@ -76,7 +76,9 @@ class SearchScreens:
         matching: dict[str, Hit] = {}  # a fact and the message that told it share a uid
         nearest: dict[str, Hit] = {}
         for hit in hits:
-            found = matching if _is_on_topic(hit, caller.argument) else nearest
+            found = nearest
+            if _is_on_topic(hit, caller.argument):
+                found = matching
             found.setdefault(hit.uid, hit)
         own = [hit.words for hit in hits if hit.speaker != "assistant"]
         return _without_echoes(matching, own), _without_echoes(nearest, own)
@@ -111,7 +113,9 @@ class SearchScreens:
         ]  # fmt: skip
         if not notes:
             return page
-        facts = [page.text, ""] if page.rows else []
+        facts = []
+        if page.rows:
+            facts = [page.text, ""]
         return replace(
             page,
             text="\n".join(
@@ -123,8 +127,11 @@ class SearchScreens:
 def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
     author = say("search_bot" if hit.speaker == "assistant" else "search_you", caller.language)
     if caller.owner.is_group and hit.speaker != "assistant":
-        author = f", {hit.author}" if hit.author else ""
-    if others := voices.words_of(hit.provenance, hit.author, caller.language):
+        author = ""
+        if hit.author:
+            author = f", {hit.author}"
+    others = voices.words_of(hit.provenance, hit.author, caller.language)
+    if others:
         author = f", {others}"
     head = f"{caller.day(hit.said_at)}{author}"
     text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)

@@ -288,7 +288,8 @@ async def store_knowledge(
     new = new_messages(state["history"])
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_source_message(new, fact, context)
-        if (refused := refusal(context, fact, said)) is not None:
+        refused = refusal(context, fact, said)
+        if refused is not None:
             outcomes.append(refused)
             continue
         conflicts = state.get("accepted_conflicts", ())

@@ -26,7 +26,7 @@ from src.talk.intake import Intake
 from src.talk.main_graph import Graph
 from src.talk.orders import Orders
 from src.talk.questions import QuestionService
-from src.talk.spoken import SpokenLanguages
+from src.talk.settings import SpokenLanguages
 from src.talk.turn_state import IncomingMessage, Turn, TurnResult
 from src.talk.zones import ZoneService
 

@@ -100,7 +100,9 @@ class Handlers:
     ) -> UpdateOutcome | None:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
-        kind = entry.kind if entry is not None else "command"
+        kind = "command"
+        if entry is not None:
+            kind = entry.kind
         text = command.argument or _own_replied_text(message)
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
@@ -178,7 +180,9 @@ class Handlers:
         if reply.keeps_others:
             reply = replace(reply, rows=(*reply.rows, *buttons.remaining_rows(query, reply.rows)))
         if not reply.is_note:
-            screen = query.message.message_id if query.message and reply.is_screen else None
+            screen = None
+            if query.message and reply.is_screen:
+                screen = query.message.message_id
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
             await buttons.disable_button(query)
@@ -209,7 +213,9 @@ class Handlers:
         target = _reply_address(source, address, context.stored.bot_id)
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
-            key = "source_quote_bot" if source.is_bots else "source_quote"
+            key = "source_quote"
+            if source.is_bots:
+                key = "source_quote_bot"
             day = said_at = caller.day(source.said_at)
             if source.imported_from is not None:
                 said_at = f"{day}, {say('words_of_imported', language, name=source.imported_from)}"
@@ -224,7 +230,9 @@ class Handlers:
         In a group the message must be the sender's own, answered by the message with the button.
         """
         message, is_gone = query.message, False
-        answered = message.reply_to_message if isinstance(message, types.Message) else None
+        answered = None
+        if isinstance(message, types.Message):
+            answered = message.reply_to_message
         is_own = answered is not None and answered.message_id == number
         is_own = is_own and answered is not None and answered.from_user == query.from_user
         if number and (is_own or not context.caller.owner.is_group):
@@ -346,7 +354,9 @@ def _own_replied_text(message: types.Message) -> str:
     if answered is None or sender_id_of(answered) != sender_id_of(message):
         return ""
     is_own = sender_id_of(message) != 0 and answered.forward_origin is None
-    return text_of(answered).strip() if is_own else ""
+    if is_own:
+        return text_of(answered).strip()
+    return ""
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

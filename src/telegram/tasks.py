@@ -25,7 +25,7 @@ from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder, Reminder
 from src.reminders.screens import LATE, arrival
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, looks_like_part
 from src.telegram.places import Address
@@ -125,7 +125,7 @@ class UpdateTasks:
         self._updates.mark_handled(update, "stopped")
 
     async def apologise(self, update: int) -> None:
-        """Tell the sender of an update that it is quarantined.
+        """Tell the sender of an update that it was put aside.
 
         Args:
             update: Row id in ``telegram_updates``.
@@ -133,7 +133,7 @@ class UpdateTasks:
         stored = await self._run(self._updates.find_waiting, update, put_aside=True)
         # None: it has been requeued in between.
         if stored is not None and stored.kind in (*APOLOGY_KINDS, "callback"):
-            await self._apologise(stored, errors.QuarantinedError.text_key)
+            await self._apologise(stored, errors.PutAsideError.text_key)
 
     async def show_ending(self, answer: int) -> None:
         """Show a question as it is stored now: decided by words, or expired after a week.
@@ -151,7 +151,9 @@ class UpdateTasks:
             return
         message_id = ended.sent_message_ids[-1]
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
-        text = ended.text if is_one else None
+        text = None
+        if is_one:
+            text = ended.text
         try:
             await self._delivery.try_to_change(ended.chat_id, message_id, text)
         except (errors.ChatUnavailableError, errors.PlaceLostError):
@@ -238,7 +240,9 @@ class UpdateTasks:
             await self._run(mark, stored.bot_id, stored.chat_id, stored.message_id)
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
-        key = error.text_key if isinstance(error, errors.AppError) else "error_internal"
+        key = "error_internal"
+        if isinstance(error, errors.AppError):
+            key = error.text_key
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
@@ -301,7 +305,8 @@ class ReminderTasks:
     async def plan_now(self) -> None:
         """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""
         try:
-            if planned := await self._core.reminders.plan(datetime.now(UTC)):
+            planned = await self._core.reminders.plan(datetime.now(UTC))
+            if planned:
                 logger.info("planned reminders", extra={"reminders": planned})
         except errors.StorageError as error:
             logger.warning("reminders are planned a minute later", exc_info=error)
@@ -373,7 +378,9 @@ class ReminderTasks:
         await self._run(mark, reminder.id, due, now=now, is_sent=is_sent)
         if not is_sent:
             return "left out"
-        return "late" if now - reminder.due_at > LATE else "on time"
+        if now - reminder.due_at > LATE:
+            return "late"
+        return "on time"
 
     async def _show(self, address: Address, found: DueReminder, due: int, now: datetime) -> bool:
         """Send a reminder; of the bot's own messages, return False if one is not to be sent.

@@ -30,8 +30,7 @@ from src.pg.client import PgClient
 from src.reading.facts import Fact, Origin
 from src.reading.voices import TYPED, Voice
 from src.talk.edits import EditKind, take_edit
-from src.talk.turn_control import TurnControl
-from src.talk.turn_state import IncomingMessage, Turn
+from src.talk.turn_state import IncomingMessage, Turn, TurnControl
 from src.texts import Language
 from src.texts import reply as replies
 from src.texts.reply import Action, Button

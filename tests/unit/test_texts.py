@@ -102,9 +102,8 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
-    "forget_screens.py": {
-        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
-    },
+    "forget_screens.py": {"undo_button", "undo_saved_button"},
+    "erasure_screens.py": {"delete_ask", "delete_ask_again"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "answering.py": {"limit_user", "limit_bot", "limit_minute"},
     "orders.py": {"zone_which", "zone_unknown", "private_kept", "private_kept_group"},

@@ -24,7 +24,7 @@ from src.base import mcp_file as limits
 from src.base.mcp_file import MAX_OUTPUT, MAX_TOOLS, read_servers
 from src.outside.sessions import open_session
 from src.pg.client import PgClient
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.tool_server import ORDER
