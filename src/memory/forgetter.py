@@ -10,6 +10,7 @@ from src.memory.cutting import Span, clauses, clauses_that_say, composed, cut, s
 from src.memory.forget_matching import Candidate, Request, is_about_person, is_meant, read_request
 from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextChange, TouchedMessage
 from src.memory.memory_repo import message_number
+from src.memory.thresholds import HINTED, REPEATED
 from src.pg.client import Transaction
 from src.pg.locks import lock_history
 from src.reading import lexicon, requests
@@ -26,7 +27,6 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 GOES_ON = lexicon.AnyCase(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])")
 CONJUNCTION = lexicon.AnyCase(r"<find.clause>\s+")
 DASH = re.compile("[—–-]")
-REPEATED = 0.5  # an answer with this share of a fact's words repeats it
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class Forgetter:
         lemmas = lemmas_of(message.text)
         word_sets = [_key_lemmas(fact) for fact in self._forgotten]
         word_sets += [lemmas_of(" ".join(sentences)) for sentences in self._sentences.values()]
-        threshold = 0.01 if message.reply_to_id in changed else REPEATED
+        threshold = HINTED if message.reply_to_id in changed else REPEATED
         return any(len(words & lemmas) >= threshold * len(words) for words in word_sets if words)
 
 

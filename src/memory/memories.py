@@ -10,11 +10,11 @@ from typing import TypeVar
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.change_repo import Change, ChangeRepository
-from src.memory.embedding_space import SUGGESTED
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
+from src.memory.thresholds import SUGGESTED
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository

@@ -10,11 +10,11 @@ from datetime import timedelta
 
 from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
+from src.memory.thresholds import LEAST_BM25, LEAST_SCORE, LEXICAL_WEIGHT, SAME_MATTER
 from src.reading import lexicon, sentences
 from src.reading.time_expressions import Period, TimeQuery
 from src.texts.morphology import WORD, terms
 
-LEXICAL_WEIGHT = 0.06  # of BM25F, relative to a cosine with weight 1
 WISH_BONUS = 0.2  # a wish about answers matters to every question
 FACT_BONUS = 0.05  # a message that told a fact; less, the more of the others did, too
 SPEAKER_BONUS = 0.15  # the query names the speaker
@@ -32,8 +32,7 @@ OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is o
 LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
 
 COMPARED = 10  # first hits of which a newer one may stand above an older one
-LEAST_SHARE, LEAST_BM25 = 0.6, 0.9  # of the older one's scores that the newer one needs
-MIN_SHARED, SAME_MATTER = 2, 0.6  # words of both, and their share of the shorter statement
+MIN_SHARED = 2  # words of both
 NEWER = 0.001
 
 Scored = tuple[Hit, float]
@@ -82,7 +81,7 @@ def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
             for other, said in zip(ranked, words, strict=True)
             if other.said_at < hit.said_at
             and hit.speaker in UNNAMED_SPEAKERS
-            and hit.score >= LEAST_SHARE * other.score
+            and hit.score >= LEAST_SCORE * other.score
             and hit.bm25 >= LEAST_BM25 * other.bm25
             and len(own & said) >= max(MIN_SHARED, SAME_MATTER * min(len(own), len(said)))
         ]

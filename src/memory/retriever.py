@@ -13,11 +13,12 @@ from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.crosslingual import term_groups
-from src.memory.embedding_space import RELATED, ServingSpace
+from src.memory.embedding_space import ServingSpace
 from src.memory.indexer import is_mere_question
-from src.memory.ranking import LEXICAL_WEIGHT, rank
+from src.memory.ranking import rank
 from src.memory.retrieval_repo import MAX_HIT_TEXT, Hit, RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import DocumentKind
+from src.memory.thresholds import LEXICAL_WEIGHT, RELATED
 from src.pg.client import PgClient
 from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject

@@ -15,10 +15,10 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
-from src.memory.embedding_space import DOUBTFUL, WEAK
 from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
 from src.memory.retriever import Query
+from src.memory.thresholds import DOUBTFUL, WEAK
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText
 from src.reading import facts, lexicon

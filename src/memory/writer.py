@@ -12,6 +12,7 @@ from src.base.zones import first_moment
 from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import Memory, NewMemory, StoredFacts
+from src.memory.thresholds import UNSURE
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -31,7 +32,6 @@ MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
 DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
-UNSURE = 0.5  # confidence below which a fact replaces none of which the model was surer
 # Roles of animals; the other roles are those of people.
 PETS = frozenset({"dog", "cat", "parrot", "hamster", "tortoise", "horse", "rabbit", "pet"})
 ASKING = frozenset({"tool", "teach"})  # origins of facts about which the user can be asked
@@ -267,11 +267,12 @@ class MemoryWriter:
             return True
         if facts.PRIVATE in (memory.fact.memory_type, other.memory_type):
             return False
+        settings = self._settings.last_known
         return facts.is_same(
             memory.fact.text,
             other.text,
             similarity=self._space.similarity(other.cosine or 0.0),
-            threshold=self._settings.last_known.memory_update_threshold,
+            threshold=max(settings.memory_dedup_threshold, settings.memory_update_threshold),
             subjects=(memory.fact.subject, other.subject),
         )
 

@@ -9,9 +9,9 @@ from src.history.conversation_repo import ConversationRepository
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.memory import memories, memory_repo, retriever
 from src.memory.compaction import CompactionService
-from src.memory.embedding_space import SUGGESTED
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
+from src.memory.thresholds import SUGGESTED
 from src.offline.replies import OVERVIEW_LINES, is_note
 from src.pg.client import PgClient
 from src.reading import gate, sentences, time_expressions, voices

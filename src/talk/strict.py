@@ -21,6 +21,7 @@ from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
+from src.memory.thresholds import UNSURE
 from src.memory.tools import describe_saved, find_source_message, outcome_record
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
@@ -237,7 +238,7 @@ async def check_conflicts(
     conflicts: list[Conflict] = [
         {"new": pair.new, "memory_id": pair.known, "text": known[pair.known]}
         for pair in verdict.conflicts
-        if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= 0.5
+        if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= UNSURE
     ]
     return {"conflicts": conflicts}
 

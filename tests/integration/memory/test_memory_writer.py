@@ -469,3 +469,13 @@ async def test_a_fact_of_a_message_erased_or_forgotten_meanwhile_is_not_stored(
         assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused" and teller.written() == []
+
+
+@pytest.mark.parametrize(("least", "stored"), [(0.5, 1), (1.0, 2)])
+async def test_facts_are_the_same_only_if_similar_enough_to_be_compared(
+    teller: Person, least: float, stored: int
+) -> None:
+    teller.rig.set(memory_update_threshold=0.5, memory_dedup_threshold=least)
+    await teller.tell("Люблю зелёный чай")
+    await teller.tell("Я очень люблю зелёный чай")
+    assert len(await teller.living()) == stored
