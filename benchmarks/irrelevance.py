@@ -54,9 +54,9 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
         "uid": hit.uid,
         "text": hit.text,
         "said_at": f"{hit.said_at:%Y-%m-%d %H:%M}",
-        "similarity": hit.similarity,
-        "lexical": hit.bm25,
-        "score": hit.score,
+        "similarity": hit.match.similarity,
+        "lexical": hit.match.bm25,
+        "score": hit.match.score,
         "holds": not hit.retired,
     }
 

@@ -81,9 +81,9 @@ def full(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[str]:
 
 
 RANKINGS: dict[str, Ranking] = {
-    "dense (centred cosine)": by(lambda d: d.cosine or -1.0),
-    "lexical (BM25F)": by(lambda d: d.bm25),
-    "A: dense + lexical": by(lambda d: (d.cosine or 0.0) + LEXICAL_WEIGHT * d.bm25),
+    "dense (centred cosine)": by(lambda d: d.match.cosine or -1.0),
+    "lexical (BM25F)": by(lambda d: d.match.bm25),
+    "A: dense + lexical": by(lambda d: (d.match.cosine or 0.0) + LEXICAL_WEIGHT * d.match.bm25),
     FULL: full,
 }
 

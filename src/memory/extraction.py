@@ -294,7 +294,7 @@ class ExtractionService:
             moment = zones.local_time(message.said_at, zone)
             near = Query(owner, message.text, moment, NEIGHBOURS, threshold, kinds=("memory",))
             known |= {
-                hit.source_id: _with_speaker(hit.author, hit.text)
+                hit.source_id: _with_speaker(hit.author.name, hit.text)
                 for hit in await self._memories.retriever.search(near)
                 if not hit.retired
             }

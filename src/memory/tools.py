@@ -17,6 +17,7 @@ from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
+from src.memory.retrieval_repo import Shown
 from src.memory.retriever import Query
 from src.memory.thresholds import DOUBTFUL, WEAK
 from src.memory.turn_context import NOTHING, Finding, TurnContext
@@ -172,33 +173,38 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
         context.now,
         limit=max(1, min(order.limit, MAX_LIMIT)),
         threshold=WEAK * (await memories.settings()).memory_retrieve_threshold,
-        conversation_id=context.conversation_id,
-        before_position=history[-1]["position"] if history else 0,
+        shown=Shown(context.conversation_id, history[-1]["position"] if history else 0),
         with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
         with_questions=asks_for_questions(context.text),
         types=order.kinds or None,
-        since=_parse_day(order.since, context.time_zone),
-        until=_parse_day(order.until, context.time_zone),
+        period=(
+            _parse_day(order.since, context.time_zone),
+            _parse_day(order.until, context.time_zone),
+        ),
         speaker_id=context.speaker_id,
     )
     hits = await turn_context.recall(memories, context, query)
     numbers, _ = turn_context.number_hits(runtime.state.get("sources") or (), hits)
-    records = [
-        {
+    records = []
+    for number, hit in zip(numbers, hits, strict=True):
+        match = hit.match
+        record = {
             **memory_record(number, hit, context.time_zone),
             "uid": hit.uid,
             **words_and_dates(hit, context.time_zone),
             "holds": not hit.retired,
             "of_asker": hit.is_by_asker(context.speaker_id),
-            "score": round(hit.score, 2),
-            "similarity": round(hit.similarity, 2),
-            "lexical": round(hit.bm25, 1),
-            **({"doubtful": True} if not hit.bm25 and hit.similarity < DOUBTFUL else {}),
+            "score": round(match.score, 2),
+            "similarity": round(match.similarity, 2),
+            "lexical": round(match.bm25, 1),
         }
-        for number, hit in zip(numbers, hits, strict=True)
-    ]
+        if not match.bm25 and match.similarity < DOUBTFUL:
+            record["doubtful"] = True
+        records.append(record)
+    result: dict[str, Any] = {"memories": records}
     overview = query.overview()
-    result = {"memories": records, **({"overview": overview.kind} if overview else {})}
+    if overview is not None:
+        result["overview"] = overview.kind
     finding = Finding(hits=tuple(hits), shown_facts=turn_context.facts_among(hits))
     return result, finding
 

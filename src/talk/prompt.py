@@ -26,7 +26,7 @@ from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.retrieval_repo import Hit, fact_as_hit
+from src.memory.retrieval_repo import Hit, Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import WISH, fact_uid, normalise
@@ -339,17 +339,16 @@ async def retrieve_memories(
 async def _search(
     context: TurnContext, memories: Memories, settings: GlobalSettings, *, budget: int
 ) -> list[Hit]:
+    window = context.window
     query = retriever.Query(
         context.owner,
         context.text,
         context.now,
         limit=settings.memory_retrieve_limit,
         threshold=settings.memory_retrieve_threshold,
-        conversation_id=context.conversation_id,
-        before_position=context.window.start,
+        shown=Shown(context.conversation_id, window.start, window.is_all_shown),
         by_words_only=context.is_private,
         speaker_id=context.speaker_id,
-        is_all_shown=context.window.is_all_shown,
         tokens=budget,
     )
     return await recall(memories, context, query)

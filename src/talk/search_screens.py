@@ -123,8 +123,8 @@ class SearchScreens:
 def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
     author = say("search_bot" if hit.speaker == "assistant" else "search_you", caller.language)
     if caller.owner.is_group and hit.speaker != "assistant":
-        author = f", {hit.author}" if hit.author else ""
-    if others := voices.words_of(hit.provenance, hit.author, caller.language):
+        author = f", {hit.author.name}" if hit.author.name else ""
+    if others := voices.words_of(hit.author.provenance, hit.author.name, caller.language):
         author = f", {others}"
     head = f"{caller.day(hit.said_at)}{author}"
     text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)
@@ -146,7 +146,7 @@ def _is_on_topic(hit: Hit, query: str) -> bool:
     A query of times alone has no words.
     """
     words = terms(time_expressions.read_time(query, hit.said_at).content)
-    return not words or hit.bm25 > 0 or hit.hops is not None
+    return not words or hit.match.bm25 > 0 or hit.match.hops is not None
 
 
 def _is_public_note(message: TimelineMessage, facts: str) -> bool:

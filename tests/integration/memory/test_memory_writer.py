@@ -441,7 +441,7 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
     assert await indexer.embed_pending() == 4
     assert await indexer.embed_pending() == 0
     [hit] = await teller.find("Живу в Калуге")
-    assert (hit.cosine or 0.0) > 0.5
+    assert (hit.match.cosine or 0.0) > 0.5
 
 
 async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(teller: Person) -> None:

@@ -46,7 +46,7 @@ from src.memory.memory_repo import (
     StoredFacts,
 )
 from src.memory.question_repo import mark_disputed
-from src.memory.retrieval_repo import SearchRequest
+from src.memory.retrieval_repo import SearchRequest, Shown
 from src.memory.search_index_repo import (
     NewDocument,
     Scale,
@@ -544,10 +544,10 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     ],
     "RetrievalRepository.search": lambda mine, s, who: [
         mine.search(s.request()),
-        mine.search(s.request(conversation_id=who.conversation, before_position=1)),
+        mine.search(s.request(shown=Shown(who.conversation, 1))),
     ],
     "RetrievalRepository.list_messages": lambda mine, s, who: mine.list_messages(
-        s.me.owner, period=(None, None), conversation_id=who.conversation, before_position=2
+        s.me.owner, period=(None, None), shown=Shown(who.conversation, 2)
     ),
     "EmbeddingRepository.find_model": lambda mine, *_: mine.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda mine, *_: mine.add_model(
@@ -786,8 +786,10 @@ def test_no_search_whatever_leads_to_another_owner(
         periods=data.draw(
             st.lists(st.just((SAID - timedelta(days=1), SAID + timedelta(days=1))), max_size=2)
         ),
-        conversation_id=data.draw(st.sampled_from([me.conversation, them.conversation, None])),
-        before_position=data.draw(st.integers(0, 5)),
+        shown=Shown(
+            data.draw(st.sampled_from([me.conversation, them.conversation, None])),
+            data.draw(st.integers(0, 5)),
+        ),
         with_assistant=data.draw(st.booleans()),
         with_retired=data.draw(st.booleans()),
         limit=data.draw(st.integers(0, 200)),
