@@ -10,7 +10,7 @@ from src.base.owners import Owner
 from src.memory import memory_repo
 from src.memory.change_repo import ChangeRepository
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, NewMemory, StoredFacts
+from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Record, Repository, Transaction
 from src.pg.connection import PATIENT
@@ -133,15 +133,15 @@ class ConsolidationRepository(Repository):
         return self._client.in_transaction(work)
 
 
-class _Facts(StoredFacts):
-    def load(self, memory_id: int, model_id: int) -> tuple[Memory, NewMemory] | None:
+class _Facts(StoringRepository):
+    def load(self, memory_id: int, model_id: int) -> tuple[StoredFact, Proposal] | None:
         """Return a current fact, also in the form of a new one; None if there is none."""
         rows = self._rows(SELECT_STORED, id=memory_id, model=model_id)
         if not rows:
             return None
         *columns, vector = rows[0]
-        memory = Memory(*columns)
-        new = NewMemory(
+        memory = StoredFact(*columns)
+        new = Proposal(
             memory.fact,
             content_hash=memory.content_hash,
             source=memory_repo.Source(memory.message_id or 0, memory.quote or "", memory.said_at),
@@ -152,12 +152,12 @@ class _Facts(StoredFacts):
         )
         return memory, new
 
-    def list_others(self, memory_id: int, new: NewMemory) -> list[Memory]:
+    def list_others(self, memory_id: int, new: Proposal) -> list[StoredFact]:
         """List similar current facts, without those whose merge was undone."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
         return [f for f in self.list_similar(new) if f.retired_at is None and f.id not in apart]
 
-    def merge(self, gone: Memory, kept: Memory, kind: MergeKind) -> MergeKind:
+    def merge(self, gone: StoredFact, kept: StoredFact, kind: MergeKind) -> MergeKind:
         """Retire a fact in favour of another one, which gets the sources of a duplicate."""
         is_same, sources = kind == "duplicate", []
         if is_same:
@@ -246,4 +246,4 @@ class ConsolidationService:
 
 def _retire_surplus(owner: Owner, limit: int, transaction: Transaction) -> int:
     lock_facts(transaction, owner)
-    return StoredFacts(transaction, owner).retire_surplus(limit)
+    return StoringRepository(transaction, owner).retire_surplus(limit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from src.base.owners import Owner
 from src.memory import forget_matching
 from src.memory.cutting import Span, clauses, clauses_that_say, composed, cut, spans, without
-from src.memory.forget_matching import Candidate, Request, is_about_person, is_meant, read_request
+from src.memory.forget_matching import Request, Statement, is_about_person, is_meant, read_request
 from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextChange, TouchedMessage
 from src.memory.memory_repo import message_number
 from src.memory.thresholds import HINTED, REPEATED
@@ -84,7 +84,7 @@ class Forgetter:
         self._facts = [fact for fact in facts if self._is_by_asker(fact.speaker_id)]
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
-        self._forgotten: list[Candidate] = []
+        self._forgotten: list[Statement] = []
         self._rests: dict[int, str] = {}
         self._request: Request | None = None
 
@@ -131,7 +131,7 @@ class Forgetter:
     def _is_by_asker(self, speaker_id: int | None) -> bool:
         return self._speaker_id is None or speaker_id in (None, self._speaker_id)
 
-    def _find_facts(self, request: Request, *, everything: bool) -> list[Candidate]:
+    def _find_facts(self, request: Request, *, everything: bool) -> list[Statement]:
         """Return the facts that a request means: current ones, else retired ones."""
         for current in (True, False):
             facts = [fact for fact in self._facts if fact.is_current is current or everything]
@@ -150,7 +150,7 @@ class Forgetter:
         """Return matching sentences from which no fact was made, by message id."""
         found: dict[int, list[str]] = {}
         for message, sentence in self._list_statements(request):
-            if is_meant(request, Candidate(sentence, is_fact=False)):
+            if is_meant(request, Statement(sentence, is_fact=False)):
                 meant = _meant_clauses(sentence, request)
                 parts = [_without_conjunction(sentence[a:b]) for a, b in meant]
                 found.setdefault(message, []).extend(parts)
@@ -174,7 +174,7 @@ class Forgetter:
                 if is_said and not _asks(sentence):
                     yield message.id, sentence
 
-    def _add_earlier(self, request: Request, meant: Sequence[Candidate]) -> list[Candidate]:
+    def _add_earlier(self, request: Request, meant: Sequence[Statement]) -> list[Statement]:
         """Add retired facts that nothing replaced: "where I live" means earlier homes as well."""
         if len(meant) != 1 or holds_many(meant[0].relation):
             return list(meant)
@@ -191,7 +191,7 @@ class Forgetter:
             (count(request, fact), ForgetMatch(fact_uid(fact.id), fact.text)) for fact in facts
         ]
         for message, sentence in self._list_statements(request):
-            number = count(request, Candidate(sentence, is_fact=False))
+            number = count(request, Statement(sentence, is_fact=False))
             text = _meant_text(sentence, request)
             near.append((number, ForgetMatch(f"msg-{message}", text)))
         near.reverse()  # the newest first
@@ -241,7 +241,7 @@ class Forgetter:
             self._repository.hide_request(self._request_id)
         return Forgotten(texts=tuple(texts), number=number)
 
-    def _add_replaced(self, ids: Collection[int]) -> list[Candidate]:
+    def _add_replaced(self, ids: Collection[int]) -> list[Statement]:
         found = {fact.id for fact in self._facts if fact.id in ids}
         while True:
             predecessors = {f.id for f in self._facts if f.superseded_by in found} - found
@@ -282,7 +282,7 @@ class Forgetter:
             parts += spans(text, sentence)
         return cut(text, parts) if parts else message.text
 
-    def _narrow(self, fact: Candidate) -> Candidate:
+    def _narrow(self, fact: Statement) -> Statement:
         """Return a fact with nothing but the clauses that the request means; note what stays."""
         if self._request is None:
             return fact
@@ -350,7 +350,7 @@ def _without_conjunction(clause: str) -> str:
 
 
 def _find_parts(
-    text: str, fact: Candidate, uid: str, taken: Sequence[Span], siblings: frozenset[str]
+    text: str, fact: Statement, uid: str, taken: Sequence[Span], siblings: frozenset[str]
 ) -> list[Span]:
     """Return the spans of a fact in a message: its quote, or clauses that no other fact needs."""
     quoted = [span for quote in {*fact.quotes.values(), fact.text} for span in spans(text, quote)]
@@ -370,7 +370,7 @@ def _asks(text: str) -> bool:
     return forget_matching.is_question(text) or requests.forget_request(text) is not None
 
 
-def _asks_about(text: str, fact: Candidate) -> bool:
+def _asks_about(text: str, fact: Statement) -> bool:
     request = read_request(text)
     if request.lemmas & _key_lemmas(fact):
         return True
@@ -378,7 +378,7 @@ def _asks_about(text: str, fact: Candidate) -> bool:
     return bool(request.words) and shared == len(request.words)
 
 
-def _key_lemmas(fact: Candidate) -> frozenset[str]:
+def _key_lemmas(fact: Statement) -> frozenset[str]:
     is_value = plain(fact.object) != plain(fact.text)
     words = lemmas_of(fact.object) if is_value else frozenset()
     return words or lemmas_of(fact.text)

@@ -12,7 +12,7 @@ from src.base.owners import Owner
 from src.memory.change_repo import Change, ChangeRepository
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
-from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
 from src.memory.retriever import Query, Retriever
 from src.memory.thresholds import SUGGESTED
 from src.memory.writer import MemoryWriter
@@ -57,7 +57,7 @@ class Memories:
             logger.warning("the settings could not be read", exc_info=error)
             return self._settings.last_known
 
-    async def get_user_facts(self, owner: Owner) -> list[Memory]:
+    async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
         """Return the facts for a prompt, best first: pinned, wishes, then by importance.
 
         Raises:
@@ -66,7 +66,7 @@ class Memories:
         found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
         return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
 
-    async def find_facts(self, owner: Owner, words: str, query: FactQuery) -> list[Memory]:
+    async def find_facts(self, owner: Owner, words: str, query: FactQuery) -> list[StoredFact]:
         """Return the facts of a query that contain all of these words, in any form.
 
         Raises:

@@ -29,7 +29,7 @@ class ReplacedFact:
 
 
 @dataclass(frozen=True)
-class Memory:
+class StoredFact:
     """A stored fact: a row of the view ``facts``.
 
     Only ``MemoryRepository.list_facts`` fills the fields with defaults.
@@ -100,7 +100,7 @@ class Memory:
 IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
 
 
-def is_important(memory: Memory) -> bool:
+def is_important(memory: StoredFact) -> bool:
     """Return True if only the user replaces a fact, by a tap or a correction.
 
     A wish about the answers changes with the next one, unless it is pinned.
@@ -109,15 +109,15 @@ def is_important(memory: Memory) -> bool:
 
 
 def memory_query(sql: str, **parts: str) -> str:
-    """Return a statement on the view ``facts f``, with the columns of ``Memory`` filled in.
+    """Return a statement on the view ``facts f``, with the columns of ``StoredFact`` filled in.
 
     Args:
         sql: A template: ``{memory}`` stands for the columns without a default, ``{more}`` for the
             others of the view.
         parts: Further constants for the template.
     """
-    *columns, _past, _cosine = (f"f.{field.name}" for field in fields(Memory))
-    required = sum(field.default is MISSING for field in fields(Memory))
+    *columns, _past, _cosine = (f"f.{field.name}" for field in fields(StoredFact))
+    required = sum(field.default is MISSING for field in fields(StoredFact))
     memory, more = ", ".join(columns[:required]), ", ".join(columns[required:])
     return sql.format(memory=memory, more=more, **parts)
 
@@ -228,7 +228,7 @@ class NewEntity:
 
 
 @dataclass(frozen=True)
-class NewMemory:
+class Proposal:
     """A fact to store, with canonical subject and relation, and the other columns of its row.
 
     Attributes:
@@ -243,8 +243,8 @@ class NewMemory:
         contradicts: Ids of facts that it replaces, according to its proposer.
         is_decided: True if the user says that it replaces those.
         entities: Its subject and object.
-        speaker_id: See ``Memory``.
-        speaker: See ``Memory``.
+        speaker_id: See ``StoredFact``.
+        speaker: See ``StoredFact``.
         private_text: For a private fact, its text with the secret, which ``fact`` has masked.
     """
 
@@ -263,7 +263,7 @@ class NewMemory:
     speaker: str | None = None
     private_text: str | None = None
 
-    def may_retire(self, other: Memory) -> bool:
+    def may_retire(self, other: StoredFact) -> bool:
         """Return True if no tap of the user is needed, as for a pinned or important fact."""
         is_asked_for = self.private_text is not None or other.id in self.contradicts
         return (self.is_decided and is_asked_for) or not is_important(other)
@@ -536,19 +536,19 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
 class MemoryRepository(Repository):
     """Repository of facts and their sources; every method blocks (see ``PgClient.run``)."""
 
-    def list_facts(self, owner: Owner, query: FactQuery = FactQuery()) -> list[Memory]:
+    def list_facts(self, owner: Owner, query: FactQuery = FactQuery()) -> list[StoredFact]:
         """Return a page of facts."""
         return self._all(_from_row, SELECT_FACTS[query.order], owner, **vars(query), kinds=KINDS)
 
     def list_replaced_behind(
         self, owner: Owner, conversation_id: UUID, answer_id: int
-    ) -> list[Memory]:
+    ) -> list[StoredFact]:
         """Return facts with which the background replaced others since the previous answer."""
         answer = {"conversation_id": conversation_id, "answer_id": answer_id}
         ids = self._all(int, SELECT_REPLACED_BEHIND, owner, **answer)
         return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
 
-    def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
+    def find_fact(self, owner: Owner, memory_id: int) -> StoredFact | None:
         """Return a fact, current or retired; None if it does not exist."""
         facts = self.list_facts(owner, FactQuery(ids=[memory_id], is_living=None))
         return facts[0] if facts else None
@@ -595,7 +595,7 @@ class MemoryRepository(Repository):
         self._client.execute(INSERT_REJECTED, owner, text=text, **values)
 
 
-class StoredFacts(OwnerSteps):
+class StoringRepository(OwnerSteps):
     """Steps that change facts, after ``lock_facts``; ``src/memory/writer.py`` orders them."""
 
     def __init__(self, transaction: Transaction, owner: Owner) -> None:
@@ -611,7 +611,7 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(SELECT_CURRENT_SOURCE, message_id=message_id)
         return CurrentSource(*rows[0]) if rows else None
 
-    def list_similar(self, memory: NewMemory) -> list[Memory]:
+    def list_similar(self, memory: Proposal) -> list[StoredFact]:
         """Return facts that ``memory`` might repeat or replace, those with equal words first.
 
         Retired facts come before current ones; they are those that the same message told earlier.
@@ -624,9 +624,9 @@ class StoredFacts(OwnerSteps):
             model=memory.model_id,
             episode=memory.source.episode,
         )
-        return [replace(Memory(*row), cosine=cosine) for *row, cosine in rows]
+        return [replace(StoredFact(*row), cosine=cosine) for *row, cosine in rows]
 
-    def add(self, memory: NewMemory) -> int:
+    def add(self, memory: Proposal) -> int:
         """Store a fact with its source, entities and search document; return its id."""
         fact = vars(memory.fact)
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
@@ -664,7 +664,7 @@ class StoredFacts(OwnerSteps):
         add_told(self._transaction, self._owner, facts=[memory_id])
         return added > 0
 
-    def touch(self, memory_id: int, fact: Fact | Memory) -> None:
+    def touch(self, memory_id: int, fact: Fact | StoredFact) -> None:
         """Note that a fact was said again as ``fact``; it may gain importance or a pin."""
         self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
@@ -684,10 +684,10 @@ class StoredFacts(OwnerSteps):
         return self._run(RETIRE_SURPLUS, limit=limit)
 
 
-def _from_row(*row: Any) -> Memory:
+def _from_row(*row: Any) -> StoredFact:
     """Build a fact from a row of ``SELECT_FACTS``, whose last three columns may be its past."""
-    if len(row) < len(fields(Memory)):
-        return Memory(*row)
+    if len(row) < len(fields(StoredFact)):
+        return StoredFact(*row)
     *columns, ids, texts, untils = row
     past = tuple(map(ReplacedFact, ids or (), texts or (), untils or ()))
-    return replace(Memory(*columns), past=past)
+    return replace(StoredFact(*columns), past=past)

@@ -7,7 +7,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from src.base.owners import Owner
-from src.memory.memory_repo import Memory, memory_query
+from src.memory.memory_repo import StoredFact, memory_query
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import Repository
 from src.reading.voices import Provenance
@@ -21,7 +21,7 @@ NEAR, NEAR_SHARE = 300, 20
 
 @dataclass(frozen=True)
 class Shown:
-    """What the prompt shows already, so that no search needs to find it.
+    """Part of the memory that the prompt shows already; no search needs to find it.
 
     Attributes:
         conversation_id: The conversation whose messages it shows.
@@ -84,7 +84,7 @@ class Author:
 
 @dataclass(frozen=True)
 class Match:
-    """How well a hit fits the query.
+    """Scores of a hit for the query.
 
     Attributes:
         cosine: Centred cosine with the query; None if either has no vector.
@@ -105,7 +105,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Validity:
-    """When the fact of a hit holds, or the one that a message told.
+    """Time in which the fact of a hit holds, or the one that a message told.
 
     Attributes:
         start: Start in the world, if known.
@@ -188,7 +188,7 @@ class Hit:
         return self.is_own and (speaker_id is None or self.author.id in (None, speaker_id))
 
 
-def fact_as_hit(fact: Memory) -> Hit:
+def fact_as_hit(fact: StoredFact) -> Hit:
     """Return a fact as a hit, for listings and prompts."""
     return Hit(
         "memory",
@@ -551,7 +551,7 @@ class RetrievalRepository(Repository):
         """
         subjects, relations = OVERVIEWS[about]
         return self._all(
-            lambda *row: fact_as_hit(Memory(*row)),
+            lambda *row: fact_as_hit(StoredFact(*row)),
             SELECT_FACTS,
             owner,
             since=period[0],
@@ -574,7 +574,7 @@ class RetrievalRepository(Repository):
         rows = self._client.fetch_all(SELECT_SUCCESSORS, params)
         successors: dict[tuple[str, int], Hit] = {}
         for retired, message_ids, *row in rows:
-            fact = fact_as_hit(Memory(*row))
+            fact = fact_as_hit(StoredFact(*row))
             successors["memory", int(retired)] = fact
             successors |= {("message", int(id_)): fact for id_ in message_ids if id_ is not None}
         return successors

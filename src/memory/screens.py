@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from src.base.owners import Caller
 from src.base.zones import SECOND
 from src.memory.memories import Memories
-from src.memory.memory_repo import FactQuery, Memory, message_number
+from src.memory.memory_repo import FactQuery, StoredFact, message_number
 from src.pg.client import PgClient
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.texts import Language, say
@@ -118,7 +118,7 @@ class MemoryScreens:
         text = say("memory_correct", caller.language, text=shortened(fact.text, MAX_TEXT))
         return Reply(f"{PENCIL} {text}", asks={"asks": "correction", "memory_id": memory_id})
 
-    async def _find_living(self, caller: Caller, memory_id: int) -> Memory | None:
+    async def _find_living(self, caller: Caller, memory_id: int) -> StoredFact | None:
         fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)
         return fact if fact is not None and fact.retired_at is None else None
 
@@ -143,7 +143,7 @@ def kind_title(kind: str, language: Language) -> str:
     return say(f"kind_{kind}", language)
 
 
-def _list_lines(facts: Sequence[Memory], offset: int, caller: Caller) -> list[str]:
+def _list_lines(facts: Sequence[StoredFact], offset: int, caller: Caller) -> list[str]:
     lines: list[str] = []
     kind = None
     for number, fact in enumerate(facts, start=offset + 1):
@@ -161,7 +161,7 @@ def _list_lines(facts: Sequence[Memory], offset: int, caller: Caller) -> list[st
     return lines
 
 
-def _over_lines(fact: Memory, caller: Caller) -> list[str]:
+def _over_lines(fact: StoredFact, caller: Caller) -> list[str]:
     """Return the line that says when a current fact was over by its own date."""
     until = fact.valid_until
     if fact.retired_at is not None or until is None or not fact.said_at < until <= caller.moment:
@@ -169,7 +169,7 @@ def _over_lines(fact: Memory, caller: Caller) -> list[str]:
     return [say("memory_over", caller.language, day=caller.day(until - SECOND))]
 
 
-def _card_lines(fact: Memory, caller: Caller) -> list[str]:
+def _card_lines(fact: StoredFact, caller: Caller) -> list[str]:
     language = caller.language
     pin = f"{PIN} " if fact.pinned else ""
     lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
@@ -192,7 +192,7 @@ def _card_lines(fact: Memory, caller: Caller) -> list[str]:
     return lines
 
 
-def _action_rows(fact: Memory, caller: Caller, back: Sequence[int]) -> Rows:
+def _action_rows(fact: StoredFact, caller: Caller, back: Sequence[int]) -> Rows:
     language = caller.language
     rows: list[tuple[Button, ...]] = []
     arguments = (fact.id, *back)

@@ -14,7 +14,7 @@ from src.history.new_messages import new_messages, strip_time_label, voice_of
 from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import StoredFact
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
@@ -181,7 +181,7 @@ async def recall(memories: Memories, context: TurnContext, query: Query) -> list
     return await memories.retriever.search(query) if context.preferences.memory_on else []
 
 
-async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:
+async def key_facts(memories: Memories, context: TurnContext) -> list[StoredFact]:
     """Return the key facts; none while the memory is off.
 
     Raises:

@@ -11,7 +11,7 @@ from src.base.owners import Owner
 from src.base.zones import first_moment
 from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, NewMemory, StoredFacts
+from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.thresholds import UNSURE
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -80,7 +80,7 @@ class Outcome:
     memory_id: int | None = None
     replaced: tuple[str, ...] = ()
     reason: str | None = None
-    denied: tuple[Memory, ...] = ()
+    denied: tuple[StoredFact, ...] = ()
 
 
 @dataclass(eq=False, repr=False)
@@ -141,7 +141,7 @@ class MemoryWriter:
         origin: Origin,
         contradicts: Collection[int] = (),
         is_decided: bool = False,
-    ) -> NewMemory | Outcome:
+    ) -> Proposal | Outcome:
         """Return a fact ready for ``store``, or the outcome if the gate refuses it.
 
         The arguments are those of ``remember``.
@@ -153,9 +153,9 @@ class MemoryWriter:
         row = _new_memory(resolved, said, origin)
         return await self._embed(replace(row, contradicts=[*contradicts], is_decided=is_decided))
 
-    def store(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
+    def store(self, transaction: Transaction, owner: Owner, memory: Proposal) -> Outcome:
         """Store a prepared fact within a transaction that has run ``lock_facts``."""
-        stored = StoredFacts(transaction, owner)
+        stored = StoringRepository(transaction, owner)
         text, uid = memory.fact.text, memory.source.uid
         source = stored.find_message(memory.source.message_id)
         if source is None or not cutting.spans(source.text, memory.source.quote):
@@ -183,11 +183,11 @@ class MemoryWriter:
 
     def _store(
         self,
-        stored: StoredFacts,
-        memory: NewMemory,
-        same: Sequence[Memory],
-        older: Sequence[Memory],
-        newer: Sequence[Memory],
+        stored: StoringRepository,
+        memory: Proposal,
+        same: Sequence[StoredFact],
+        older: Sequence[StoredFact],
+        newer: Sequence[StoredFact],
     ) -> Outcome:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         uid, said_at = memory.source.uid, memory.source.said_at
@@ -245,7 +245,7 @@ class MemoryWriter:
         )
         return await self._write(owner, await self._embed(private))
 
-    async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
+    async def _write(self, owner: Owner, memory: Proposal) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             return self.store(transaction, owner, memory)
@@ -253,14 +253,14 @@ class MemoryWriter:
         return await self._client.run(self._client.in_transaction, work)
 
     def compare(
-        self, memory: NewMemory, similar: Sequence[Memory]
-    ) -> tuple[list[Memory], list[Memory]]:
+        self, memory: Proposal, similar: Sequence[StoredFact]
+    ) -> tuple[list[StoredFact], list[StoredFact]]:
         """Return the facts that say the same, and the current ones that it contradicts."""
         same = [one for one in similar if self._is_same(memory, one)]
         rivals = [one for one in similar if one not in same and _is_rival(memory, one)]
         return same, rivals
 
-    def _is_same(self, memory: NewMemory, other: Memory) -> bool:
+    def _is_same(self, memory: Proposal, other: StoredFact) -> bool:
         if _is_corrected(memory, other) and other.text != memory.fact.text:
             return False
         if other.content_hash == memory.content_hash:
@@ -276,7 +276,7 @@ class MemoryWriter:
             subjects=(memory.fact.subject, other.subject),
         )
 
-    async def _embed(self, memory: NewMemory) -> NewMemory:
+    async def _embed(self, memory: Proposal) -> Proposal:
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, memory.fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
@@ -307,7 +307,7 @@ def _resolve(fact: Fact, said: SourceText) -> Fact:
     return fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
 
 
-def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
+def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     holds = when_valid(fact.text, said.said_at, is_event=fact.memory_type == "event")
@@ -323,7 +323,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
             "valid_until": fact.valid_until or holds.end,
         }
     )
-    return NewMemory(
+    return Proposal(
         fact=row,
         language=detect_language(fact.text),
         origin=origin,
@@ -334,7 +334,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
     )
 
 
-def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> NewMemory:
+def _assign_speaker(memory: Proposal, source: memory_repo.CurrentSource) -> Proposal:
     if source.speaker_id is None:
         return memory
     return replace(
@@ -367,7 +367,7 @@ def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEn
     ]
 
 
-def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Memory]) -> NewMemory:
+def _inherit_importance_and_pin(memory: Proposal, replaced: Sequence[StoredFact]) -> Proposal:
     inherited = {
         "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
         "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
@@ -375,7 +375,7 @@ def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Memory]) -
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
-def _is_rival(memory: NewMemory, other: Memory) -> bool:
+def _is_rival(memory: Proposal, other: StoredFact) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
     if other.retired_at is not None:
         return False
@@ -396,12 +396,12 @@ def _is_rival(memory: NewMemory, other: Memory) -> bool:
     return contradictions.replaces(memory.fact, other.fact)
 
 
-def _is_now(fact: Fact | Memory, moment: datetime) -> bool:
+def _is_now(fact: Fact | StoredFact, moment: datetime) -> bool:
     """Return True if a fact holds at a moment, as far as its period says."""
     has_ended = fact.valid_until is not None and fact.valid_until <= moment
     return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)
 
 
-def _is_corrected(memory: NewMemory, other: Memory) -> bool:
+def _is_corrected(memory: Proposal, other: StoredFact) -> bool:
     """Return True if the user says that a fact replaces this one."""
     return memory.is_decided and other.id in memory.contradicts

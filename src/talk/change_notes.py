@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from src.history.turn_repo import Changes, StoredAnswer
-from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
 from src.pg.client import PgClient
 from src.talk.turn_state import Turn
 from src.texts import say
@@ -54,7 +54,7 @@ async def describe_changes(
     return "\n".join(lines), changes
 
 
-def _note(turn: Turn, fact: Memory, replaced: str = "note_replaced") -> str:
+def _note(turn: Turn, fact: StoredFact, replaced: str = "note_replaced") -> str:
     language, text = turn.incoming.language, shortened(fact.text, MAX_TEXT)
     if not fact.past:
         return say("note_saved", language, text=text)

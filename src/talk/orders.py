@@ -81,7 +81,7 @@ class Orders:
             confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
 
-    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
+    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.StoredFact | None:
         """Return the user's fact to correct, if it is current or this message has replaced it."""
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, turn.incoming.owner, number)
@@ -170,7 +170,7 @@ class Orders:
         return TurnResult(settlement.said, changes=settlement.changes)
 
 
-def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
+def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> Fact:
     """Return a text as one fact, word for word; with a masked secret, the sentences without one.
 
     Its subject and relation are read by the rules if it is one sentence.

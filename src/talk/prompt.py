@@ -25,7 +25,7 @@ from src.memory import prompts, retriever
 from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import StoredFact
 from src.memory.retrieval_repo import Hit, Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.pg.global_settings_repo import GlobalSettings
@@ -269,12 +269,12 @@ async def load_facts(
     }
 
 
-def _is_fresh(fact: Memory, context: TurnContext) -> bool:
+def _is_fresh(fact: StoredFact, context: TurnContext) -> bool:
     start, told_in = context.window.fresh_from, fact.message_id
     return start is not None and told_in is not None and told_in >= start
 
 
-def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
+def _fact_record(fact: StoredFact, time_zone: str) -> dict[str, Any]:
     return {
         "n": 0,
         "id": fact_uid(fact.id),
@@ -285,7 +285,7 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
     }
 
 
-def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
+def _facts_text(facts: Sequence[StoredFact], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
     groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for fact, (number, record) in zip(facts, records, strict=False):
         groups[fact.relation == WISH].append({**record, "n": number})

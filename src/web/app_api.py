@@ -21,7 +21,7 @@ from src.base.zones import parse_day_start
 from src.core import Core
 from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
 from src.memory.forgetting_repo import UndoResult
-from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.memory.memory_repo import KINDS, FactQuery, StoredFact
 from src.privacy.export import FileFormat
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
@@ -372,7 +372,7 @@ def _build_fact_query(call: VerifiedCall) -> FactQuery:
 
 
 def _build_facts_page(
-    call: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
+    call: VerifiedCall, facts: list[StoredFact], counts: Mapping[str, int], offset: int
 ) -> Json:
     shown = [views.fact_view(fact, call.caller) for fact in facts[:FACTS]]
     next_offset = offset + FACTS if len(facts) > FACTS else None

@@ -25,7 +25,7 @@ PRESSED = frozenset(
 )
 
 
-def fact_view(fact: memory_repo.Memory, caller: Caller) -> Json:
+def fact_view(fact: memory_repo.StoredFact, caller: Caller) -> Json:
     """Return a fact with its source and its past, the latest first."""
     return {
         "id": fact.id,

@@ -41,9 +41,9 @@ from src.memory.memory_repo import (
     SELECT_FACTS,
     FactQuery,
     NewEntity,
-    NewMemory,
+    Proposal,
     Source,
-    StoredFacts,
+    StoringRepository,
 )
 from src.memory.question_repo import mark_disputed
 from src.memory.retrieval_repo import SearchRequest, Shown
@@ -82,7 +82,7 @@ MODULES = {
     "memory.digest_repo": "ExtractionRepository SummaryRepository",
     "memory.forgetting_repo": "ForgettingRepository",
     "memory.group_moves": "GroupMoveRepository",
-    "memory.memory_repo": "MemoryRepository StoredFacts",
+    "memory.memory_repo": "MemoryRepository StoringRepository",
     "memory.question_repo": "QuestionRepository",
     "memory.retrieval_repo": "RetrievalRepository",
     "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
@@ -188,7 +188,7 @@ class Repositories:
         return [row[0] for row in self.client.fetch_all(sql, parameters)]
 
 
-def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemory:
+def new_memory(word: str, text: str, message_id: int, **changes: Any) -> Proposal:
     """A fact as the writer hands it to the repository; its hash is its text."""
     values: dict[str, Any] = {
         "fact": Fact(text=f"{text} {word}", relation="lives_in", object=word, importance=8),
@@ -204,7 +204,7 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemo
         ],
         **changes,
     }
-    return NewMemory(**values)
+    return Proposal(**values)
 
 
 def fill(client: PgClient, owner: Owner) -> Filled:
@@ -289,10 +289,10 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
     def work(transaction: Transaction) -> list[int]:
         def add(text: str, number: int) -> int:
             memory = new_memory(word, text, asked[number], model_id=do.model)
-            return StoredFacts(transaction, owner).add(memory)
+            return StoringRepository(transaction, owner).add(memory)
 
         plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
-        StoredFacts(transaction, owner).retire([old], successor=new, reason="replaced")
+        StoringRepository(transaction, owner).retire([old], successor=new, reason="replaced")
         return [plain, new, old]
 
     facts = do.client.in_transaction(work)
@@ -509,15 +509,15 @@ def records_of(s: Stage, who: Filled) -> list[Action]:
 # Methods that the names of their parameters do not tell how to call: with my repository, about
 # somebody's records.
 ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
-    "StoredFacts.list_similar": similar,
-    "StoredFacts.add": add_fact,
-    "StoredFacts.add_source": lambda mine, s, who: mine.add_source(
+    "StoringRepository.list_similar": similar,
+    "StoringRepository.add": add_fact,
+    "StoringRepository.add_source": lambda mine, s, who: mine.add_source(
         who.facts[0], Source(s.me.asked[2], "words", SAID)
     ),
-    "StoredFacts.retire": lambda mine, _, who: mine.retire(
+    "StoringRepository.retire": lambda mine, _, who: mine.retire(
         who.facts, successor=None, reason="replaced", until=SAID
     ),
-    "StoredFacts.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
+    "StoringRepository.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
     "MemoryRepository.add_rejected": lambda mine, s, who: mine.add_rejected(
         s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
     ),
