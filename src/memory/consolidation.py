@@ -50,8 +50,8 @@ ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 
 # A current fact, and its vector.
-SELECT_STORED = memory_repo.memory_query("""
-SELECT {memory}, {more}, e.embedding::text
+SELECT_STORED = memory_repo.fact_query("""
+SELECT {fact}, {more}, e.embedding::text
 FROM facts f
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
@@ -140,22 +140,21 @@ class _Facts(StoringRepository):
         if not rows:
             return None
         *columns, vector = rows[0]
-        memory = StoredFact(*columns)
+        memory = StoredFact.from_row(*columns)
         new = Proposal(
             memory.fact,
             content_hash=memory.content_hash,
-            source=memory_repo.Source(memory.message_id or 0, memory.quote or "", memory.said_at),
-            terms=memory_repo.fact_terms(memory.text, memory.relation),
+            source=memory.source,
+            terms=memory_repo.fact_terms(memory.text, memory.fact.relation),
             vector=vector,
             model_id=model_id,
-            speaker_id=memory.speaker_id,
         )
         return memory, new
 
     def list_others(self, memory_id: int, new: Proposal) -> list[StoredFact]:
         """List similar current facts, without those whose merge was undone."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
-        return [f for f in self.list_similar(new) if f.retired_at is None and f.id not in apart]
+        return [f for f in self.list_similar(new) if f.retirement is None and f.id not in apart]
 
     def merge(self, gone: StoredFact, kept: StoredFact, kind: MergeKind) -> MergeKind:
         """Retire a fact in favour of another one, which gets the sources of a duplicate."""
@@ -166,9 +165,9 @@ class _Facts(StoringRepository):
         self.changes.record("merged", facts=pair.values(), **pair, why=kind, sources=sources)
         if is_same:
             self.retire([gone.id], successor=kept.id, reason="duplicate")
-            self.touch(kept.id, gone)
+            self.touch(kept.id, gone.fact)
         else:
-            until = kept.said_at
+            until = kept.source.said_at
             self.retire([gone.id], successor=kept.id, reason="contradicted", until=until)
         return kind
 
@@ -236,8 +235,8 @@ class ConsolidationService:
             return [facts.merge(newer, older, "duplicate")]
         found: list[MergeKind] = []
         for rival in rivals:
-            older, newer = sorted((memory, rival), key=lambda m: (m.said_at, m.id))
-            if not memory_repo.is_important(older):
+            older, newer = sorted((memory, rival), key=lambda m: (m.source.said_at, m.id))
+            if not older.is_important:
                 found.append(facts.merge(older, newer, "contradiction"))
                 if older is memory:
                     break

@@ -64,7 +64,7 @@ class Memories:
             StorageError: The database is away.
         """
         found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
-        return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
+        return sorted(found, key=lambda one: (not one.fact.pinned, one.fact.relation != WISH))
 
     async def find_facts(self, owner: Owner, words: str, query: FactQuery) -> list[StoredFact]:
         """Return the facts of a query that contain all of these words, in any form.

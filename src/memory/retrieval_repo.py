@@ -7,7 +7,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from src.base.owners import Owner
-from src.memory.memory_repo import StoredFact, memory_query
+from src.memory.memory_repo import StoredFact, fact_query
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import Repository
 from src.reading.voices import Provenance
@@ -188,19 +188,20 @@ class Hit:
         return self.is_own and (speaker_id is None or self.author.id in (None, speaker_id))
 
 
-def fact_as_hit(fact: StoredFact) -> Hit:
+def fact_as_hit(stored: StoredFact) -> Hit:
     """Return a fact as a hit, for listings and prompts."""
+    source = stored.source
     return Hit(
         "memory",
-        fact.id,
-        fact.message_id,
-        fact.uid,
+        stored.id,
+        source.message_id,
+        source.uid,
         "user",
-        fact.said_at,
-        fact.text,
-        Author(name=fact.speaker, id=fact.speaker_id),
-        memory_type=fact.memory_type,
-        quote=fact.quote,
+        source.said_at,
+        stored.text,
+        Author(name=source.speaker, id=source.speaker_id),
+        memory_type=stored.fact.memory_type,
+        quote=source.quote,
     )
 
 
@@ -453,8 +454,8 @@ OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
 
 
 # Current facts, the most important first; the period is that of their newest source.
-SELECT_FACTS = memory_query("""
-SELECT {memory} FROM facts f
+SELECT_FACTS = fact_query("""
+SELECT {fact} FROM facts f
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
   AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
   AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
@@ -468,7 +469,7 @@ LIMIT %(limit)s
 """)
 
 # The current facts that replaced retired ones, at the end of each chain of replacements.
-SELECT_SUCCESSORS = memory_query("""
+SELECT_SUCCESSORS = fact_query("""
 WITH RECURSIVE line AS (
     SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
     WHERE f.owner_id = %(owner)s
@@ -480,7 +481,7 @@ WITH RECURSIVE line AS (
     WHERE f.retired_at IS NOT NULL AND line.step < 50
 )
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
-       {memory}
+       {fact}
 FROM line JOIN facts f ON f.id = line.next
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
 """)
@@ -551,7 +552,7 @@ class RetrievalRepository(Repository):
         """
         subjects, relations = OVERVIEWS[about]
         return self._all(
-            lambda *row: fact_as_hit(StoredFact(*row)),
+            lambda *row: fact_as_hit(StoredFact.from_row(*row)),
             SELECT_FACTS,
             owner,
             since=period[0],
@@ -574,7 +575,7 @@ class RetrievalRepository(Repository):
         rows = self._client.fetch_all(SELECT_SUCCESSORS, params)
         successors: dict[tuple[str, int], Hit] = {}
         for retired, message_ids, *row in rows:
-            fact = fact_as_hit(StoredFact(*row))
+            fact = fact_as_hit(StoredFact.from_row(*row))
             successors["memory", int(retired)] = fact
             successors |= {("message", int(id_)): fact for id_ in message_ids if id_ is not None}
         return successors

@@ -168,9 +168,9 @@ class MemoryWriter:
         same, rivals = self.compare(memory, stored.list_similar(memory))
         if any(rival.content_hash == memory.content_hash for rival in rivals):
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
-        if same and same[0].retired_at is not None:  # the message was processed before
+        if same and same[0].retirement is not None:  # the message was processed before
             return Outcome("same", same[0].text, uid, same[0].id)
-        older = [rival for rival in rivals if rival.said_at <= memory.source.said_at]
+        older = [rival for rival in rivals if rival.source.said_at <= memory.source.said_at]
         newer = [rival for rival in rivals if rival not in older]
         denied = tuple(rival for rival in older if not memory.may_retire(rival))
         texts = tuple(rival.text for rival in denied)
@@ -200,7 +200,7 @@ class MemoryWriter:
         else:
             number, text = stored.add(memory), memory.fact.text
         if newer and not same:  # an old message is read late: newer ones stay current
-            successor, until = newer[0].id, newer[0].said_at
+            successor, until = newer[0].id, newer[0].source.said_at
             stored.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
@@ -265,7 +265,7 @@ class MemoryWriter:
             return False
         if other.content_hash == memory.content_hash:
             return True
-        if facts.PRIVATE in (memory.fact.memory_type, other.memory_type):
+        if facts.PRIVATE in (memory.fact.memory_type, other.fact.memory_type):
             return False
         settings = self._settings.last_known
         return facts.is_same(
@@ -273,7 +273,7 @@ class MemoryWriter:
             other.text,
             similarity=self._space.similarity(other.cosine or 0.0),
             threshold=max(settings.memory_dedup_threshold, settings.memory_update_threshold),
-            subjects=(memory.fact.subject, other.subject),
+            subjects=(memory.fact.subject, other.fact.subject),
         )
 
     async def _embed(self, memory: Proposal) -> Proposal:
@@ -328,7 +328,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
         language=detect_language(fact.text),
         origin=origin,
         content_hash=facts.content_hash(fact.text),
-        source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
+        source=memory_repo.Source.of_message(said.message_id, fact.quote[:1000], said.said_at),
         terms=memory_repo.fact_terms(fact.text, relation),
         entities=_entities(subject, relation, fact),
     )
@@ -339,8 +339,7 @@ def _assign_speaker(memory: Proposal, source: memory_repo.CurrentSource) -> Prop
         return memory
     return replace(
         memory,
-        speaker_id=source.speaker_id,
-        speaker=source.speaker,
+        source=replace(memory.source, speaker_id=source.speaker_id, speaker=source.speaker),
         content_hash=facts.content_hash(memory.fact.text, source.speaker_id),
     )
 
@@ -369,34 +368,35 @@ def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEn
 
 def _inherit_importance_and_pin(memory: Proposal, replaced: Sequence[StoredFact]) -> Proposal:
     inherited = {
-        "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
-        "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
+        "importance": max([memory.fact.importance, *(old.fact.importance for old in replaced)]),
+        "pinned": memory.fact.pinned or any(old.fact.pinned for old in replaced),
     }
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
 def _is_rival(memory: Proposal, other: StoredFact) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
-    if other.retired_at is not None:
+    if other.retirement is not None:
         return False
     if _is_corrected(memory, other):
         return True
-    kinds = {memory.fact.memory_type, other.memory_type}
+    kinds = {memory.fact.memory_type, other.fact.memory_type}
     if facts.PRIVATE in kinds:
         return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)
-    if other.uid == memory.source.uid:
+    if other.source.uid == memory.source.uid:
         return False  # one message tells both
     said_at = memory.source.said_at
-    if not _is_now(memory.fact, said_at) or not _is_now(other, max(said_at, other.said_at)):
+    later = max(said_at, other.source.said_at)
+    if not _is_now(memory.fact, said_at) or not _is_now(other.fact, later):
         return False
-    if memory.fact.confidence < min(UNSURE, other.confidence):
+    if memory.fact.confidence < min(UNSURE, other.fact.confidence):
         return False
     if other.id in memory.contradicts:
         return contradictions.may_replace(memory.fact, other.fact)
     return contradictions.replaces(memory.fact, other.fact)
 
 
-def _is_now(fact: Fact | StoredFact, moment: datetime) -> bool:
+def _is_now(fact: Fact, moment: datetime) -> bool:
     """Return True if a fact holds at a moment, as far as its period says."""
     has_ended = fact.valid_until is not None and fact.valid_until <= moment
     return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)

@@ -86,9 +86,9 @@ class Orders:
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, turn.incoming.owner, number)
         speaker = turn.incoming.speaker_id
-        if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
+        if fact is None or (speaker is not None and fact.source.speaker_id not in (None, speaker)):
             return None
-        was_retired = fact.retired_at is not None and turn.is_new
+        was_retired = fact.retirement is not None and turn.is_new
         return None if was_retired else fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
@@ -187,8 +187,8 @@ def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> F
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
     if corrected is None or fact.relation != "other":
         return fact
-    same = {"subject": corrected.subject, "relation": corrected.relation}
-    return fact.model_copy(update={**same, "memory_type": corrected.memory_type})
+    same = {"subject": corrected.fact.subject, "relation": corrected.fact.relation}
+    return fact.model_copy(update={**same, "memory_type": corrected.fact.memory_type})
 
 
 def _longest_unmasked(text: str) -> str:

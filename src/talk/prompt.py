@@ -270,7 +270,7 @@ async def load_facts(
 
 
 def _is_fresh(fact: StoredFact, context: TurnContext) -> bool:
-    start, told_in = context.window.fresh_from, fact.message_id
+    start, told_in = context.window.fresh_from, fact.source.message_id
     return start is not None and told_in is not None and told_in >= start
 
 
@@ -278,17 +278,17 @@ def _fact_record(fact: StoredFact, time_zone: str) -> dict[str, Any]:
     return {
         "n": 0,
         "id": fact_uid(fact.id),
-        "kind": fact.memory_type,
-        "said_on": zones.local_time(fact.said_at, time_zone).date().isoformat(),
+        "kind": fact.fact.memory_type,
+        "said_on": zones.local_time(fact.source.said_at, time_zone).date().isoformat(),
         "text": fact.text,
-        **({"speaker": fact.speaker} if fact.speaker else {}),
+        **({"speaker": fact.source.speaker} if fact.source.speaker else {}),
     }
 
 
 def _facts_text(facts: Sequence[StoredFact], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
     groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for fact, (number, record) in zip(facts, records, strict=False):
-        groups[fact.relation == WISH].append({**record, "n": number})
+        groups[fact.fact.relation == WISH].append({**record, "n": number})
     return prompts.key_facts_text(groups[False], groups[True])
 
 

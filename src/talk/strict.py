@@ -52,7 +52,7 @@ def question_text(disputes: Sequence[Dispute], language: Language) -> str:
     """Return the question which facts are right, with each pair in a line."""
     lines = [
         say(
-            "conflict_pinned" if known.pinned else "conflict_important",
+            "conflict_pinned" if known.fact.pinned else "conflict_important",
             language,
             old=shortened(known.text, MAX_TEXT),
             new=shortened(dispute.fact.text, MAX_TEXT),

@@ -135,8 +135,8 @@ class Api:
         words, fact_query = call.text("text", MAX_QUERY), _build_fact_query(call)
         every = replace(fact_query, kind=None, limit=MAX_SEARCHED, offset=0)
         found = await self._memories.find_facts(call.caller.owner, words, every)
-        counts = Counter(fact.memory_type for fact in found)
-        facts = [fact for fact in found if fact_query.kind in (None, fact.memory_type)]
+        counts = Counter[str](fact.fact.memory_type for fact in found)
+        facts = [fact for fact in found if fact_query.kind in (None, fact.fact.memory_type)]
         return _build_facts_page(call, facts[fact_query.offset :], counts, fact_query.offset)
 
     async def pin(self, call: VerifiedCall) -> Json:

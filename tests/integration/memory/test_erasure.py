@@ -550,7 +550,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
         language="ru",
         origin="extraction",
         content_hash="qzanna",
-        source=Source(asked, "Аня любит qzanna", NOON),
+        source=Source.of_message(asked, "Аня любит qzanna", NOON),
         terms=["qzanna"],
         entities=[NewEntity("qzanna", [frozenset({"qzanna"})], "person")],
     )

@@ -81,7 +81,7 @@ class Group:
         fact = Proposal(
             Fact(text=text, subject="cat", relation="name", object=text),
             language="en", origin="teach", content_hash=text,
-            source=Source(message, text, NOON), terms=["cats", text],
+            source=Source.of_message(message, text, NOON), terms=["cats", text],
             entities=[
                 NewEntity("Cat", [frozenset({"cat"})], "pet"),
                 NewEntity(text, [frozenset({text})], "thing"),

@@ -195,7 +195,7 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> Proposa
         "language": "en",
         "origin": "teach",
         "content_hash": f"{text} {word}",
-        "source": Source(message_id, f"{text} {word}", SAID),
+        "source": Source.of_message(message_id, f"{text} {word}", SAID),
         "terms": terms(f"{text} {word}"),
         "vector": VECTOR,
         "entities": [
@@ -512,7 +512,7 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     "StoringRepository.list_similar": similar,
     "StoringRepository.add": add_fact,
     "StoringRepository.add_source": lambda mine, s, who: mine.add_source(
-        who.facts[0], Source(s.me.asked[2], "words", SAID)
+        who.facts[0], Source.of_message(s.me.asked[2], "words", SAID)
     ),
     "StoringRepository.retire": lambda mine, _, who: mine.retire(
         who.facts, successor=None, reason="replaced", until=SAID
