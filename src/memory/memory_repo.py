@@ -12,7 +12,7 @@ from src.memory.change_repo import ChangeRepository
 from src.memory.search_index_repo import NewDocument, add_documents, add_told
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
-from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, fact_number
+from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, content_hash, fact_number
 from src.reading.relations import EntityType, relation_term
 from src.texts.morphology import terms
 
@@ -132,27 +132,11 @@ class StoredFact:
 
 IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
 
-FACT_COLUMNS = (
-    "text",
-    "memory_type",
-    "subject",
-    "relation",
-    "object",
-    "importance",
-    "confidence",
-    "pinned",
-    "valid_from",
-    "valid_until",
-    "quote",
-)
-SOURCE_COLUMNS = ("message_id", "said_at", "uid", "speaker_id", "speaker", "retired_at")
+# Columns of the view ``facts`` in the order of ``StoredFact.from_row``.
+FACT_COLUMNS = [name for name in Fact.model_fields if name not in ("message", "replaces")]
+SOURCE_COLUMNS = "f.message_id, f.said_at, f.uid, f.speaker_id, f.speaker, f.retired_at"
 MORE_COLUMNS = (
-    "retired_reason",
-    "superseded_by",
-    "replaced_by",
-    "origin",
-    "created_at",
-    "content_hash",
+    "f.retired_reason, f.superseded_by, f.replaced_by, f.origin, f.created_at, f.content_hash"
 )
 
 
@@ -164,10 +148,10 @@ def fact_query(sql: str, **parts: str) -> str:
             ``{more}`` for the other columns.
         parts: Further constants for the template.
     """
-    names = ("id", *FACT_COLUMNS, *SOURCE_COLUMNS)
-    fact = ", ".join(f"f.{name}" for name in names).replace("f.quote", "coalesce(f.quote, '')")
-    more = ", ".join(f"f.{name}" for name in MORE_COLUMNS)
-    return sql.format(fact=fact, more=more, **parts)
+    fact = ", ".join(f"f.{name}" for name in FACT_COLUMNS)
+    fact = fact.replace("f.quote", "coalesce(f.quote, '')")
+    columns = f"f.id, {fact}, {SOURCE_COLUMNS}"
+    return sql.format(fact=columns, more=MORE_COLUMNS, **parts)
 
 
 @dataclass(frozen=True)
@@ -287,6 +271,16 @@ class Proposal:
     is_decided: bool = False
     entities: Sequence[NewEntity] = ()
     private_text: str | None = None
+
+    def told_by(self, sender: CurrentSource) -> Self:
+        """Return the same of the member of a group who sent the message."""
+        if sender.speaker_id is None:
+            return self
+        return replace(
+            self,
+            source=replace(self.source, speaker_id=sender.speaker_id, speaker=sender.speaker),
+            content_hash=content_hash(self.fact.text, sender.speaker_id),
+        )
 
     def may_retire(self, other: StoredFact) -> bool:
         """Return True if no tap of the user is needed, as for a pinned or important fact."""

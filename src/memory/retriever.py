@@ -214,7 +214,13 @@ class Retriever:
         if not query.with_assistant:
             candidates = [hit for hit in candidates if hit.speaker != "assistant"]
         if not with_questions:
-            candidates = [hit for hit in candidates if not _only_asks(hit)]
+            candidates = [
+                hit
+                for hit in candidates
+                if hit.kind != "message"
+                or hit.tells_fact
+                or not is_mere_question(hit.speaker, hit.text)
+            ]
         return candidates, time
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
@@ -248,12 +254,13 @@ class Retriever:
         if not private:
             return hits
         secrets = await self._client.run(self._repository.read_private, query.owner, private)
-        return [
-            replace(hit, text=secrets[hit.source_id], quote=secrets[hit.source_id])
-            if hit.memory_type == PRIVATE and hit.source_id in secrets
-            else hit
-            for hit in hits
-        ]
+        shown = []
+        for hit in hits:
+            if hit.memory_type == PRIVATE and hit.source_id in secrets:
+                secret = secrets[hit.source_id]
+                hit = replace(hit, text=secret, quote=secret)
+            shown.append(hit)
+        return shown
 
     async def _pick_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
         ids = [
@@ -261,17 +268,18 @@ class Retriever:
             for hit in hits
             if hit.kind == "message" and not hit.match.starts_at and len(hit.text) >= MAX_HIT_TEXT
         ]
-        texts = (
-            await self._client.run(self._repository.read_texts, query.owner, ids) if ids else {}
-        )
+        texts: dict[int, str] = {}
+        if ids:
+            texts = await self._client.run(self._repository.read_texts, query.owner, ids)
         words = frozenset(terms(_query_text(query.text)))
         size = PASSAGE if query.tokens is None else SHORT_PASSAGE
-        return [
-            replace(hit, text=best_passage(texts.get(hit.source_id, hit.text), words, size))
-            if hit.kind == "message" and len(hit.text) > size
-            else hit
-            for hit in hits
-        ]
+        shown = []
+        for hit in hits:
+            if hit.kind == "message" and len(hit.text) > size:
+                text = texts.get(hit.source_id, hit.text)
+                hit = replace(hit, text=best_passage(text, words, size))
+            shown.append(hit)
+        return shown
 
     async def _insert_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """Insert successors before retired hits; drop the messages that told these successors."""
@@ -289,11 +297,14 @@ class Retriever:
         facts = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
         ordered: dict[tuple[DocumentKind, int], Hit] = {}
         for hit in hits:
-            entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
-            if entry is not None:
+            key = hit.kind, hit.source_id
+            if hit.retired and key in successors:
+                entry = successors[key]
                 current = facts.get(entry.source_id, entry)
                 ordered.setdefault((current.kind, current.source_id), current)
-            ordered.setdefault((hit.kind, hit.source_id), _with_successor(hit, entry))
+                validity = replace(hit.validity, successor=entry.source_id)
+                hit = replace(hit, validity=validity)
+            ordered.setdefault(key, hit)
         listed = {entry.uid for entry in successors.values()}
         return [
             hit
@@ -316,11 +327,15 @@ class Retriever:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        closeness = (match.cosine or 0.0) + LEXICAL_WEIGHT * match.bm25
+        cosine = match.cosine or 0.0
+        closeness = cosine + LEXICAL_WEIGHT * match.bm25
         return self._space.similarity(closeness) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
-        hits = _dedupe(_limit_facts(ranked, query))
+        if query.tokens is not None:  # there is room for the messages that told other facts
+            facts = [hit.source_id for hit in ranked if hit.kind == "memory"][query.limit :]
+            ranked = [hit for hit in ranked if hit.kind != "memory" or hit.source_id not in facts]
+        hits = _dedupe(ranked)
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANK_POOL]
             try:
@@ -340,12 +355,6 @@ class Retriever:
         if match.cosine is None:
             return replace(match, similarity=0.0)
         return replace(match, similarity=self._space.similarity(match.cosine))
-
-
-def _with_successor(hit: Hit, successor: Hit | None) -> Hit:
-    if successor is None:
-        return hit
-    return replace(hit, validity=replace(hit.validity, successor=successor.source_id))
 
 
 def _matches_filters(document: Hit, query: Query) -> bool:
@@ -393,17 +402,6 @@ def entity_terms(text: str) -> list[str]:
     roles = " ".join(canonical_subject(word) for word in asked)
     named = sorted(entity_forms(f"{' '.join(asked)} {roles}"))
     return list(dict.fromkeys([*terms(text), *terms(roles), *named]))
-
-
-def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:
-    """Drop facts beyond the limit of a query with room for the messages that told them."""
-    facts = [hit.source_id for hit in ranked if hit.kind == "memory"]
-    shown = facts if query.tokens is None else facts[: query.limit]
-    return [hit for hit in ranked if hit.kind != "memory" or hit.source_id in shown]
-
-
-def _only_asks(hit: Hit) -> bool:
-    return hit.kind == "message" and not hit.tells_fact and is_mere_question(hit.speaker, hit.text)
 
 
 def _dedupe(ranked: Sequence[Hit]) -> list[Hit]:

@@ -113,11 +113,14 @@ def describe_saved(result: Mapping[str, Any], language: Language) -> str:
     if "facts" in result:
         said = (describe_saved(one, language) for one in result["facts"])
         return "\n".join(dict.fromkeys(said))
-    if (outcome := result.get("outcome", "refused")) != "refused":
+    outcome = result.get("outcome", "refused")
+    if outcome != "refused":
         old = "; ".join(result["replaced"])
         return say(f"taught_{outcome}", language, text=result["text"], old=old)
     reason = result.get("reason")
-    return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
+    if reason not in REFUSALS:
+        reason = "other"
+    return say(f"refused_{reason}", language)
 
 
 def find_source_message(
@@ -268,10 +271,11 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
         "ask": [vars(fact) for fact in found.ask],
         "nearest": [vars(fact) for fact in found.nearest],
     }
+    asks: Asks | None = None
     if found.ask or found.nearest:
+        asks = "forget_which"
         result["note"] = SEVERAL_FIT if found.ask else NONE_FITS
     changes = Changes(forgetting=found.number)
-    asks: Asks | None = "forget_which" if found.ask or found.nearest else None
     return result, Finding(changes=changes, facts_changed=bool(found.texts), asks=asks)
 
 
@@ -297,7 +301,8 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
         head, listed = say("forget_which", language), found["ask"]
     else:
         head, listed = say("forgot_nothing", language), found.get("nearest", ())
-        head += f" {say('forget_nearest', language)}" if listed else ""
+        if listed:
+            head += f" {say('forget_nearest', language)}"
     quotes = (f"• {say('quoted', language, text=fact['text'])}" for fact in listed)
     return "\n".join([head, *quotes])
 

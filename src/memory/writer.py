@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from src.base.owners import Owner
 from src.base.zones import first_moment
@@ -164,7 +164,7 @@ class MemoryWriter:
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
-        memory = _assign_speaker(memory, source)
+        memory = memory.told_by(source)
         same, rivals = self.compare(memory, stored.list_similar(memory))
         if any(rival.content_hash == memory.content_hash for rival in rivals):
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
@@ -178,8 +178,9 @@ class MemoryWriter:
             return Outcome("asked", text, uid, replaced=texts, denied=denied)
         older = [rival for rival in older if rival not in denied]
         outcome = self._store(stored, memory, same, older, newer)
-        is_beside = denied and outcome.kind == "new"
-        return replace(outcome, kind="beside", replaced=texts) if is_beside else outcome
+        if denied and outcome.kind == "new":
+            return replace(outcome, kind="beside", replaced=texts)
+        return outcome
 
     def _store(
         self,
@@ -296,12 +297,12 @@ class MemoryWriter:
 def _resolve(fact: Fact, said: SourceText) -> Fact:
     """Return the fact with dates beside its words."""
     text = resolve_dates(fact.text, said.said_at)
-    start, until = (
-        first_moment(moment, said.said_at.tzinfo or UTC)
-        if moment is not None and moment.tzinfo is None
-        else moment
-        for moment in (fact.valid_from, fact.valid_until)
-    )
+    zone = said.said_at.tzinfo or UTC
+    start, until = fact.valid_from, fact.valid_until
+    if start is not None and start.tzinfo is None:
+        start = first_moment(start, zone)
+    if until is not None and until.tzinfo is None:
+        until = first_moment(until, zone)
     if start is not None and until is not None and until < start:
         until = None
     return fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
@@ -311,18 +312,18 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     holds = when_valid(fact.text, said.said_at, is_event=fact.memory_type == "event")
+    changes: dict[str, Any] = {
+        "subject": subject,
+        "relation": relation,
+        "valid_from": fact.valid_from or holds.start,
+        "valid_until": fact.valid_until or holds.end,
+    }
+    if relation == facts.WISH:
+        changes["memory_type"] = "preference"
     known = relations.BY_NAME.get(relation)
-    is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
-    row = fact.model_copy(
-        update={
-            "subject": subject,
-            "relation": relation,
-            "memory_type": "preference" if relation == facts.WISH else fact.memory_type,
-            "importance": max(fact.importance, known.importance if known and is_key else 0),
-            "valid_from": fact.valid_from or holds.start,
-            "valid_until": fact.valid_until or holds.end,
-        }
-    )
+    if known is not None and relation in ALWAYS_KEY and subject == "user":
+        changes["importance"] = max(fact.importance, known.importance)
+    row = fact.model_copy(update=changes)
     return Proposal(
         fact=row,
         language=detect_language(fact.text),
@@ -334,24 +335,18 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
     )
 
 
-def _assign_speaker(memory: Proposal, source: memory_repo.CurrentSource) -> Proposal:
-    if source.speaker_id is None:
-        return memory
-    return replace(
-        memory,
-        source=replace(memory.source, speaker_id=source.speaker_id, speaker=source.speaker),
-        content_hash=facts.content_hash(memory.fact.text, source.speaker_id),
-    )
-
-
 def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
     """Return the subject, and the object if that is a name, as entities.
 
     A role is its canonical word: "мой брат" is ``brother``.
     """
-    roles = {role for word in fact.subject.split() if (role := kin_of(word)) is not None}
-    kind: EntityType = "pet" if roles & PETS else "person" if roles else "thing"
-    value = kind if relation == "name" else relations.VALUE_TYPES.get(relation, "thing")
+    roles = {kin_of(word) for word in fact.subject.split()} - {None}
+    kind: EntityType = "thing"
+    if roles:
+        kind = "pet" if roles & PETS else "person"
+    value = relations.VALUE_TYPES.get(relation, "thing")
+    if relation == "name":
+        value = kind
     if kind == "thing" and value in ("person", "organisation", "place"):
         kind = "person"  # who lives, works and has relatives
     found = [(fact.subject, subject if roles else fact.subject, kind)]
