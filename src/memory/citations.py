@@ -151,7 +151,9 @@ def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
     if not hit.is_own:
         whose = "from_file" if hit.author.provenance == "file" else "words_of"
         return {**record, whose: hit.author.name or voices.UNKNOWN}
-    return {**record, "speaker": hit.author.name} if hit.author.name else record
+    if hit.author.name:
+        record["speaker"] = hit.author.name
+    return record
 
 
 # The words around memories; each time has as many tokens.
@@ -186,7 +188,9 @@ def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
     The text of a fact has the dates already, that of a message has not.
     """
     dates = relative_dates.resolved_dates(hit.words, local_time(hit.said_at, time_zone))
-    return {"quote": hit.words[:MAX_MEMORY], "dates": dates} if dates else {}
+    if not dates:
+        return {}
+    return {"quote": hit.words[:MAX_MEMORY], "dates": dates}
 
 
 def hit_id(hit: Hit) -> str:

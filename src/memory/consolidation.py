@@ -212,7 +212,11 @@ class ConsolidationService:
 
         An operator may have lowered the limit of facts since.
         """
-        surplus = partial(_retire_surplus, due.owner, limit)
+
+        def surplus(transaction: Transaction) -> int:
+            lock_facts(transaction, due.owner)
+            return StoringRepository(transaction, due.owner).retire_surplus(limit)
+
         self._metrics.consolidated.labels("surplus").inc(self._client.in_transaction(surplus))
         for memory_id in self._repo.list_changed(due, limit=FACTS):
             compare = partial(self._compare, due.owner, memory_id, model_id)
@@ -241,8 +245,3 @@ class ConsolidationService:
                 if older is memory:
                     break
         return found
-
-
-def _retire_surplus(owner: Owner, limit: int, transaction: Transaction) -> int:
-    lock_facts(transaction, owner)
-    return StoringRepository(transaction, owner).retire_surplus(limit)

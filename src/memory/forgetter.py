@@ -96,7 +96,7 @@ class Forgetter:
             about: The thing to forget, for messages that state several.
         """
         request = read_request(about)
-        facts = {number for uid in ids if (number := fact_number(uid)) is not None}
+        facts = {number for number in map(fact_number, ids) if number is not None}
         for uid in {uid for uid in ids if message_number(uid)} - {f"msg-{self._request_id}"}:
             sourced = [fact for fact in self._facts if uid in fact.quotes]
             matching = [fact for fact in sourced if forget_matching.count_shared(request, fact)]
@@ -120,9 +120,10 @@ class Forgetter:
         listed = [fact for fact in meant if fact.is_current] or meant
         sentences = [ForgetMatch(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         matches = [*(ForgetMatch(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
-        if not matches and (thing := requests.without_plain_reason(about)):
-            return self.forget_about(thing, everything=everything)
         if not matches:
+            thing = requests.without_plain_reason(about)
+            if thing:
+                return self.forget_about(thing, everything=everything)
             return Forgotten(nearest=self._find_nearest(request))
         if len(matches) > 1 and not everything:
             return Forgotten(ask=tuple(matches[:MAX_ASKED]))
@@ -207,7 +208,8 @@ class Forgetter:
         """
         self._forgotten = forgotten = list(map(self._narrow, self._add_replaced(facts)))
         ids = {fact.id for fact in forgotten}
-        sources = {n for fact in forgotten for uid in fact.quotes if (n := message_number(uid))}
+        uids = {uid for fact in forgotten for uid in fact.quotes}
+        sources = {number for number in map(message_number, uids) if number}
         # Questions about the facts may contain any of these words.
         words = lemmas_of("\n".join(f"{f.text} {f.object} {f.subject}" for f in forgotten))
         messages = self._repository.list_messages(
@@ -274,13 +276,17 @@ class Forgetter:
         text, uid = composed(message.text), f"msg-{message.id}"
         facts = self._forgotten
         if _asks(text) and not any(uid in fact.quotes for fact in facts):
-            return "" if any(_asks_about(text, fact) for fact in facts) else message.text
+            if any(_asks_about(text, fact) for fact in facts):
+                return ""
+            return message.text
         taken = [span for other in others for span in spans(text, other.quote)]
         siblings = lemmas_of(" ".join(f"{other.text} {other.object}" for other in others))
         parts = [span for fact in facts for span in _find_parts(text, fact, uid, taken, siblings)]
         for sentence in self._sentences.get(message.id, ()):
             parts += spans(text, sentence)
-        return cut(text, parts) if parts else message.text
+        if not parts:
+            return message.text
+        return cut(text, parts)
 
     def _narrow(self, fact: Statement) -> Statement:
         """Return a fact with nothing but the clauses that the request means; note what stays."""

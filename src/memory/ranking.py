@@ -49,7 +49,9 @@ def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
     """
     words = {word.removesuffix("'s") for word in WORD.findall(text.lower())}
     speakers = {d.speaker.lower() for d in documents} & words
-    named = speakers.pop() if len(speakers) == 1 else None
+    named = None
+    if len(speakers) == 1:
+        [named] = speakers
     # A document with shared words but no vector counts as near as the nearest of those that share
     # none.
     matches = [d.match for d in documents if not d.match.bm25]
@@ -174,10 +176,9 @@ def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
             sessions.append([])
         sessions[-1].append(entry)
         previous = said_at
-    return [hit for session in sessions for hit in _raise_session(session)]
-
-
-def _raise_session(session: Sequence[Scored]) -> list[Hit]:
-    best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
-    prior = SESSION_WEIGHT * math.fsum(best) / len(best)
-    return [_with_score(document, score + prior) for document, score in session]
+    raised: list[Hit] = []
+    for session in sessions:
+        best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
+        prior = SESSION_WEIGHT * math.fsum(best) / len(best)
+        raised += [_with_score(document, score + prior) for document, score in session]
+    return raised

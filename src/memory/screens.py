@@ -120,7 +120,9 @@ class MemoryScreens:
 
     async def _find_living(self, caller: Caller, memory_id: int) -> StoredFact | None:
         fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)
-        return fact if fact is not None and fact.retirement is None else None
+        if fact is None or fact.retirement is not None:
+            return None
+        return fact
 
     async def _refusal_note(self, caller: Caller, memory_id: int) -> Reply:
         """Note that the fact is gone, or another member's; the screen stays."""

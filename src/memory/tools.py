@@ -119,7 +119,7 @@ def describe_saved(result: Mapping[str, Any], language: Language) -> str:
         return say(f"taught_{outcome}", language, text=result["text"], old=old)
     reason = result.get("reason")
     if reason not in REFUSALS:
-        reason = "other"
+        return say("refused_other", language)
     return say(f"refused_{reason}", language)
 
 

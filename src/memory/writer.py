@@ -192,7 +192,12 @@ class MemoryWriter:
     ) -> Outcome:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         uid, said_at = memory.source.uid, memory.source.said_at
-        memory = _inherit_importance_and_pin(memory, older)
+        said = [memory.fact, *(rival.fact for rival in older)]
+        inherited = {
+            "importance": max(fact.importance for fact in said),
+            "pinned": any(fact.pinned for fact in said),
+        }
+        memory = replace(memory, fact=memory.fact.model_copy(update=inherited))
         kind: OutcomeKind = "new"
         if same:
             kind, number, text = "same", same[0].id, same[0].text
@@ -359,14 +364,6 @@ def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEn
         for name, written, type_ in found
         if facts.canonical_subject(name) != "user" and entity_keys(written)
     ]
-
-
-def _inherit_importance_and_pin(memory: Proposal, replaced: Sequence[StoredFact]) -> Proposal:
-    inherited = {
-        "importance": max([memory.fact.importance, *(old.fact.importance for old in replaced)]),
-        "pinned": memory.fact.pinned or any(old.fact.pinned for old in replaced),
-    }
-    return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
 def _is_rival(memory: Proposal, other: StoredFact) -> bool:
