@@ -333,6 +333,7 @@ class FussyEndpoint:
         return await self._embed(texts)
 
 
+@pytest.mark.own_database  # its embedder is spoilt for other tests
 async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(desk: Desk) -> None:
     for number in range(5):
         desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
@@ -376,6 +377,7 @@ async def test_a_text_that_fails_is_tried_again_after_pauses_growing_to_a_day(de
     assert hit.match.similarity > 0.5
 
 
+@pytest.mark.own_database  # its embedder is spoilt for other tests
 async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: Desk) -> None:
     message = desk.add("яд")
     desk.moment += timedelta(days=1)
