@@ -276,7 +276,7 @@ def _build_fact(row: StagedRow, links: dict[str, int]) -> RestoredFact:
     for one in details.get("sources", ()):
         number = links.get(one["uid"]) or fact_number(one["uid"], "msg-") or 0
         said_at = read_moment(one["said_at"]) or row.said_at
-        sources.append(Source(number, one["quote"], said_at))
+        sources.append(Source.of_message(number, one["quote"], said_at))
     columns = {name: details[name] for name in Fact.model_fields if name in details}
     for name in ("valid_from", "valid_until"):
         columns[name] = read_moment(details.get(name))

@@ -102,7 +102,7 @@ class RestoredFact:
     memory_type: str
 
 
-class RestoredFacts(memory_repo.StoredFacts):
+class RestoredFacts(memory_repo.StoringRepository):
     """Steps on facts of an import, after ``lock_facts``."""
 
     def restore(self, restored: RestoredFact) -> int | None:
@@ -114,10 +114,10 @@ class RestoredFacts(memory_repo.StoredFacts):
         known = {"saved_at": restored.saved_at, "content_hash": hashed}
         if self._rows(SELECT_SAME, **columns | known):
             return None
-        source = memory_repo.Source(0, fact.text, restored.saved_at)
+        source = memory_repo.Source.of_message(0, fact.text, restored.saved_at)
         if restored.sources:
             source = restored.sources[0]
-        memory = memory_repo.NewMemory(
+        memory = memory_repo.Proposal(
             fact=fact,
             content_hash=f"{hashed} {source.uid} {restored.saved_at}",  # until it is retired
             source=source,

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from src.memory.crosslingual import may_be_same_name
-from src.memory.embedding_space import RELATED, SURE
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of, names_only
+from src.memory.thresholds import GAP, RELATED, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
@@ -40,13 +40,8 @@ from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
 CHANGES = 2  # later quotes that may change the sure ones
-SHARED_WORD = 0.05  # of a word that an unsure quote shares, on the scale of its similarity
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
-# The closeness of a quote is its similarity in meaning, plus WORDS times the share of the
-# question's words that it has. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
-WORDS = 0.1
-GAP = 0.15  # maximum distance to the best note
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 DOUBLED = re.compile(r"(.)\1")
 ENOUGH = 2  # words that suffice if they are all words of the question
@@ -420,7 +415,7 @@ def _closeness(record: Record, question: str) -> float:
     similarity = float(record.get("similarity", 0))
     if record.get("from_file") or not similarity:
         return float(share > MIN_SHARE)
-    return similarity + WORDS * share
+    return similarity + SHARED_WORDS * share
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:

@@ -206,7 +206,9 @@ class DayService:
         lines = []
         for hit in await self._retriever.search(query):
             told = Told(hit.uid, hit.uid, hit.text, hit.said_at)
-            is_own = hit.speaker != "assistant" and hit.provenance == "typed" and not hit.retired
+            is_own = (
+                hit.speaker != "assistant" and hit.author.provenance == "typed" and not hit.retired
+            )
             if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):
                 continue
             if _speaks_of(hit.text, things, reminder.text, now) and tells(told):

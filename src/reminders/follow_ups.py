@@ -219,9 +219,13 @@ class FollowUpService:
             return Told(about, "", reminder.text, reminder.due_at)
         if about.startswith(FACT_UID):
             fact = await self._run(self._facts.find_fact, owner, fact_number(about) or 0)
-            if fact is None or fact.memory_type == PRIVATE or (is_current and fact.retired_at):
+            if (
+                fact is None
+                or fact.fact.memory_type == PRIVATE
+                or (is_current and fact.retirement)
+            ):
                 return None
-            return Told(about, fact.uid, fact.text, fact.said_at)
+            return Told(about, fact.source.uid, fact.text, fact.source.said_at)
         source = await self._run(self._facts.find_source, owner, about)
         if source is None:
             return None

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from src.base.owners import Caller
 from src.memory import memories
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import StoredFact
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.facts import WISH, fact_uid
@@ -65,17 +65,17 @@ def subject_of_text(text: str) -> Subject | None:
     return next((subject for subject, words in OF_WORDS.items() if words.search(folded)), None)
 
 
-def subject_of_fact(fact: Memory) -> Subject:
+def subject_of_fact(fact: StoredFact) -> Subject:
     """Return the subject of a fact: by its relation, whom it is about, its words, its kind."""
-    known = SUBJECT_OF.get(fact.relation)
-    if known is not None and (fact.subject == "user" or known == "pets"):
+    known = SUBJECT_OF.get(fact.fact.relation)
+    if known is not None and (fact.fact.subject == "user" or known == "pets"):
         return known
-    if fact.relation.startswith("favourite_"):
+    if fact.fact.relation.startswith("favourite_"):
         return "likes"
-    found = subject_of_text(f"{fact.subject} {fact.text}")
+    found = subject_of_text(f"{fact.fact.subject} {fact.text}")
     if found is not None:
         return found
-    return OF_KINDS.get(fact.memory_type, "you")
+    return OF_KINDS.get(fact.fact.memory_type, "you")
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class AboutScreen:
         return Reply("\n".join(lines), in_rows(buttons, PER_ROW), say("about_hint", language))
 
 
-def _sort(facts: Sequence[Memory], told: Sequence[Told]) -> dict[Subject, list[_Entry]]:
+def _sort(facts: Sequence[StoredFact], told: Sequence[Told]) -> dict[Subject, list[_Entry]]:
     """Return the facts by subject, best first, then the newest notes of subjects without any."""
     found: dict[Subject, list[_Entry]] = {subject: [] for subject in SUBJECTS}
     for fact in facts:
-        entry = Told(fact_uid(fact.id), fact.uid, fact.text, fact.said_at)
+        entry = Told(fact_uid(fact.id), fact.source.uid, fact.text, fact.source.said_at)
         found[subject_of_fact(fact)].append(_Entry(entry, Action("fact", (fact.id,))))
     lacking = {subject for subject in SUBJECTS if not found[subject]}
     for note in _notes(told):

@@ -11,7 +11,7 @@ from src.base.metrics import Metrics
 from src.base.zones import local_time
 from src.history.turn_repo import Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.memory.budget import DailyCeilings
-from src.memory.memory_repo import FactQuery, Memory, MemoryRepository, count_recalls
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact, count_recalls
 from src.memory.question_repo import mark_disputed
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import is_private_answer
@@ -312,7 +312,7 @@ async def describe_changes(
     return "\n".join(lines), changes
 
 
-def _note(turn: Turn, fact: Memory, replaced: str = "note_replaced") -> str:
+def _note(turn: Turn, fact: StoredFact, replaced: str = "note_replaced") -> str:
     language, text = turn.incoming.language, shortened(fact.text, MAX_NOTED_TEXT)
     if not fact.past:
         return say("note_saved", language, text=text)

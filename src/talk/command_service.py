@@ -140,7 +140,7 @@ class CommandService:
         """
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, caller.owner, memory_id)
-        if fact is None or fact.retired_at is not None:
+        if fact is None or fact.retirement is not None:
             return None
         teaching = Teaching(corrects=memory_id)
         turn = Turn(IncomingMessage(caller, text, teaching=teaching))

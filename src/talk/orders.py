@@ -143,14 +143,14 @@ class Orders:
         confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
 
-    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
+    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.StoredFact | None:
         """Return the user's fact to correct, if it is current or this message has replaced it."""
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, turn.incoming.owner, number)
         speaker = turn.incoming.speaker_id
-        if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
+        if fact is None or (speaker is not None and fact.source.speaker_id not in (None, speaker)):
             return None
-        was_retired = fact.retired_at is not None and turn.is_new
+        was_retired = fact.retirement is not None and turn.is_new
         if was_retired:
             return None
         return fact
@@ -268,7 +268,7 @@ class Orders:
         return TurnResult(settlement.said, changes=settlement.changes)
 
 
-def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
+def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> Fact:
     """Return a text as one fact, word for word; with a masked secret, the sentences without one.
 
     Its subject and relation are read by the rules if it is one sentence.
@@ -287,8 +287,8 @@ def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
     if corrected is None or fact.relation != "other":
         return fact
-    same = {"subject": corrected.subject, "relation": corrected.relation}
-    return fact.model_copy(update={**same, "memory_type": corrected.memory_type})
+    same = {"subject": corrected.fact.subject, "relation": corrected.fact.relation}
+    return fact.model_copy(update={**same, "memory_type": corrected.fact.memory_type})
 
 
 def _longest_unmasked(text: str) -> str:

@@ -452,7 +452,7 @@ class PromptState(TypedDict, total=False):
     history: list[HistoryMessage]
     summaries: list[str]
     messages: Annotated[list[AnyMessage], add_messages]
-    pending_facts: list[memory_repo.Memory]
+    pending_facts: list[memory_repo.StoredFact]
     facts_loaded: bool
     fact_added_in_last_run: bool
     current_token_count: int

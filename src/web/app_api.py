@@ -25,7 +25,7 @@ from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
 from src.imports.files import open_again
 from src.imports.records import Opened
 from src.memory.forgetting_repo import UndoResult
-from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.memory.memory_repo import KINDS, FactQuery, StoredFact
 from src.privacy.export import FileFormat
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
@@ -141,8 +141,8 @@ class Api:
         words, fact_query = call.text("text", MAX_QUERY), _build_fact_query(call)
         every = replace(fact_query, kind=None, limit=MAX_SEARCHED, offset=0)
         found = await self._memories.find_facts(call.caller.owner, words, every)
-        counts = Counter(fact.memory_type for fact in found)
-        facts = [fact for fact in found if fact_query.kind in (None, fact.memory_type)]
+        counts = Counter[str](fact.fact.memory_type for fact in found)
+        facts = [fact for fact in found if fact_query.kind in (None, fact.fact.memory_type)]
         return _build_facts_page(call, facts[fact_query.offset :], counts, fact_query.offset)
 
     async def pin(self, call: VerifiedCall) -> Json:
@@ -401,7 +401,7 @@ def _build_fact_query(call: VerifiedCall) -> FactQuery:
 
 
 def _build_facts_page(
-    call: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
+    call: VerifiedCall, facts: list[StoredFact], counts: Mapping[str, int], offset: int
 ) -> Json:
     shown = [views.fact_view(fact, call.caller) for fact in facts[:FACTS]]
     next_offset = offset + FACTS if len(facts) > FACTS else None

@@ -22,7 +22,7 @@ from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.history.turn_repo import StoredAnswer
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import StoredFact
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
@@ -288,7 +288,7 @@ class Person:
         asked = Query(self.owner, text, self.moment + timedelta(days=365))
         return await self.core.memory.retriever.search(replace(asked, **query))
 
-    async def living(self) -> list[Memory]:
+    async def living(self) -> list[StoredFact]:
         """Return the current facts, oldest first."""
         found = self.core.memory.memories.facts.list_facts(self.owner)
         return sorted(found, key=lambda memory: memory.id)

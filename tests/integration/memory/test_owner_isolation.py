@@ -42,12 +42,12 @@ from src.memory.memory_repo import (
     SELECT_FACTS,
     FactQuery,
     NewEntity,
-    NewMemory,
+    Proposal,
     Source,
-    StoredFacts,
+    StoringRepository,
 )
 from src.memory.question_repo import mark_disputed
-from src.memory.retrieval_repo import SearchRequest
+from src.memory.retrieval_repo import SearchRequest, Shown
 from src.memory.search_index_repo import (
     NewDocument,
     Scale,
@@ -84,7 +84,7 @@ MODULES = {
     "memory.digest_repo": "ExtractionRepository SummaryRepository",
     "memory.forgetting_repo": "ForgettingRepository",
     "memory.group_moves": "GroupMoveRepository",
-    "memory.memory_repo": "MemoryRepository StoredFacts",
+    "memory.memory_repo": "MemoryRepository StoringRepository",
     "memory.question_repo": "QuestionRepository",
     "memory.retrieval_repo": "RetrievalRepository",
     "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
@@ -193,14 +193,14 @@ class Repositories:
         return [row[0] for row in self.client.fetch_all(sql, parameters)]
 
 
-def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemory:
+def new_memory(word: str, text: str, message_id: int, **changes: Any) -> Proposal:
     """A fact as the writer hands it to the repository; its hash is its text."""
     values: dict[str, Any] = {
         "fact": Fact(text=f"{text} {word}", relation="lives_in", object=word, importance=8),
         "language": "en",
         "origin": "teach",
         "content_hash": f"{text} {word}",
-        "source": Source(message_id, f"{text} {word}", SAID),
+        "source": Source.of_message(message_id, f"{text} {word}", SAID),
         "terms": terms(f"{text} {word}"),
         "vector": VECTOR,
         "entities": [
@@ -209,7 +209,7 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemo
         ],
         **changes,
     }
-    return NewMemory(**values)
+    return Proposal(**values)
 
 
 def fill(client: PgClient, owner: Owner) -> Filled:
@@ -313,10 +313,10 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
     def work(transaction: Transaction) -> list[int]:
         def add(text: str, number: int) -> int:
             memory = new_memory(word, text, asked[number], model_id=do.model)
-            return StoredFacts(transaction, owner).add(memory)
+            return StoringRepository(transaction, owner).add(memory)
 
         plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
-        StoredFacts(transaction, owner).retire([old], successor=new, reason="replaced")
+        StoringRepository(transaction, owner).retire([old], successor=new, reason="replaced")
         return [plain, new, old]
 
     facts = do.client.in_transaction(work)
@@ -582,15 +582,15 @@ def records_of(s: Stage, who: Filled) -> list[Action]:
 # Methods that the names of their parameters do not tell how to call: with my repository, about
 # somebody's records.
 ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
-    "StoredFacts.list_similar": similar,
-    "StoredFacts.add": add_fact,
-    "StoredFacts.add_source": lambda mine, s, who: mine.add_source(
-        who.facts[0], Source(s.me.asked[2], "words", SAID)
+    "StoringRepository.list_similar": similar,
+    "StoringRepository.add": add_fact,
+    "StoringRepository.add_source": lambda mine, s, who: mine.add_source(
+        who.facts[0], Source.of_message(s.me.asked[2], "words", SAID)
     ),
-    "StoredFacts.retire": lambda mine, _, who: mine.retire(
+    "StoringRepository.retire": lambda mine, _, who: mine.retire(
         who.facts, successor=None, reason="replaced", until=SAID
     ),
-    "StoredFacts.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
+    "StoringRepository.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
     "MemoryRepository.add_rejected": lambda mine, s, who: mine.add_rejected(
         s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
     ),
@@ -617,10 +617,10 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     ],
     "RetrievalRepository.search": lambda mine, s, who: [
         mine.search(s.request()),
-        mine.search(s.request(conversation_id=who.conversation, before_position=1)),
+        mine.search(s.request(shown=Shown(who.conversation, 1))),
     ],
     "RetrievalRepository.list_messages": lambda mine, s, who: mine.list_messages(
-        s.me.owner, period=(None, None), conversation_id=who.conversation, before_position=2
+        s.me.owner, period=(None, None), shown=Shown(who.conversation, 2)
     ),
     "EmbeddingRepository.find_model": lambda mine, *_: mine.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda mine, *_: mine.add_model(
@@ -901,8 +901,10 @@ def test_no_search_whatever_leads_to_another_owner(
         periods=data.draw(
             st.lists(st.just((SAID - timedelta(days=1), SAID + timedelta(days=1))), max_size=2)
         ),
-        conversation_id=data.draw(st.sampled_from([me.conversation, them.conversation, None])),
-        before_position=data.draw(st.integers(0, 5)),
+        shown=Shown(
+            data.draw(st.sampled_from([me.conversation, them.conversation, None])),
+            data.draw(st.integers(0, 5)),
+        ),
         with_assistant=data.draw(st.booleans()),
         with_retired=data.draw(st.booleans()),
         limit=data.draw(st.integers(0, 200)),
