@@ -196,6 +196,20 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
 
 
 @with_core
+async def bring(core: Core, arguments: argparse.Namespace) -> None:
+    """Import a user's file from another program, or take the last import back."""
+    from src.operate.imports import import_file, undo_import
+
+    if arguments.undo:
+        print(await undo_import(core, arguments.user_id))
+        return
+    if arguments.file is None:
+        raise AppError("name the file, or give --undo")
+    choices = {name: getattr(arguments, name) for name in ("facts", "speaker", "dates")}
+    print(await import_file(core, arguments.user_id, arguments.file, **choices))
+
+
+@with_core
 async def erase(core: Core, arguments: argparse.Namespace) -> None:
     """Delete everything of a user, or of a group, from every table; say how much it was."""
     from src.privacy.erasure_repo import ErasureRepository
@@ -205,7 +219,9 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
     if not rows:
         raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
-    who = "user" if arguments.user_id > 0 else "group"
+    who = "group"
+    if arguments.user_id > 0:
+        who = "user"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
 
 
@@ -254,8 +270,7 @@ async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
 async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
     """Open the database in psql; what follows is for psql, such as -c 'SELECT 1'."""
     from src.operate.backup import libpq_variables
-    from src.pg.embedded import open_existing_database
-    from src.pg.embedded_folder import binary
+    from src.pg.embedded import binary, open_existing_database
 
     async with open_existing_database(settings) as dsn:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # for psql
@@ -287,7 +302,9 @@ def _file(text: str) -> Path:
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
     """Parse the id of a Telegram user (at most 52 significant bits); a group's is negative."""
-    number = int(text) if text.lstrip("-").isdecimal() else 0
+    number = 0
+    if text.lstrip("-").isdecimal():
+        number = int(text)
     if number == 0 or not least <= number < 2**52:
         raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number
@@ -295,7 +312,9 @@ def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
 
 def job_id(text: str) -> int | str:
     """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
-    return ALL if text == ALL else int(text)
+    if text == ALL:
+        return ALL
+    return int(text)
 
 
 def _build_owner_option(purpose: str) -> dict[str, Any]:
@@ -313,6 +332,7 @@ COMMANDS: dict[str, Command] = {
     "eval": evaluate,
     "reembed": reembed,
     "export": export,
+    "import": bring,
     "erase": erase,
     "jobs": jobs,
     "backup": backup,
@@ -333,6 +353,14 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
         "--user-id": _build_owner_option("whose data to write"),
         "--markdown": {"action": "store_true", "help": "to read, not JSON"},
     },
+    "import": {
+        "file": {"type": _file, "nargs": "?", "help": "the export of another program, or ours"},
+        "--user-id": {"type": _telegram_id, "required": True, "help": "whose file it is"},
+        "--facts": {"action": "store_true", "help": "read the messages for facts, too"},
+        "--speaker": {"metavar": "NAME", "help": "which speaker of a chat the user is"},
+        "--dates": {"choices": ["day", "month"], "help": "what is first in ambiguous dates"},
+        "--undo": {"action": "store_true", "help": "take the last import back"},
+    },
     "erase": {"--user-id": _build_owner_option("whose data to delete")},
     "eval": {"file": {"type": _file, "help": "a JSON file in LoCoMo's format"}},
     "backup": {"file": BACKUP_FILE},
@@ -346,7 +374,9 @@ def _log_level(settings: Settings, name: str) -> str:
     """Return the level; the console shows only warnings, as people read the answers there."""
     is_console = name == "run" and settings.telegram_bot_token is None
     is_quiet = is_console or name not in LOGGING
-    return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
+    if is_quiet and settings.log_level == "INFO":
+        return "WARNING"
+    return settings.log_level
 
 
 def report_warnings(settings: Settings, name: str) -> None:

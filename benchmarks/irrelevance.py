@@ -25,9 +25,9 @@ from benchmarks.retrieval.__main__ import personal_questions
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
-from src.memory.embedding_space import RELATED, WEAK
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
+from src.memory.thresholds import RELATED, WEAK
 from src.memory.tools import MAX_LIMIT
 from src.offline import replies
 
@@ -54,9 +54,9 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
         "uid": hit.uid,
         "text": hit.text,
         "said_at": f"{hit.said_at:%Y-%m-%d %H:%M}",
-        "similarity": hit.similarity,
-        "lexical": hit.bm25,
-        "score": hit.score,
+        "similarity": hit.match.similarity,
+        "lexical": hit.match.bm25,
+        "score": hit.match.score,
         "holds": not hit.retired,
     }
 

@@ -18,6 +18,7 @@ from procrastinate import App
 from src.base.errors import AppError, ConfigError, DeliveryError
 from src.base.shutdown import Shutdown
 from src.core import Core
+from src.imports.tasks import ImportTasks
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.failure_log import FailureLog
@@ -27,6 +28,7 @@ from src.queue.job_repo import JobRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
+from src.telegram.imports import ImportProgress
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.web.http_server import HttpServer, build_http_app
 
@@ -57,12 +59,19 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         intake = receiver.UpdateIntake(
             core.client, core.updates, identity, _build_access(core), core.metrics
         )
-        webhook = _build_webhook(core, intake) if receive else None
+        webhook = None
+        if receive:
+            webhook = _build_webhook(core, intake)
         url = core.settings.telegram_webhook_url
-        watch = receiver.WebhookWatch(bot, intake, url) if webhook and url else None
+        watch = None
+        if webhook and url:
+            watch = receiver.WebhookWatch(bot, intake, url)
         http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
-        await _warm_up(core)
+        # So that no first search goes by words alone; a slow model is not awaited.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WARM_SECONDS):
+                await core.warm_up()
         jobs: list[Coroutine[Any, Any, None]] = [
             _serve(http, listener),
             workers.run(),
@@ -80,13 +89,6 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         logger.info("started", extra=started)
         await _run_until(shutdown.drain(), jobs, http)
-
-
-async def _warm_up(core: Core) -> None:
-    """So that no first search goes by words alone; a slow model is not awaited."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(WARM_SECONDS):
-            await core.warm_up()
 
 
 async def _prepare_readers(core: Core) -> None:
@@ -120,12 +122,15 @@ def _register_tasks(
     Housekeeping(core).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
+    ImportTasks(core.client, core.imports, ImportProgress(core, delivery).show).register(queue)
     return reminders
 
 
 def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
+    if url is None or secret is None:
+        return None
+    return receiver.WebhookRoute(intake, secret.get_secret_value())
 
 
 def _build_access(core: Core) -> updates.AllowList:

@@ -25,14 +25,15 @@ from src.base.owners import Caller, Mode, Owner
 from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.imports.files import find_file
 from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
-from src.talk import command_service, turn_state, zones
+from src.talk import command_service, turn_state, wishes, zones
 from src.talk.commands import Command, parse_command
 from src.texts import FALLBACK, Language, say
-from src.texts.reply import ReplyFile
+from src.texts.reply import Reply, ReplyFile
 
 logger = logging.getLogger(__name__)
 
@@ -172,10 +173,14 @@ class Console:
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
             # Readline has to know that a colour takes no room in the line.
-            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            colour = "{}"
+            if "readline" in sys.modules:
+                colour = "\x01{}\x02"
             return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
-        return line.removesuffix("\n") if line else None
+        if line:
+            return line.removesuffix("\n")
+        return None
 
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
@@ -194,25 +199,39 @@ class Console:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
         caller, _ = await self._load_caller()
-        lacks_zone = command.name == "remind" and not caller.preferences.has_zone
+        lacks_zone = command.name in ("remind", "brief") and not caller.preferences.has_zone
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
-        reply = await self._commands.run(command.name, caller)
+        reply = await self._run_or_import(command, caller)
         text = reply.text
         if reply.files:
             paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
             where = say("console_files", self._language, paths="\n".join(map(str, paths)))
             text = f"{text}\n{where}"
+        if command.name == "import" and (reply.rows or reply.asks):
+            text = f"{text}\n\n{say('console_import', self._language)}"
         if command.name == "settings":
             text = f"{text}\n\n{say('console_settings', self._language)}"
         if command.name == "delete_me":
             text = say("console_delete", self._language)
-        if command.name == "remind" and reply.rows:
+        if command.name in ("remind", "brief") and reply.rows:
             text += self.reminder_note(self._language)
             if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._after_command())
+
+    async def _run_or_import(self, command: Command, caller: Caller) -> Reply:
+        """Run a command; an import is read from a file of this machine, and stored at once."""
+        imports, file = self._core.commands.imports, None
+        if command.name == "import" and command.argument:
+            file = find_file(command.argument)
+        if file is not None:
+            return await imports.read(caller, file)
+        reply = await self._commands.run(command.name, caller)
+        if reply.import_id is None:
+            return reply
+        return await imports.run_to_end(caller, reply)
 
     async def _after_command(self) -> None:
         """Read the messages that /new deleted; index those that /undo restored."""
@@ -298,7 +317,9 @@ class Console:
             text=source.text,
         )
         dates = resolved_dates(source.text, said_at)
-        return f"{line} ({', '.join(dates)})" if dates else line
+        if dates:
+            return f"{line} ({', '.join(dates)})"
+        return line
 
     def _local_time(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)
@@ -333,8 +354,8 @@ class _ConsoleView(turn_state.AnswerView):
         if answer.changes.names_zone:
             hint = say("console_zone", language)
             text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
-        if turn.incoming.problem:
-            text = f"{text}\n\n{turn.incoming.problem}"
+        offer = wishes.offer_in_words(answer.changes, language)
+        text = "\n\n".join(filter(None, (text, offer, turn.incoming.problem)))
         self._console.show_answer(turn, answer, text)
         return 1
 

@@ -19,6 +19,8 @@ from src.base.providers import find_provider
 from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
+from src.imports.screens import Costs, ImportScreens
+from src.imports.service import ImportService, ReminderSteps
 from src.llm import chat, embeddings, endpoints, prompt_cache, tokens
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService
@@ -39,17 +41,21 @@ from src.outside.screens import ConnectScreens, PageScreens
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
-from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.pg.settings_service import SettingsService
+from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsService
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
 from src.reading import reminder_phrases, time_expressions, words
+from src.reminders.briefs import BriefScreens
+from src.reminders.day import DayService
+from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, prompt, questions, turn
+from src.talk.about import AboutScreen
 from src.talk.commands import Features
+from src.talk.erasure_screens import ErasureScreens
 from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages
 from src.talk.search_screens import SearchScreens
@@ -147,6 +153,13 @@ class Core:
         )
         self.memory = MemoryRoom(settings, client, stored, self.metrics, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
+        self.day = DayService(client, self.reminders.rows, self.memory.retriever)
+        self.briefs = BriefScreens(client, self.day)
+        self.follow_ups = FollowUpService(
+            client, self.day, self.memory.memories, self.reminders.rows, self._settle
+        )
+        memory = self.memory
+        self.imports = ImportService(client, memory.indexer, memory.memories.writer, REMINDERS)
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
             client,
@@ -165,6 +178,9 @@ class Core:
             ceilings=self.ceilings,
             metrics=self.metrics,
             zones=self.zones,
+            briefs=self.briefs,
+            follow_ups=self.follow_ups,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
         )
         self.commands = self._build_commands()
 
@@ -185,6 +201,9 @@ class Core:
             zone = first_zone(choose_language(*codes), zone)
         preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
+
+    def _settle(self, person: int) -> Caller:
+        return self.caller(Owner(person), self.user_settings.get(person))
 
     async def close(self) -> None:
         """Close the connections that were opened since."""
@@ -294,16 +313,39 @@ class Core:
             client,
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
-            forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
+            forgetting=ForgetScreens(memories, self.reminders, client),
+            erasing=ErasureScreens(memories, client, facts, has_model),
             questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
+            about=AboutScreen(memories, client),
             settings=SettingsScreens(self.user_settings, self.zones, client),
-            reminders=ReminderScreens(self.reminders),
+            reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
             connecting=ConnectScreens(client, settings.memory_server_url),
             outside=PageScreens(client, settings.page_url),
             exports=self.exports,
+            imports=ImportScreens(self.imports, client, self._find_costs, settings.app_url),
             features=features,
         )
+
+    def _find_costs(self) -> Costs:
+        """Return what reading imported messages for facts costs, as the settings are now."""
+        settings, stored = self.settings, self.memory.settings.last_known
+        name = stored.memory_extraction_model or settings.extraction_model
+        name = name or settings.chat_model_name
+        return Costs(
+            has_model=name != OFFLINE_MODEL and stored.memory_extraction_enabled,
+            model=name,
+            window=stored.memory_extraction_window,
+            share=1.0 if stored.memory_extraction_provider == "immediate" else 0.5,
+            currency=stored.currency,
+        )
+
+
+# The steps on reminders that imports take.
+REMINDERS = ReminderSteps(
+    lambda transaction, owner, columns: ReminderRepository(transaction).restore(owner, columns),
+    lambda transaction, owner, ids: ReminderRepository(transaction).remove(owner, ids),
+)
 
 
 @asynccontextmanager
@@ -339,7 +381,9 @@ async def open_core(
 def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | None:
     """Build the caller for pictures: ``VISION_MODEL``, else the chat model, unless offline."""
     name = settings.vision_model or settings.chat_model_name
-    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
+    if name == OFFLINE_MODEL:
+        return None
+    return build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

@@ -32,6 +32,8 @@ ROWS_OF_OWNER = {
     "changes": _OWN,
     "memory_tokens": _OWN,
     "page_sessions": _OWN,
+    "imports": _OWN,
+    "import_rows": f"import_id IN (SELECT id FROM imports WHERE {_OWN})",
     "parting_messages": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,
@@ -258,6 +260,23 @@ def lend(dsn: str, owner: Owner, word: str = "x") -> None:
         " (add_owner(%s, %s), gen_random_uuid()::text::bytea, now() + interval '10 minutes')",
         *values,
     )
+
+
+# An import of the owner that waits for a choice, with one message.
+BROUGHT = """
+WITH brought AS (
+    INSERT INTO imports (owner_id, source, name) VALUES (add_owner(%s, %s), 'list', 'x')
+    RETURNING id
+)
+INSERT INTO import_rows (import_id, number, kind, source, conversation, title, source_id, said_at,
+                         text)
+SELECT id, 0, 'message', 'list', '', '', '', now(), %s FROM brought RETURNING import_id
+"""
+
+
+def bring(dsn: str, owner: Owner, word: str = "x") -> None:
+    """Store an import of the owner with a message of this word, which waits for a choice."""
+    query(dsn, BROUGHT, owner.telegram_user_id, owner.thread_id, word)
 
 
 # Delete all rows except those that a start of the bot creates, without checking foreign keys.

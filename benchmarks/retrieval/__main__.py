@@ -24,9 +24,10 @@ from src.base.owners import Owner
 from src.core import Core, open_core
 from src.llm.tokens import TokenCounter
 from src.memory.citations import fit_memories
-from src.memory.ranking import LEXICAL_WEIGHT, rank
+from src.memory.ranking import rank
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
+from src.memory.thresholds import LEXICAL_WEIGHT
 from src.operate.evaluation import (
     BUDGETS,
     FIRST_TEMPORARY_ID,
@@ -80,9 +81,9 @@ def full(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[str]:
 
 
 RANKINGS: dict[str, Ranking] = {
-    "dense (centred cosine)": by(lambda d: d.cosine or -1.0),
-    "lexical (BM25F)": by(lambda d: d.bm25),
-    "A: dense + lexical": by(lambda d: (d.cosine or 0.0) + LEXICAL_WEIGHT * d.bm25),
+    "dense (centred cosine)": by(lambda d: d.match.cosine or -1.0),
+    "lexical (BM25F)": by(lambda d: d.match.bm25),
+    "A: dense + lexical": by(lambda d: (d.match.cosine or 0.0) + LEXICAL_WEIGHT * d.match.bm25),
     FULL: full,
 }
 

@@ -52,14 +52,14 @@ async def find(core: Core, owner: Owner, text: str) -> dict[str, list[str]]:
     query = Query(owner, text, START + timedelta(days=90), limit=CUT)
     retriever = core.memory.retriever
     candidates, time = await retriever.find_candidates(query)
-    by_words = [hit for hit in candidates if hit.bm25]
+    by_words = [hit for hit in candidates if hit.match.bm25]
     return {
         "as the bot": [hit.uid for hit in await retriever.search(query)],
-        "by words": by(lambda hit: hit.bm25)(by_words, text, time)[:CUT],
+        "by words": by(lambda hit: hit.match.bm25)(by_words, text, time)[:CUT],
         "by words, embedder down": [
             hit.uid for hit in await retriever.search(replace(query, by_words_only=True))
         ],
-        "by meaning": by(lambda hit: hit.cosine or -1.0)(candidates, text, time)[:CUT],
+        "by meaning": by(lambda hit: hit.match.cosine or -1.0)(candidates, text, time)[:CUT],
     }
 
 

@@ -112,7 +112,7 @@ async def nearest_vectors(
     for question in conversation.questions:
         query = Query(owner, question.text, now)
         candidates, time = await core.memory.retriever.find_candidates(query)
-        order = by(lambda hit: hit.cosine or -1.0)(candidates, question.text, time)
+        order = by(lambda hit: hit.match.cosine or -1.0)(candidates, question.text, time)
         found.append([ids[uid] for uid in order[:FOUND]])
     return found
 

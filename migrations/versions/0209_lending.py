@@ -6,7 +6,7 @@ What begins with ``COMMENT ON`` is what an operator reads in ``psql`` with ``\\d
 from alembic import op
 
 revision = "0209"
-down_revision = "0206"
+down_revision = "0208"
 
 UPGRADE = r"""
 CREATE TABLE memory_tokens (

@@ -17,6 +17,7 @@ import pytz
 from psycopg.conninfo import make_conninfo
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     Field,
     SecretStr,
@@ -87,7 +88,9 @@ def _model_matching(pattern: str, problem: str) -> AfterValidator:
 
 
 def _split(value: Any) -> Any:
-    return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return re.findall(r"[^,;\s]+", value)
+    return value
 
 
 def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -142,16 +145,8 @@ def _read_persona(value: str) -> str:
     return text
 
 
-class Settings(ProviderSettings, BaseSettings):
-    """Every setting, read once at start and never changed.
-
-    Each field is named like its variable in lower case; ``.env.example`` documents them. The
-    settings of the model providers are in ``src/base/providers.py``, proxies in ``proxies.py``.
-    """
-
-    model_config = SettingsConfigDict(
-        frozen=True, env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
-    )
+class TelegramSettings(BaseModel):
+    """The bot in Telegram, and who may use it."""
 
     telegram_bot_token: Token | None = None
     telegram_api_base: addresses.HttpUrl = "https://api.telegram.org"
@@ -161,6 +156,17 @@ class Settings(ProviderSettings, BaseSettings):
     streaming: Streaming = "edits"
     allowed_user_ids: UserIds = frozenset()
     admin_user_ids: UserIds = frozenset()
+
+    @property
+    def bot_id(self) -> int | None:
+        """User id of the bot: the number before the colon of its token."""
+        if self.telegram_bot_token is None:
+            return None
+        return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
+
+
+class DatabaseSettings(BaseModel):
+    """The database, and the folder of the embedded one."""
 
     database_url: Annotated[SecretStr, _checked(addresses.find_url_problem)] | None = None
     pg_host: str | None = None
@@ -172,6 +178,31 @@ class Settings(ProviderSettings, BaseSettings):
     pg_pool_max: Annotated[int, Field(ge=1, le=100)] = 10
     data_dir: Path = Path("data")
 
+    @property
+    def uses_embedded_database(self) -> bool:
+        """True if no database is configured, so that the embedded PostgreSQL is used."""
+        pg_fields = (self.pg_host, self.pg_port, self.pg_db, self.pg_user, self.pg_password)
+        return self.database_url is None and all(field is None for field in pg_fields)
+
+    @property
+    def database_dsn(self) -> str | None:
+        """Connection string of the configured database; None with the embedded one."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        if self.uses_embedded_database:
+            return None
+        return make_conninfo(
+            host=self.pg_host or "localhost",
+            port=self.pg_port or 5432,
+            dbname=self.pg_db or "ai_db",
+            user=self.pg_user or "postgres",
+            password=self.pg_password.get_secret_value() if self.pg_password else None,
+        )
+
+
+class ModelSettings(ProviderSettings):
+    """The models; their providers' keys and addresses are in ``src/base/providers.py``."""
+
     llm_model: ModelName | None = None
     summary_model: ModelName | None = None
     extraction_model: ModelName | None = None
@@ -181,6 +212,31 @@ class Settings(ProviderSettings, BaseSettings):
     llm_first_token_timeout: Annotated[float, Field(gt=0, le=900)] | None = None
     embedding_model: EmbeddingName = LOCAL_EMBEDDINGS
     vision_model: ModelName | None = None
+
+    @property
+    def chat_model_name(self) -> str:
+        """``LLM_MODEL``, else the default of the first provider with a key, else ``offline``."""
+        usable = (provider for provider in PROVIDERS.values() if provider.key(self))
+        defaults = (f"{provider.name}:{provider.default_model}" for provider in usable)
+        return self.llm_model or next(defaults, OFFLINE_MODEL)
+
+    def is_own_server(self, model: str) -> bool:
+        """Return True if ``provider:model`` is called at another address than the provider's."""
+        provider = find_provider(model)
+        return provider is not None and not provider.uses_own_address(self)
+
+    def first_token_timeout(self, model: str) -> float:
+        """Return the seconds that ``provider:model`` may take to read a prompt."""
+        if self.llm_first_token_timeout is not None:
+            return self.llm_first_token_timeout
+        if self.is_own_server(model):
+            return max(self.llm_timeout, FIRST_TOKEN_SECONDS)
+        return self.llm_timeout
+
+
+class ServiceSettings(BaseModel):
+    """Services beside the chat models: transcription, reranking, tools of MCP servers."""
+
     transcription_model: str | None = None
     transcription_base_url: addresses.HttpUrl | None = None
     transcription_api_key: addresses.Key = None
@@ -189,15 +245,46 @@ class Settings(ProviderSettings, BaseSettings):
     rerank_api_key: addresses.Key = None
     mcp_servers: Path | None = None
     memory_server: bool = False
-    persona: Annotated[str, AfterValidator(_read_persona)] = ""
 
+
+class TalkSettings(BaseModel):
+    """Persona, and the time zone of those who have not chosen one."""
+
+    persona: Annotated[str, AfterValidator(_read_persona)] = ""
     timezone: Annotated[str, AfterValidator(_read_time_zone)] = "Europe/Moscow"
+
+
+class WebSettings(BaseModel):
+    """The web server and the admin page."""
+
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
     public_url: HttpsUrl | None = None
     trusted_proxies: Networks = ()
     admin_password: AdminPassword | None = None
     admin_reader_password: AdminPassword | None = None
+
+
+class Settings(
+    WebSettings,
+    TalkSettings,
+    ServiceSettings,
+    ModelSettings,
+    DatabaseSettings,
+    TelegramSettings,
+    ProviderSettings,
+    BaseSettings,
+):
+    """Every setting, read once at start and never changed; those of the process are here.
+
+    Each field is named like its variable in lower case; ``.env.example`` documents them. A base
+    holds the settings of one subject; proxies are in ``proxies.py``.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True, env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
+
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
@@ -224,59 +311,11 @@ class Settings(ProviderSettings, BaseSettings):
         return self._servers
 
     @property
-    def uses_embedded_database(self) -> bool:
-        """True if no database is configured, so that the embedded PostgreSQL is used."""
-        pg_fields = (self.pg_host, self.pg_port, self.pg_db, self.pg_user, self.pg_password)
-        return self.database_url is None and all(field is None for field in pg_fields)
-
-    @property
-    def database_dsn(self) -> str | None:
-        """Connection string of the configured database; None with the embedded one."""
-        if self.database_url is not None:
-            return self.database_url.get_secret_value()
-        if self.uses_embedded_database:
-            return None
-        return make_conninfo(
-            host=self.pg_host or "localhost",
-            port=self.pg_port or 5432,
-            dbname=self.pg_db or "ai_db",
-            user=self.pg_user or "postgres",
-            password=self.pg_password.get_secret_value() if self.pg_password else None,
-        )
-
-    @property
-    def chat_model_name(self) -> str:
-        """``LLM_MODEL``, else the default of the first provider with a key, else ``offline``."""
-        usable = (provider for provider in PROVIDERS.values() if provider.key(self))
-        defaults = (f"{provider.name}:{provider.default_model}" for provider in usable)
-        return self.llm_model or next(defaults, OFFLINE_MODEL)
-
-    def is_own_server(self, model: str) -> bool:
-        """Return True if ``provider:model`` is called at another address than the provider's."""
-        provider = find_provider(model)
-        return provider is not None and not provider.uses_own_address(self)
-
-    def first_token_timeout(self, model: str) -> float:
-        """Return the seconds that ``provider:model`` may take to read a prompt."""
-        if self.llm_first_token_timeout is not None:
-            return self.llm_first_token_timeout
-        if self.is_own_server(model):
-            return max(self.llm_timeout, FIRST_TOKEN_SECONDS)
-        return self.llm_timeout
-
-    @property
     def is_open_and_paid(self) -> bool:
         """True if every user of Telegram may spend the operator's money on the model."""
         provider = find_provider(self.chat_model_name)
         is_open = self.telegram_bot_token is not None and not self.allowed_user_ids
         return is_open and provider is not None and not provider.is_near(self)
-
-    @property
-    def bot_id(self) -> int | None:
-        """User id of the bot: the number before the colon of its token."""
-        if self.telegram_bot_token is None:
-            return None
-        return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
 
     @property
     def app_url(self) -> str | None:
@@ -426,7 +465,9 @@ def _has_no_effect(stray: Stray, settings: Settings) -> bool:
 
 
 def _describe_stray(stray: Stray) -> str:
-    where = ".env" if stray.in_file else "the environment"
+    where = "the environment"
+    if stray.in_file:
+        where = ".env"
     what = f"{ascii(stray.name)[1:-1]}: it is in {where}, but no setting has this name"
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:

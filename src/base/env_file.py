@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from dotenv import dotenv_values
-from dotenv.parser import Binding, parse_stream
+from dotenv.parser import parse_stream
 
 from src.base.errors import ConfigError
 
@@ -51,22 +51,17 @@ def read_env_file(path: Path) -> EnvFile:
         raise ConfigError([f"{problem}. Put a text file there that the bot may read"]) from error
     bindings = list(parse_stream(io.StringIO(text)))
     lines = "".join(line.original.string for line in bindings if line.value and not line.error)
+    broken = []  # lines that are neither a variable, a comment nor blank
+    for line in bindings:
+        if line.error or (line.key is not None and line.value is None):
+            entry = line.original.string  # with the blank lines before it
+            blank = entry[: len(entry) - len(entry.lstrip())]
+            broken.append(line.original.line + blank.count("\n"))
     return EnvFile(
         {name: value for name, value in dotenv_values(stream=io.StringIO(lines)).items() if value},
         frozenset(REFERENCE.findall(text)),
-        _describe([_line_number(line) for line in bindings if _sets_nothing(line)], path),
+        _describe(broken, path),
     )
-
-
-def _sets_nothing(binding: Binding) -> bool:
-    """Return True for a line that is neither a variable, a comment nor blank."""
-    return binding.error or (binding.key is not None and binding.value is None)
-
-
-def _line_number(binding: Binding) -> int:
-    """Return the line number; the parser counts preceding blank lines as part of the entry."""
-    text = binding.original.string
-    return binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def _describe(lines: list[int], path: Path) -> tuple[str, ...]:

@@ -145,8 +145,8 @@ class ConversationGoneError(AppError):
     """The conversation was wiped (/new) during its turn."""
 
 
-class QuarantinedError(AppError):
-    """Handling an update killed its process repeatedly: the update is quarantined."""
+class PutAsideError(AppError):
+    """Handling an update killed its process repeatedly: the update is put aside."""
 
     text_key = "error_put_aside"
 

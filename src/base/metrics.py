@@ -37,7 +37,7 @@ class Metrics:
         self.oldest = gauge("pomni_queue_oldest_seconds", "Age of the oldest of them")
         self.deaths = counter("pomni_job_deaths_total", "Jobs whose process died while they ran")
         self.put_aside = gauge(
-            "pomni_jobs_put_aside", "Quarantined jobs, messages and documents: bot.py jobs"
+            "pomni_jobs_put_aside", "Jobs, messages and documents put aside: bot.py jobs"
         )
         self.ceilings = counter(
             "pomni_ceiling_refusals_total", "Messages refused by a ceiling of the day", ["ceiling"]

@@ -61,6 +61,7 @@ class Preferences:
         memory_on: True if messages are remembered and recalled.
         has_reminders: True if the owner may have pending reminders.
         language_from: Where the language is from.
+        follow_ups: True if the bot asks the day after how something went.
     """
 
     language: Language
@@ -71,6 +72,7 @@ class Preferences:
     memory_on: bool = True
     has_reminders: bool = True
     language_from: LanguageSource = "chosen"
+    follow_ups: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ class Caller:
     @property
     def asker(self) -> int | None:
         """The caller in a group; None in a private chat, whose owner may see everything."""
-        return self.member if self.owner.is_group else None
+        if self.owner.is_group:
+            return self.member
+        return None
 
     def with_preferences(self, **changes: Any) -> Self:
         """Return a copy with other preferences."""

@@ -20,7 +20,9 @@ def _normalize(value: SecretStr) -> SecretStr:
         parts = urlsplit(value.get_secret_value().strip())
         scheme = SOCKS.get(parts.scheme, parts.scheme)
         default_port = PORTS[scheme]
-        port = default_port if parts.port is None else parts.port
+        port = default_port
+        if parts.port is not None:
+            port = parts.port
     except (ValueError, KeyError):
         raise ValueError("it is not the address of a proxy") from None
     # A piece of a password with an unescaped / ? or # would be taken for the host.

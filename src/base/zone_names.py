@@ -93,7 +93,9 @@ def _zones_of_offset(offset: re.Match[str]) -> list[str]:
     is_of_utc = offset["base"] in (None, "utc", "gmt")
     if minutes:
         zone = lexicon.values("settings.letters").get(f"{offset['sign']}{hours}:{minutes:02}")
-        return [zone] if zone and is_of_utc else []
+        if zone and is_of_utc:
+            return [zone]
+        return []
     total = int(f"{offset['sign']}{hours}")
     if not is_of_utc:
         total += MOSCOW_HOURS

@@ -38,7 +38,7 @@ def read_time_label(text: str, time_zone: str) -> datetime | None:
     if match is None:
         return None
     try:
-        written = datetime.strptime(match[1], "%Y-%m-%d %H:%M")  # noqa: DTZ007
+        written = datetime.fromisoformat(match[1])
     except ValueError:
         return None
     return in_zone(written, time_zone)
@@ -47,13 +47,17 @@ def read_time_label(text: str, time_zone: str) -> datetime | None:
 def strip_time_label(text: str) -> str:
     """Return the text without the labels at its beginning."""
     labels = LABELS.match(text)
-    return text if labels is None else text[labels.end() :]
+    if labels is None:
+        return text
+    return text[labels.end() :]
 
 
 def split_time_label(content: str) -> tuple[str, str]:
     """Split a stored message into its label (may be empty) and its text."""
     label = OWN_LABEL.match(content)
-    return (label[0], content[label.end() :]) if label else ("", content)
+    if label is None:
+        return "", content
+    return label[0], content[label.end() :]
 
 
 class LabelFilter:

@@ -56,6 +56,7 @@ class Changes:
         reminders: Reminders that were set.
         zones: Time zones offered to the user as their own.
         names_zone: True if the answer names the time zone that the bot goes by.
+        wish: The wish about answers that is offered to be kept, or "".
     """
 
     saved: tuple[int, ...] = ()
@@ -64,6 +65,7 @@ class Changes:
     reminders: tuple[int, ...] = ()
     zones: tuple[str, ...] = ()
     names_zone: bool = False
+    wish: str = ""
 
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Self:
@@ -82,11 +84,14 @@ class Changes:
             self.reminders + later.reminders,
             self.zones + later.zones,
             later.names_zone or self.names_zone,
+            later.wish or self.wish,
         )
 
     def as_row(self) -> str | None:
         """Return the changes as JSON for the database, None if there are none."""
-        return None if self == NO_CHANGES else json.dumps(vars(self))
+        if self == NO_CHANGES:
+            return None
+        return json.dumps(vars(self))
 
 
 NO_CHANGES = Changes()
@@ -218,14 +223,17 @@ VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
         (SELECT max(position) + 1 FROM messages WHERE conversation_id = %(conversation_id)s))
 """
 
-# Store the sources of an answer; ids of messages and facts deleted meanwhile become NULL.
+# Store the sources of an answer: messages of its conversation, and imported ones; ids of messages
+# and facts deleted meanwhile become NULL.
 INSERT_SOURCES = """
 INSERT INTO answer_sources (answer_id, number, message_id, memory_id)
 SELECT %(answer_id)s, s.number, m.id, f.id
 FROM conversations own CROSS JOIN
      unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
      AS s (number, message_id, memory_id)
-LEFT JOIN messages m ON m.id = s.message_id AND m.conversation_id = own.id
+LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id)
+     ON m.id = s.message_id
+    AND (c.id = own.id OR (c.owner_id = own.owner_id AND c.import_id IS NOT NULL))
 LEFT JOIN facts f ON f.id = s.memory_id AND f.owner_id = own.owner_id
 WHERE own.id = %(conversation_id)s
 ON CONFLICT DO NOTHING
@@ -348,6 +356,17 @@ SELECT DISTINCT ON (uid) uid, text FROM (
     LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
 ) AS cited
 WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
+"""
+
+# Whether a Telegram message shows one of the newest 300 answers to the owner.
+SELECT_IS_ANSWER = """
+SELECT EXISTS (
+    SELECT FROM (
+        SELECT a.sent_message_ids
+        FROM messages a JOIN conversations c ON c.id = a.conversation_id
+        WHERE c.owner_id = %(owner)s AND a.role = 'assistant'
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
+    WHERE %(sent)s = ANY(sent_message_ids))
 """
 
 # Seconds until the owner's hourly budget of background calls has one left; no row: has one now.
@@ -491,6 +510,10 @@ class TurnRepository(Repository):
         ids = _ids(conversation_id, message_id)
         return self._first(lambda number: number, SELECT_STREAM_MESSAGE, ids)
 
+    def is_answer(self, owner: owners.Owner, sent_message: int) -> bool:
+        """Return True if a Telegram message shows one of the newest answers to the owner."""
+        return bool(self._first(bool, SELECT_IS_ANSWER, owner, sent=sent_message))
+
     def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
         """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.
 
@@ -519,7 +542,9 @@ def _save_answer(
     row = transaction.fetch_one(INSERT_ANSWER, answer.columns())
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        return _answer_row(*earlier) if earlier else None
+        if earlier:
+            return _answer_row(*earlier)
+        return None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, ids, content=storable(tools))

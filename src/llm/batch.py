@@ -153,7 +153,9 @@ class LLMProvider(Protocol):
         """Return the status of a batch."""
         with _mapped_errors(UNKNOWN):
             batch = await self._call(self.retrieve, batch_id)
-            return "pending" if self._is_pending(batch) else "completed"
+            if self._is_pending(batch):
+                return "pending"
+            return "completed"
         return "lost"
 
     async def get_batch_results(self, batch_id: str) -> list[BatchResult]:

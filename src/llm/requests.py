@@ -198,11 +198,6 @@ GUESSED = ("400", "422")  # statuses of refusals that need no words; no tools ar
 LENT = "__"  # in the names of tools of servers
 
 
-def _is_text(message: Body) -> bool:
-    """Return False for a message with pictures, which may be what is refused."""
-    return not isinstance(message.get("content"), list)
-
-
 class Requests:
     """OpenAI's chat completions for LangChain, in the shape that the server takes.
 
@@ -296,7 +291,8 @@ def _next_simplification(
     if has_lent:  # the caller tries it without those first
         left = [one for one in left if one is not WITHOUT_TOOLS]
     hinted = [one for one in left if re.search(one.hint, text, re.IGNORECASE)]
-    is_text = all(map(_is_text, sent["messages"]))
+    # A message with pictures may be refused for these.
+    is_text = not any(isinstance(one.get("content"), list) for one in sent["messages"])
     may_guess = report.origin in GUESSED and name in REFUSALS and is_text and not has_lent
     if hinted or not may_guess:
         return next(iter(hinted), None), True

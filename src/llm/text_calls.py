@@ -130,7 +130,9 @@ def _as_arguments(value: Any) -> dict[str, Any]:
         decoded, _ = _decode(value.strip() or "{}", 0)
     elif value is None or value == []:
         return {}
-    return decoded if isinstance(decoded, dict) else {UNREADABLE: str(value)[:MAX_SHOWN]}
+    if isinstance(decoded, dict):
+        return decoded
+    return {UNREADABLE: str(value)[:MAX_SHOWN]}
 
 
 def _spans(pattern: Any, text: str) -> Iterator[tuple[Any, int]]:
@@ -181,7 +183,9 @@ def _read_body(body: str) -> dict[str, Any]:
     if values or not ANY_TAG.sub("", body).strip():
         return values
     value, _ = _decode(body, max(0, body.find("{")))
-    return value if isinstance(value, dict) else {UNREADABLE: body.strip()[:MAX_SHOWN]}
+    if isinstance(value, dict):
+        return value
+    return {UNREADABLE: body.strip()[:MAX_SHOWN]}
 
 
 def _read_value(text: str) -> Any:
@@ -194,7 +198,9 @@ def _read_value(text: str) -> Any:
             nested.setdefault(tag["tag"], []).append(_read_value(tag["text"]))
         return {tag: rows if len(rows) > 1 else rows[0] for tag, rows in nested.items()}
     decoded, end = _decode(value, 0) if value[:1] in ("[", "{") else (None, 0)
-    return value if decoded is None or end < len(value) else decoded
+    if decoded is None or end < len(value):
+        return value
+    return decoded
 
 
 def _read_named(text: str, names: frozenset[str]) -> Iterator[Found]:
@@ -357,7 +363,9 @@ class TextCalls:
                 self._has_begun = match is not None and not match.partial
                 start = position - len(self._before)
                 is_lead = not self._before and not self._held[:start].strip()
-                return 0 if is_lead else start
+                if is_lead:
+                    return 0
+                return start
             else:
                 self._is_code = text.startswith("```", position)
                 position += 3 if self._is_code else 1
@@ -369,7 +377,9 @@ class TextCalls:
             return position
         end = text.find("```", position)
         self._is_code = end < 0
-        return len(text) if self._is_code else end + 3
+        if self._is_code:
+            return len(text)
+        return end + 3
 
     def _release(self, end: int) -> str:
         if len(self._held) > MAX_HELD:

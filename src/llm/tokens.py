@@ -201,7 +201,9 @@ def _block_text(block: str | Mapping[str, Any]) -> str:
     if kind in CALL_BLOCKS or kind in ATTACHMENTS:
         return ""
     text = block.get("text")
-    return text if kind == "text" and isinstance(text, str) else _json(block)
+    if kind == "text" and isinstance(text, str):
+        return text
+    return _json(block)
 
 
 def _overhead_of(message: BaseMessage) -> int:

@@ -84,7 +84,9 @@ def _classify_error(error: Exception) -> str:
         return error.problem
     if isinstance(error, ImportError):
         return MISSING
-    return "too_full" if isinstance(error, MemoryError | RecursionError) else "broken"
+    if isinstance(error, MemoryError | RecursionError):
+        return "too_full"
+    return "broken"
 
 
 def choose_reader(data: bytes, hint: str) -> Reader:

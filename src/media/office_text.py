@@ -113,7 +113,8 @@ def read_office(data: bytes, collector: marks.TextCollector) -> None:
     for main_part, read in (
         (DOCUMENT, _read_docx), (WORKBOOK, partial(_read_xlsx, data)), (SLIDES, _read_pptx),
     ):  # fmt: skip
-        if main := next(filter(main_part.fullmatch, sorted(package.names)), None):
+        main = next(filter(main_part.fullmatch, sorted(package.names)), None)
+        if main:
             read(package, main, collector)
             return
     raise DocumentError("kind", "an archive")
@@ -135,7 +136,9 @@ def _read_pptx(package: Package, _main: str, collector: marks.TextCollector) -> 
 def _parts_of_slide(package: Package, number: int) -> list[str]:
     """Return the names of a slide and of its notes, whose number may differ."""
     relations = RELATIONS.format(number)
-    text = next(package.pieces(relations), b"") if relations in package.names else b""
+    text = b""
+    if relations in package.names:
+        text = next(package.pieces(relations), b"")
     notes = SPEAKER_NOTES.search(text)
     names = (f"ppt/slides/slide{number}.xml", f"ppt/{notes[0].decode()}" if notes else "")
     return [name for name in names if name in package.names]
@@ -197,7 +200,8 @@ def _read_sheet(
     if row >= MAX_ROWS or column >= MAX_COLUMNS:
         raise DocumentError("broken", "a cell beyond the last")
     for cells in sheet.iter_rows():
-        if line := _format_row(cells):
+        line = _format_row(cells)
+        if line:
             collector.add(title + line + "\n")
             title = ""
     if not title:

@@ -6,23 +6,11 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from charset_normalizer import from_bytes
-
 from src.base.errors import DocumentError
 from src.media import document_text as marks
+from src.texts.encodings import LEGACY, MARKS, detect_legacy
 
 MAX_READ = 1 << 20  # bytes; 60,000 characters take at most 240,000
-SAMPLE = 1 << 16  # bytes for detecting the encoding
-# Legacy encodings of our languages. Among all encodings that it knows, the detector mistakes half
-# of the texts in cp866; restricted to these, it is right for all texts of 100 letters and more.
-LEGACY = ["cp1251", "koi8_u", "cp866", "iso8859_5", "cp1252", "utf_16_le", "utf_16_be"]
-MARKS = {  # byte order marks; UTF-32's before UTF-16's, which is a prefix of it
-    codecs.BOM_UTF8: "utf_8_sig",
-    codecs.BOM_UTF32_LE: "utf_32",
-    codecs.BOM_UTF32_BE: "utf_32",
-    codecs.BOM_UTF16_LE: "utf_16",
-    codecs.BOM_UTF16_BE: "utf_16",
-}
 CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # \x1b occurs in coloured logs
 FEW = 2  # control characters that any text may contain; a long one may have this share:
 MAX_CONTROLS = 0.01  # random bytes in a legacy encoding have 0.1
@@ -67,9 +55,7 @@ def _candidate_encodings(data: bytes, declared: str | None) -> Iterator[str]:
     yield "utf_8"
     if declared in LEGACY:
         yield declared
-    sample = data[: min(len(data), SAMPLE) // 2 * 2]  # whole units of UTF-16
-    best = from_bytes(sample or data, cp_isolation=LEGACY).best()
-    yield best.encoding if best else LEGACY[0]  # a few words with foreign bytes
+    yield detect_legacy(data)
 
 
 def _is_text(text: str, name: str) -> bool:
@@ -117,7 +103,9 @@ def read_html(data: bytes, collector: marks.TextCollector) -> None:
     if len(data) > MAX_PAGE:
         collector.mark_cut()
     match = DECLARED.search(data[:4096])
-    declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower()) if match else None
+    declared = None
+    if match:
+        declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower())
     page = decode(data[:MAX_PAGE], declared)
     marked = marks.MarkedText(OF_HTML, collector)
     parser: Any = HTMLParser()  # it accepts any input, as browsers do

@@ -125,8 +125,8 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     if hit.memory_type is not None:
         record["kind"] = hit.memory_type
     record |= _note_of_past(hit, time_zone)
-    if hit.successor is not None:
-        record["replaced_by"] = facts.fact_uid(hit.successor)
+    if hit.validity.successor is not None:
+        record["replaced_by"] = facts.fact_uid(hit.validity.successor)
     if hit.kind == "summary":
         record["note"] = "a summary"
     if hit.speaker == "assistant":
@@ -138,8 +138,8 @@ def _note_of_past(hit: Hit, time_zone: str) -> dict[str, str]:
     """Return what a model is told of a fact that was replaced, or that is over by its own date."""
     if hit.retired:
         return {"note": "held earlier, not any more"}
-    if hit.valid_until is not None and hit.is_over(datetime.now(UTC)):
-        last = local_time(hit.valid_until - SECOND, time_zone)
+    if hit.validity.end is not None and hit.is_over(datetime.now(UTC)):
+        last = local_time(hit.validity.end - SECOND, time_zone)
         return {"note": f"past: over since {last:%Y-%m-%d}, say that it was"}
     return {}
 
@@ -149,9 +149,14 @@ def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
     text = hit.text[:MAX_MEMORY]
     record = {"id": hit_id(hit), "said_at": said_at, "text": text}
     if not hit.is_own:
-        whose = "from_file" if hit.provenance == "file" else "words_of"
-        return {**record, whose: hit.author or voices.UNKNOWN}
-    return {**record, "speaker": hit.author} if hit.author else record
+        whose = "from_file" if hit.author.provenance == "file" else "words_of"
+        return {**record, whose: hit.author.name or voices.UNKNOWN}
+    if hit.author.name:
+        key = "speaker"
+        if hit.author.provenance == "imported":
+            key = "imported_from"
+        record[key] = hit.author.name
+    return record
 
 
 # The words around memories; each time has as many tokens.
@@ -186,7 +191,9 @@ def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
     The text of a fact has the dates already, that of a message has not.
     """
     dates = relative_dates.resolved_dates(hit.words, local_time(hit.said_at, time_zone))
-    return {"quote": hit.words[:MAX_MEMORY], "dates": dates} if dates else {}
+    if not dates:
+        return {}
+    return {"quote": hit.words[:MAX_MEMORY], "dates": dates}
 
 
 def hit_id(hit: Hit) -> str:
@@ -213,8 +220,8 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             **_quote_record(hit, context.time_zone),
             **({} if hit.is_by_asker(context.speaker_id) else {"of_asker": False}),
             **_note_of_past(hit, context.time_zone),
-            "similarity": round(hit.similarity, 2),
-            "lexical": round(hit.bm25, 1),
+            "similarity": round(hit.match.similarity, 2),
+            "lexical": round(hit.match.bm25, 1),
         }
         for hit in hits
     ]

@@ -10,7 +10,7 @@ from src.base.owners import Owner
 from src.memory import memory_repo
 from src.memory.change_repo import ChangeRepository
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, NewMemory, StoredFacts
+from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Record, Repository, Transaction
 from src.pg.connection import PATIENT
@@ -50,8 +50,8 @@ ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 
 # A current fact, and its vector.
-SELECT_STORED = memory_repo.memory_query("""
-SELECT {memory}, {more}, e.embedding::text
+SELECT_STORED = memory_repo.fact_query("""
+SELECT {fact}, {more}, e.embedding::text
 FROM facts f
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
@@ -133,31 +133,30 @@ class ConsolidationRepository(Repository):
         return self._client.in_transaction(work)
 
 
-class _Facts(StoredFacts):
-    def load(self, memory_id: int, model_id: int) -> tuple[Memory, NewMemory] | None:
+class _Facts(StoringRepository):
+    def load(self, memory_id: int, model_id: int) -> tuple[StoredFact, Proposal] | None:
         """Return a current fact, also in the form of a new one; None if there is none."""
         rows = self._rows(SELECT_STORED, id=memory_id, model=model_id)
         if not rows:
             return None
         *columns, vector = rows[0]
-        memory = Memory(*columns)
-        new = NewMemory(
+        memory = StoredFact.from_row(*columns)
+        new = Proposal(
             memory.fact,
             content_hash=memory.content_hash,
-            source=memory_repo.Source(memory.message_id or 0, memory.quote or "", memory.said_at),
-            terms=memory_repo.fact_terms(memory.text, memory.relation),
+            source=memory.source,
+            terms=memory_repo.fact_terms(memory.text, memory.fact.relation),
             vector=vector,
             model_id=model_id,
-            speaker_id=memory.speaker_id,
         )
         return memory, new
 
-    def list_others(self, memory_id: int, new: NewMemory) -> list[Memory]:
+    def list_others(self, memory_id: int, new: Proposal) -> list[StoredFact]:
         """List similar current facts, without those whose merge was undone."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
-        return [f for f in self.list_similar(new) if f.retired_at is None and f.id not in apart]
+        return [f for f in self.list_similar(new) if f.retirement is None and f.id not in apart]
 
-    def merge(self, gone: Memory, kept: Memory, kind: MergeKind) -> MergeKind:
+    def merge(self, gone: StoredFact, kept: StoredFact, kind: MergeKind) -> MergeKind:
         """Retire a fact in favour of another one, which gets the sources of a duplicate."""
         is_same, sources = kind == "duplicate", []
         if is_same:
@@ -166,9 +165,9 @@ class _Facts(StoredFacts):
         self.changes.record("merged", facts=pair.values(), **pair, why=kind, sources=sources)
         if is_same:
             self.retire([gone.id], successor=kept.id, reason="duplicate")
-            self.touch(kept.id, gone)
+            self.touch(kept.id, gone.fact)
         else:
-            until = kept.said_at
+            until = kept.source.said_at
             self.retire([gone.id], successor=kept.id, reason="contradicted", until=until)
         return kind
 
@@ -213,7 +212,11 @@ class ConsolidationService:
 
         An operator may have lowered the limit of facts since.
         """
-        surplus = partial(_retire_surplus, due.owner, limit)
+
+        def surplus(transaction: Transaction) -> int:
+            lock_facts(transaction, due.owner)
+            return StoringRepository(transaction, due.owner).retire_surplus(limit)
+
         self._metrics.consolidated.labels("surplus").inc(self._client.in_transaction(surplus))
         for memory_id in self._repo.list_changed(due, limit=FACTS):
             compare = partial(self._compare, due.owner, memory_id, model_id)
@@ -236,15 +239,10 @@ class ConsolidationService:
             return [facts.merge(gone, kept, "duplicate")]
         found: list[MergeKind] = []
         for rival in rivals:
-            older, newer = sorted((memory, rival), key=lambda m: (m.said_at, m.id))
+            older, newer = sorted((memory, rival), key=lambda m: (m.source.said_at, m.id))
             is_lent = newer.is_of_assistant and not older.is_of_assistant
-            if not is_lent and not memory_repo.is_important(older):
+            if not is_lent and not older.is_important:
                 found.append(facts.merge(older, newer, "contradiction"))
                 if older is memory:
                     break
         return found
-
-
-def _retire_surplus(owner: Owner, limit: int, transaction: Transaction) -> int:
-    lock_facts(transaction, owner)
-    return StoredFacts(transaction, owner).retire_surplus(limit)

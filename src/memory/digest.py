@@ -122,11 +122,12 @@ class DigestService:
         """
         failures: list[AppError] = []
         is_bounded = False
-        for step, limit in (
-            (self._compaction.compact, compaction.MAX_FOLDS),
-            (self._extraction.extract, extraction.MAX_WINDOWS),
-            (self._extraction.read_parting, extraction.MAX_WINDOWS),
-        ):
+        state = await self._client.run(self._states.find_state, conversation_id)
+        steps = [(self._extraction.extract, extraction.MAX_WINDOWS)]
+        if state is None or not state.is_imported:
+            steps.insert(0, (self._compaction.compact, compaction.MAX_FOLDS))
+            steps.append((self._extraction.read_parting, extraction.MAX_WINDOWS))
+        for step, limit in steps:
             async with self._start_lock:
                 await asyncio.sleep(STEP_SECONDS)
             try:
@@ -176,4 +177,6 @@ def needs_digest(state: digest_repo.DigestState, settings: GlobalSettings) -> bo
     merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled
+    if state.is_imported:
+        return is_closed
     return last_outside > state.summarised_position or merges or is_closed

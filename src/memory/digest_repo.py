@@ -156,6 +156,11 @@ class DigestState:
     is_unanswered: bool = False
     memory_on: bool = True
 
+    @property
+    def is_imported(self) -> bool:
+        """True for a conversation that was imported: it is no part of the history."""
+        return self.owner.thread_id < 0
+
     @classmethod
     def of(cls, conversation_id: UUID, user: int, thread: int, *state: Any) -> Self:
         """Build a state from a row of ``SELECT_STATE``."""

@@ -15,6 +15,7 @@ from src.base.config import LOCAL_EMBEDDINGS
 from src.base.errors import AppError, BadVectorsError, ModelError, ModelUnavailableError
 from src.llm.embeddings import Embedder, Vectors, unit
 from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Scale
+from src.memory.thresholds import RELATED
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.reading import lexicon
@@ -58,14 +59,6 @@ async def measure_scale(embedder: Embedder) -> Scale:
 
 
 PROBE = "Проверка связи, connection check"  # no user asks this, so that it is never a cache hit
-
-# Thresholds of similarity, on the scale of ``EmbeddingSpace.similarity``. Those of operators are
-# stored settings (``GlobalSettings``: 0.6 to find and to compare facts, 0.95 for the same fact).
-WEAK = 0.5  # of the operator's threshold, for hits that a model searched for and judges
-RELATED = 0.6  # least similarity of related texts
-DOUBTFUL = 0.65  # below it a hit without a common word is probably off topic
-SUGGESTED = 0.72  # what is shown to a person who asked for something else
-SURE = 0.78  # closeness of a note that surely answers; ``benchmarks.irrelevance`` measures it
 
 
 class EmbeddingSpace:

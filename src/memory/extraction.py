@@ -284,7 +284,7 @@ class ExtractionService:
         facts = await self._client.run(
             self._memories.facts.list_facts, owner, FactQuery("weight", limit=MAX_KNOWN)
         )
-        known = {fact.id: _with_speaker(fact.speaker, fact.text) for fact in facts}
+        known = {fact.id: _with_speaker(fact.source.speaker, fact.text) for fact in facts}
         if len(known) < MAX_KNOWN:
             return known  # all facts of the owner
         threshold = (await self._memories.settings()).memory_dedup_threshold
@@ -294,7 +294,7 @@ class ExtractionService:
             moment = zones.local_time(message.said_at, zone)
             near = Query(owner, message.text, moment, NEIGHBOURS, threshold, kinds=("memory",))
             known |= {
-                hit.source_id: _with_speaker(hit.author, hit.text)
+                hit.source_id: _with_speaker(hit.author.name, hit.text)
                 for hit in await self._memories.retriever.search(near)
                 if not hit.retired
             }

@@ -41,7 +41,7 @@ HAVING = lexicon.Expression(r"\b<match.has>\b")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Statement:
     """A fact, current or retired, or a sentence of a message from which no fact was made.
 
     Attributes:
@@ -114,13 +114,13 @@ def is_question(text: str) -> bool:
     return bool(found) and all(map(sentences.is_question, found))
 
 
-def is_meant(request: Request, candidate: Candidate) -> bool:
+def is_meant(request: Request, candidate: Statement) -> bool:
     """Return True if the candidate matches every word of the request, and its meaning."""
     words = len(request.words)
     return words > 0 and count_shared(request, candidate) == words and _fits(request, candidate)
 
 
-def count_shared(request: Request, candidate: Candidate) -> int:
+def count_shared(request: Request, candidate: Statement) -> int:
     """Return how many words of the request the candidate contains."""
     known = lemmas_of(f"{candidate.text} {candidate.object}") | _subject_lemmas(candidate.subject)
     relation = _relation_words(candidate, known)
@@ -148,7 +148,7 @@ def weigh_shared(request: Request, text: str) -> float:
     """
     weight = 0.0
     for number, word in enumerate(request.words):
-        shared = count_shared(replace(request, words=(word,)), Candidate(text, is_fact=False))
+        shared = count_shared(replace(request, words=(word,)), Statement(text, is_fact=False))
         if word.is_kin or word.is_name or "Name" in parts_of_speech(word.text):
             weight += 2 * shared
         elif number == 0:
@@ -158,7 +158,7 @@ def weigh_shared(request: Request, text: str) -> float:
     return weight
 
 
-def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candidate]:
+def choose_best(request: Request, meant: Sequence[Statement]) -> Sequence[Statement]:
     """Narrow matches down: not about another person, and without words beyond the request."""
     candidates = [c for c in meant if not _is_about_other(request, c)] or meant
     lemmas = request.lemmas
@@ -166,7 +166,7 @@ def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candid
     return exact if len(exact) == 1 else candidates
 
 
-def find_names(request: Request, candidates: Iterable[Candidate]) -> frozenset[str]:
+def find_names(request: Request, candidates: Iterable[Statement]) -> frozenset[str]:
     """Return names next to a person of the request: Руслан in "мой бывший Руслан"."""
     names: set[str] = set()
     lemmas, caller = request.lemmas, lexicon.words("match.called")
@@ -179,7 +179,7 @@ def find_names(request: Request, candidates: Iterable[Candidate]) -> frozenset[s
     return frozenset(names)
 
 
-def is_about_person(request: Request, candidate: Candidate) -> bool:
+def is_about_person(request: Request, candidate: Statement) -> bool:
     """Return True if the request names only people, and the candidate mentions one of them."""
     if not request.words or not all(word.is_kin or word.is_name for word in request.words):
         return False
@@ -187,7 +187,7 @@ def is_about_person(request: Request, candidate: Candidate) -> bool:
     return any(word.lemmas & known for word in request.words)
 
 
-def _fits(request: Request, candidate: Candidate) -> bool:
+def _fits(request: Request, candidate: Statement) -> bool:
     """Compare the subject, the polarity and the role of the words."""
     if request.is_about_user and not _is_about_user(candidate):
         return False
@@ -208,7 +208,7 @@ def _fits(request: Request, candidate: Candidate) -> bool:
     return not request.has_thing or _has_as_thing(request, candidate)
 
 
-def _statement(request: Request, candidate: Candidate) -> str:
+def _statement(request: Request, candidate: Statement) -> str:
     """Return the part that states the thing, without clauses such as "tell nobody" after it."""
     lemmas = request.lemmas
     found = [word for word in content_words(candidate.text) if word.lemmas & lemmas]
@@ -219,7 +219,7 @@ def _statement(request: Request, candidate: Candidate) -> str:
     return candidate.text[start : found[-1].end]
 
 
-def _is_about_user(candidate: Candidate) -> bool:
+def _is_about_user(candidate: Statement) -> bool:
     """Return True if the user is the subject.
 
     A model may call the cat the subject of "у меня есть кот".
@@ -230,7 +230,7 @@ def _is_about_user(candidate: Candidate) -> bool:
     return subject not in _kin() and FIRST_PERSON.match(plain(candidate.text)) is not None
 
 
-def _is_about_other(request: Request, candidate: Candidate) -> bool:
+def _is_about_other(request: Request, candidate: Statement) -> bool:
     lemmas = request.lemmas
     if candidate.is_fact:
         subject = facts.canonical_subject(candidate.subject)
@@ -240,7 +240,7 @@ def _is_about_other(request: Request, candidate: Candidate) -> bool:
     return first is not None and first.is_kin and not first.lemmas & lemmas
 
 
-def _has_as_thing(request: Request, candidate: Candidate) -> bool:
+def _has_as_thing(request: Request, candidate: Statement) -> bool:
     """Return True if the user has the thing: "аллергия на собак" does not mean a dog."""
     if not _is_about_user(candidate):
         return False
@@ -250,7 +250,7 @@ def _has_as_thing(request: Request, candidate: Candidate) -> bool:
     return is_free and HAVING.search(plain(candidate.text)) is not None
 
 
-def _stands_free(word: Word, candidate: Candidate) -> bool:
+def _stands_free(word: Word, candidate: Statement) -> bool:
     """Return True if the word occurs without a preposition before it, or does not occur."""
     text = plain(candidate.text)
     starts = [found.start for found in content_words(text) if found.lemmas & word.lemmas]
@@ -259,7 +259,7 @@ def _stands_free(word: Word, candidate: Candidate) -> bool:
     return not starts or any(not words or words[0] not in prepositions for words in before)
 
 
-def _relation_words(candidate: Candidate, known: frozenset[str]) -> frozenset[str]:
+def _relation_words(candidate: Statement, known: frozenset[str]) -> frozenset[str]:
     """Return words that name the relation of the fact; "name" only if a name is in the object."""
     words: frozenset[str] = lemmas_about(candidate.relation)
     if candidate.relation.startswith("favourite_"):

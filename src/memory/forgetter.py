@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from src.base.owners import Owner
 from src.memory import forget_matching
 from src.memory.cutting import Span, clauses, clauses_that_say, composed, cut, spans, without
-from src.memory.forget_matching import Candidate, Request, is_about_person, is_meant, read_request
+from src.memory.forget_matching import Request, Statement, is_about_person, is_meant, read_request
 from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextChange, TouchedMessage
 from src.memory.memory_repo import message_number
+from src.memory.thresholds import HINTED, REPEATED
 from src.pg.client import Transaction
 from src.pg.locks import lock_history
 from src.reading import lexicon, requests
@@ -26,7 +27,6 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 GOES_ON = lexicon.AnyCase(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])")
 CONJUNCTION = lexicon.AnyCase(r"<find.clause>\s+")
 DASH = re.compile("[—–-]")
-REPEATED = 0.5  # an answer with this share of a fact's words repeats it
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Forgetter:
         self._facts = [fact for fact in facts if self._is_by_asker(fact.speaker_id)]
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
-        self._forgotten: list[Candidate] = []
+        self._forgotten: list[Statement] = []
         self._rests: dict[int, str] = {}
         self._request: Request | None = None
 
@@ -96,7 +96,7 @@ class Forgetter:
             about: The thing to forget, for messages that state several.
         """
         request = read_request(about)
-        facts = {number for uid in ids if (number := fact_number(uid)) is not None}
+        facts = {number for number in map(fact_number, ids) if number is not None}
         for uid in {uid for uid in ids if message_number(uid)} - {f"msg-{self._request_id}"}:
             sourced = [fact for fact in self._facts if uid in fact.quotes]
             matching = [fact for fact in sourced if forget_matching.count_shared(request, fact)]
@@ -120,9 +120,10 @@ class Forgetter:
         listed = [fact for fact in meant if fact.is_current] or meant
         sentences = [ForgetMatch(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         matches = [*(ForgetMatch(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
-        if not matches and (thing := requests.without_plain_reason(about)):
-            return self.forget_about(thing, everything=everything)
         if not matches:
+            thing = requests.without_plain_reason(about)
+            if thing:
+                return self.forget_about(thing, everything=everything)
             return Forgotten(nearest=self._find_nearest(request))
         if len(matches) > 1 and not everything:
             return Forgotten(ask=tuple(matches[:MAX_ASKED]))
@@ -131,7 +132,7 @@ class Forgetter:
     def _is_by_asker(self, speaker_id: int | None) -> bool:
         return self._speaker_id is None or speaker_id in (None, self._speaker_id)
 
-    def _find_facts(self, request: Request, *, everything: bool) -> list[Candidate]:
+    def _find_facts(self, request: Request, *, everything: bool) -> list[Statement]:
         """Return the facts that a request means: current ones, else retired ones."""
         for current in (True, False):
             facts = [fact for fact in self._facts if fact.is_current is current or everything]
@@ -150,7 +151,7 @@ class Forgetter:
         """Return matching sentences from which no fact was made, by message id."""
         found: dict[int, list[str]] = {}
         for message, sentence in self._list_statements(request):
-            if is_meant(request, Candidate(sentence, is_fact=False)):
+            if is_meant(request, Statement(sentence, is_fact=False)):
                 meant = _meant_clauses(sentence, request)
                 parts = [_without_conjunction(sentence[a:b]) for a, b in meant]
                 found.setdefault(message, []).extend(parts)
@@ -174,7 +175,7 @@ class Forgetter:
                 if is_said and not _asks(sentence):
                     yield message.id, sentence
 
-    def _add_earlier(self, request: Request, meant: Sequence[Candidate]) -> list[Candidate]:
+    def _add_earlier(self, request: Request, meant: Sequence[Statement]) -> list[Statement]:
         """Add retired facts that nothing replaced: "where I live" means earlier homes as well."""
         if len(meant) != 1 or holds_many(meant[0].relation):
             return list(meant)
@@ -191,7 +192,7 @@ class Forgetter:
             (count(request, fact), ForgetMatch(fact_uid(fact.id), fact.text)) for fact in facts
         ]
         for message, sentence in self._list_statements(request):
-            number = count(request, Candidate(sentence, is_fact=False))
+            number = count(request, Statement(sentence, is_fact=False))
             text = _meant_text(sentence, request)
             near.append((number, ForgetMatch(f"msg-{message}", text)))
         near.reverse()  # the newest first
@@ -207,7 +208,8 @@ class Forgetter:
         """
         self._forgotten = forgotten = list(map(self._narrow, self._add_replaced(facts)))
         ids = {fact.id for fact in forgotten}
-        sources = {n for fact in forgotten for uid in fact.quotes if (n := message_number(uid))}
+        uids = {uid for fact in forgotten for uid in fact.quotes}
+        sources = {number for number in map(message_number, uids) if number}
         # Questions about the facts may contain any of these words.
         words = lemmas_of("\n".join(f"{f.text} {f.object} {f.subject}" for f in forgotten))
         messages = self._repository.list_messages(
@@ -241,7 +243,7 @@ class Forgetter:
             self._repository.hide_request(self._request_id)
         return Forgotten(texts=tuple(texts), number=number)
 
-    def _add_replaced(self, ids: Collection[int]) -> list[Candidate]:
+    def _add_replaced(self, ids: Collection[int]) -> list[Statement]:
         found = {fact.id for fact in self._facts if fact.id in ids}
         while True:
             predecessors = {f.id for f in self._facts if f.superseded_by in found} - found
@@ -274,15 +276,19 @@ class Forgetter:
         text, uid = composed(message.text), f"msg-{message.id}"
         facts = self._forgotten
         if _asks(text) and not any(uid in fact.quotes for fact in facts):
-            return "" if any(_asks_about(text, fact) for fact in facts) else message.text
+            if any(_asks_about(text, fact) for fact in facts):
+                return ""
+            return message.text
         taken = [span for other in others for span in spans(text, other.quote)]
         siblings = lemmas_of(" ".join(f"{other.text} {other.object}" for other in others))
         parts = [span for fact in facts for span in _find_parts(text, fact, uid, taken, siblings)]
         for sentence in self._sentences.get(message.id, ()):
             parts += spans(text, sentence)
-        return cut(text, parts) if parts else message.text
+        if not parts:
+            return message.text
+        return cut(text, parts)
 
-    def _narrow(self, fact: Candidate) -> Candidate:
+    def _narrow(self, fact: Statement) -> Statement:
         """Return a fact with nothing but the clauses that the request means; note what stays."""
         if self._request is None:
             return fact
@@ -305,7 +311,7 @@ class Forgetter:
         lemmas = lemmas_of(message.text)
         word_sets = [_key_lemmas(fact) for fact in self._forgotten]
         word_sets += [lemmas_of(" ".join(sentences)) for sentences in self._sentences.values()]
-        threshold = 0.01 if message.reply_to_id in changed else REPEATED
+        threshold = HINTED if message.reply_to_id in changed else REPEATED
         return any(len(words & lemmas) >= threshold * len(words) for words in word_sets if words)
 
 
@@ -350,7 +356,7 @@ def _without_conjunction(clause: str) -> str:
 
 
 def _find_parts(
-    text: str, fact: Candidate, uid: str, taken: Sequence[Span], siblings: frozenset[str]
+    text: str, fact: Statement, uid: str, taken: Sequence[Span], siblings: frozenset[str]
 ) -> list[Span]:
     """Return the spans of a fact in a message: its quote, or clauses that no other fact needs."""
     quoted = [span for quote in {*fact.quotes.values(), fact.text} for span in spans(text, quote)]
@@ -370,7 +376,7 @@ def _asks(text: str) -> bool:
     return forget_matching.is_question(text) or requests.forget_request(text) is not None
 
 
-def _asks_about(text: str, fact: Candidate) -> bool:
+def _asks_about(text: str, fact: Statement) -> bool:
     request = read_request(text)
     if request.lemmas & _key_lemmas(fact):
         return True
@@ -378,7 +384,7 @@ def _asks_about(text: str, fact: Candidate) -> bool:
     return bool(request.words) and shared == len(request.words)
 
 
-def _key_lemmas(fact: Candidate) -> frozenset[str]:
+def _key_lemmas(fact: Statement) -> frozenset[str]:
     is_value = plain(fact.object) != plain(fact.text)
     words = lemmas_of(fact.object) if is_value else frozenset()
     return words or lemmas_of(fact.text)

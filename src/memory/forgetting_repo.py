@@ -8,7 +8,7 @@ from typing import NamedTuple
 from src.base.owners import Owner
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.change_repo import Change, ChangeRepository
-from src.memory.forget_matching import Candidate
+from src.memory.forget_matching import Statement
 from src.memory.memory_repo import fact_terms, message_number
 from src.memory.question_repo import CLEAR_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
@@ -277,9 +277,9 @@ class ForgettingRepository(OwnerSteps):
         super().__init__(transaction, owner)
         self.changes = ChangeRepository(transaction, owner)
 
-    def list_facts(self) -> list[Candidate]:
+    def list_facts(self) -> list[Statement]:
         """List every fact, oldest first."""
-        return [Candidate(*row) for row in self._rows(SELECT_FACTS)]
+        return [Statement(*row) for row in self._rows(SELECT_FACTS)]
 
     def list_messages(
         self,

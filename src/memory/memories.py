@@ -10,11 +10,11 @@ from typing import TypeVar
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.change_repo import Change, ChangeRepository
-from src.memory.embedding_space import SUGGESTED
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
-from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
 from src.memory.retriever import Query, Retriever
+from src.memory.thresholds import SUGGESTED
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -57,16 +57,16 @@ class Memories:
             logger.warning("the settings could not be read", exc_info=error)
             return self._settings.last_known
 
-    async def get_user_facts(self, owner: Owner) -> list[Memory]:
+    async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
         """Return the facts for a prompt, best first: pinned, wishes, then by importance.
 
         Raises:
             StorageError: The database is away.
         """
         found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
-        return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
+        return sorted(found, key=lambda one: (not one.fact.pinned, one.fact.relation != WISH))
 
-    async def find_facts(self, owner: Owner, words: str, query: FactQuery) -> list[Memory]:
+    async def find_facts(self, owner: Owner, words: str, query: FactQuery) -> list[StoredFact]:
         """Return the facts of a query that contain all of these words, in any form.
 
         Raises:

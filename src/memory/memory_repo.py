@@ -1,9 +1,9 @@
 """Repository of facts: deduplicated, with their sources, retired instead of overwritten."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from src.base.owners import Owner
@@ -12,7 +12,7 @@ from src.memory.change_repo import ChangeRepository
 from src.memory.search_index_repo import NewDocument, add_documents, add_told
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
-from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, fact_number
+from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, content_hash, fact_number
 from src.reading.relations import EntityType, relation_term
 from src.texts.morphology import terms
 
@@ -29,102 +29,134 @@ class ReplacedFact:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """A stored fact: a row of the view ``facts``.
+class Source:
+    """Source of a fact: the message that told it, and its exact words.
 
-    Only ``MemoryRepository.list_facts`` fills the fields with defaults.
+    Attributes:
+        message_id: The message, if it still exists.
+        quote: Its exact words; empty if they are not known.
+        said_at: When it was written.
+        uid: ``msg-<id>``, even if it was deleted.
+        speaker_id: In a group, the member who told it, who is "user" in the fact.
+        speaker: Their name.
+    """
+
+    message_id: int | None
+    quote: str
+    said_at: datetime
+    uid: str
+    speaker_id: int | None = None
+    speaker: str | None = None
+
+    @classmethod
+    def of_message(cls, message_id: int, quote: str, said_at: datetime) -> Self:
+        """Return a message of the owner as a source."""
+        return cls(message_id, quote, said_at, f"msg-{message_id}")
+
+    @property
+    def episode(self) -> str:
+        """The id of the teaching."""
+        return f"teach_{self.uid}"
+
+
+@dataclass(frozen=True)
+class Retirement:
+    """Retirement of a fact; only the time is known where the rest was not asked for.
+
+    Attributes:
+        at: When it was retired.
+        reason: Why.
+        superseded_by: The number of its successor.
+        replaced_by: The text of its successor.
+    """
+
+    at: datetime
+    reason: str | None = None
+    superseded_by: int | None = None
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredFact:
+    """A stored fact: a row of the view ``facts``, as ``fact_query`` selects it.
 
     Attributes:
         id: Its number.
-        text: The statement, in the user's language.
-        memory_type: One of ``MEMORY_TYPES``.
-        subject: Canonical subject: ``user``, ``brother``, a name.
-        relation: Canonical relation: ``lives_in``.
-        object: The object in the user's words.
-        importance: 1 to 10.
-        confidence: How sure the model was of it, 0 to 1.
-        pinned: True if the user wants it always in the prompt.
-        valid_from: Start of its validity in the world, if known.
-        valid_until: End of its validity.
-        retired_at: When it was retired; None for a current fact.
-        uid: ``msg-<id>`` of its newest source.
-        said_at: When that message was written.
-        message_id: That message, if it still exists.
-        quote: The exact words of that message.
-        speaker_id: In a group, the member who told it, who is "user" in its text.
-        speaker: Their name, or that of the connected assistant that stored it.
+        fact: What it says, with canonical subject and relation.
+        source: Its newest source.
+        retirement: Its retirement; None for a current fact.
+        past: The facts that it replaced, the latest first.
         origin: The kind of call that stored it.
         created_at: When it was stored.
-        retired_reason: Why it was retired.
-        superseded_by: The number of its successor.
-        replaced_by: The text of its successor.
         content_hash: Hash of its text.
-        past: The facts that it replaced, the latest first.
         cosine: Of its embedding and that of a fact with which it is compared.
     """
 
     id: int
-    text: str
-    memory_type: str
-    subject: str
-    relation: str
-    object: str
-    importance: int
-    confidence: float
-    pinned: bool
-    valid_from: datetime | None
-    valid_until: datetime | None
-    retired_at: datetime | None
-    uid: str
-    said_at: datetime
-    message_id: int | None
-    quote: str | None
-    speaker_id: int | None
-    speaker: str | None
+    fact: Fact
+    source: Source
+    retirement: Retirement | None = None
+    past: tuple[ReplacedFact, ...] = ()
     origin: str = ""
     created_at: datetime | None = None
-    retired_reason: str | None = None
-    superseded_by: int | None = None
-    replaced_by: str | None = None
     content_hash: str = ""
-    past: tuple[ReplacedFact, ...] = ()
     cosine: float | None = None
+
+    @classmethod
+    def from_row(cls, *row: Any) -> Self:
+        """Build a fact from ``{fact}``, or that and ``{more}``, or these and its past."""
+        fact = Fact.model_construct(**dict(zip(FACT_COLUMNS, row[1:12], strict=True)))
+        message_id, said_at, uid, speaker_id, speaker, retired_at = row[12:18]
+        source = Source(message_id, fact.quote, said_at, uid, speaker_id, speaker)
+        retirement = None
+        if retired_at is not None:
+            retirement = Retirement(retired_at, *row[18:21])
+        columns = zip(*(values or () for values in row[24:]), strict=True)
+        past = tuple(ReplacedFact(*one) for one in columns)
+        return cls(row[0], fact, source, retirement, past, *row[21:24])
+
+    @property
+    def text(self) -> str:
+        """The statement, in the user's language."""
+        return self.fact.text
+
+    @property
+    def is_important(self) -> bool:
+        """True if only the user replaces it, by a tap or a correction.
+
+        A wish about the answers changes with the next one, unless it is pinned.
+        """
+        fact = self.fact
+        return fact.pinned or (fact.importance >= IMPORTANT and fact.relation != WISH)
 
     @property
     def is_of_assistant(self) -> bool:
         """True if a connected assistant stored it: its speaker is no member of a group."""
-        return self.speaker is not None and self.speaker_id is None
-
-    @property
-    def fact(self) -> Fact:
-        """The same fact as a proposal, without its database columns."""
-        columns = vars(self)
-        return Fact.model_construct(**{k: columns[k] for k in Fact.model_fields if k in columns})
+        return self.source.speaker is not None and self.source.speaker_id is None
 
 
 IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
 
+# Columns of the view ``facts`` in the order of ``StoredFact.from_row``.
+FACT_COLUMNS = [name for name in Fact.model_fields if name not in ("message", "replaces")]
+SOURCE_COLUMNS = "f.message_id, f.said_at, f.uid, f.speaker_id, f.speaker, f.retired_at"
+MORE_COLUMNS = (
+    "f.retired_reason, f.superseded_by, f.replaced_by, f.origin, f.created_at, f.content_hash"
+)
 
-def is_important(memory: Memory) -> bool:
-    """Return True if only the user replaces a fact, by a tap or a correction.
 
-    A wish about the answers changes with the next one, unless it is pinned.
-    """
-    return memory.pinned or (memory.importance >= IMPORTANT and memory.relation != WISH)
-
-
-def memory_query(sql: str, **parts: str) -> str:
-    """Return a statement on the view ``facts f``, with the columns of ``Memory`` filled in.
+def fact_query(sql: str, **parts: str) -> str:
+    """Return a statement on the view ``facts f``, with the columns of ``StoredFact`` filled in.
 
     Args:
-        sql: A template: ``{memory}`` stands for the columns without a default, ``{more}`` for the
-            others of the view.
+        sql: A template: ``{fact}`` stands for the fact, its source and the time of its retirement,
+            ``{more}`` for the other columns.
         parts: Further constants for the template.
     """
-    *columns, _past, _cosine = (f"f.{field.name}" for field in fields(Memory))
-    required = sum(field.default is MISSING for field in fields(Memory))
-    memory, more = ", ".join(columns[:required]), ", ".join(columns[required:])
-    return sql.format(memory=memory, more=more, **parts)
+    fact = ", ".join(f"f.{name}" for name in FACT_COLUMNS)
+    fact = fact.replace("f.quote", "coalesce(f.quote, '')")
+    columns = f"f.id, {fact}, {SOURCE_COLUMNS}"
+    return sql.format(fact=columns, more=MORE_COLUMNS, **parts)
 
 
 @dataclass(frozen=True)
@@ -178,25 +210,6 @@ class CurrentSource:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Source of a fact: the message, its exact words, and its time."""
-
-    message_id: int
-    quote: str
-    said_at: datetime
-
-    @property
-    def uid(self) -> str:
-        """The message's id in references."""
-        return f"msg-{self.message_id}"
-
-    @property
-    def episode(self) -> str:
-        """The id of the teaching."""
-        return f"teach_{self.uid}"
-
-
-@dataclass(frozen=True)
 class SourceMessage:
     """Message behind a reference.
 
@@ -207,6 +220,7 @@ class SourceMessage:
         telegram_message_id: See ``chat_id``.
         bot_id: The bot under which ``telegram_message_id`` counts.
         is_bots: True if the bot wrote it.
+        imported_from: Where it was written, if it is imported.
     """
 
     text: str
@@ -215,6 +229,7 @@ class SourceMessage:
     telegram_message_id: int | None = None
     bot_id: int | None = None
     is_bots: bool = False
+    imported_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -233,7 +248,7 @@ class NewEntity:
 
 
 @dataclass(frozen=True)
-class NewMemory:
+class Proposal:
     """A fact to store, with canonical subject and relation, and the other columns of its row.
 
     Attributes:
@@ -248,8 +263,6 @@ class NewMemory:
         contradicts: Ids of facts that it replaces, according to its proposer.
         is_decided: True if the user says that it replaces those.
         entities: Its subject and object.
-        speaker_id: See ``Memory``.
-        speaker: See ``Memory``.
         private_text: For a private fact, its text with the secret, which ``fact`` has masked.
     """
 
@@ -264,11 +277,19 @@ class NewMemory:
     contradicts: list[int] = field(default_factory=list)
     is_decided: bool = False
     entities: Sequence[NewEntity] = ()
-    speaker_id: int | None = None
-    speaker: str | None = None
     private_text: str | None = None
 
-    def may_retire(self, other: Memory) -> bool:
+    def told_by(self, sender: CurrentSource) -> Self:
+        """Return the same of the member of a group, or of the assistant, who sent the message."""
+        if sender.speaker_id is None and self.origin != "connected":
+            return self
+        return replace(
+            self,
+            source=replace(self.source, speaker_id=sender.speaker_id, speaker=sender.speaker),
+            content_hash=content_hash(self.fact.text, sender.speaker_id),
+        )
+
+    def may_retire(self, other: StoredFact) -> bool:
         """Return True if no tap of the user is needed, as for a pinned or important fact.
 
         A connected assistant retires only what such assistants stored.
@@ -276,7 +297,7 @@ class NewMemory:
         if self.origin == "connected" and not other.is_of_assistant:
             return False
         is_asked_for = self.private_text is not None or other.id in self.contradicts
-        return (self.is_decided and is_asked_for) or not is_important(other)
+        return (self.is_decided and is_asked_for) or not other.is_important
 
 
 def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
@@ -312,11 +333,11 @@ WHERE f.owner_id = %(owner)s
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 # Facts for a prompt; an index has them in this order.
-SELECT_FOR_PROMPT = "SELECT {memory} FROM facts f {page}"
+SELECT_FOR_PROMPT = "SELECT {fact} FROM facts f {page}"
 # Facts with those that each replaced; the page is selected before sources and past are joined.
 SELECT_WITH_PAST = """
 WITH page AS MATERIALIZED (SELECT f.id FROM memories f {page})
-SELECT {memory}, {more}, past.ids, past.texts, past.untils
+SELECT {fact}, {more}, past.ids, past.texts, past.untils
 FROM page JOIN facts f ON f.id = page.id, LATERAL (
     SELECT array_agg(id ORDER BY retired_at DESC, id DESC) AS ids,
            array_agg(text ORDER BY retired_at DESC, id DESC) AS texts,
@@ -331,7 +352,7 @@ array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DE
 """
 BY_WEIGHT = "f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC"
 SELECT_FACTS = {
-    name: memory_query(sql, page=FACT_PAGE.format(order=order), order=order)
+    name: fact_query(sql, page=FACT_PAGE.format(order=order), order=order)
     for name, sql, order in (
         ("newest", SELECT_WITH_PAST, "f.id DESC"),
         ("kind", SELECT_WITH_PAST, BY_KIND),
@@ -375,7 +396,8 @@ WHERE id = %(memory_id)s AND owner_id = %(owner)s
 SELECT_SOURCE = """
 SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
        coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),
-       coalesce(m.bot_id, asked.bot_id), m.role = 'assistant'
+       coalesce(m.bot_id, asked.bot_id), m.role = 'assistant',
+       CASE m.provenance WHEN 'imported' THEN m.origin END
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 LEFT JOIN messages asked ON asked.id = m.reply_to_id
 WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s AND m.role IN ('user', 'assistant')
@@ -400,7 +422,7 @@ LIMIT 1
 # A message of the owner that may be remembered, as it reads now or as /new saved it for the
 # digest; in a group with the sender, who is "user" in it.
 SELECT_CURRENT_SOURCE = """
-SELECT message_text(m.content), m.provenance = 'typed',
+SELECT message_text(m.content), m.provenance IN ('typed', 'imported'),
        CASE WHEN %(user)s < 0 THEN m.sender_id END, coalesce(m.speaker, m.origin), m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
@@ -415,7 +437,7 @@ WHERE p.message_id = %(message_id)s AND p.owner_id = %(owner)s
 # Current facts that a new one might repeat or replace, of the same member if the owner is a group:
 # same words, same subject and relation, named by a model, most words in common, or nearest by
 # meaning. Also facts that its message told before, current or retired.
-SELECT_SIMILAR = memory_query("""
+SELECT_SIMILAR = fact_query("""
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
     FROM memories f
@@ -437,7 +459,7 @@ WITH living AS (
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
     UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
 )
-SELECT {memory}, {more}, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+SELECT {fact}, {more}, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN facts f ON f.id = chosen.id AND f.owner_id = %(owner)s
      AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
@@ -546,19 +568,21 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
 class MemoryRepository(Repository):
     """Repository of facts and their sources; every method blocks (see ``PgClient.run``)."""
 
-    def list_facts(self, owner: Owner, query: FactQuery = FactQuery()) -> list[Memory]:
+    def list_facts(self, owner: Owner, query: FactQuery = FactQuery()) -> list[StoredFact]:
         """Return a page of facts."""
-        return self._all(_from_row, SELECT_FACTS[query.order], owner, **vars(query), kinds=KINDS)
+        return self._all(
+            StoredFact.from_row, SELECT_FACTS[query.order], owner, **vars(query), kinds=KINDS
+        )
 
     def list_replaced_behind(
         self, owner: Owner, conversation_id: UUID, answer_id: int
-    ) -> list[Memory]:
+    ) -> list[StoredFact]:
         """Return facts with which the background replaced others since the previous answer."""
         answer = {"conversation_id": conversation_id, "answer_id": answer_id}
         ids = self._all(int, SELECT_REPLACED_BEHIND, owner, **answer)
         return self.list_facts(owner, FactQuery(ids=ids)) if ids else []
 
-    def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
+    def find_fact(self, owner: Owner, memory_id: int) -> StoredFact | None:
         """Return a fact, current or retired; None if it does not exist."""
         facts = self.list_facts(owner, FactQuery(ids=[memory_id], is_living=None))
         return facts[0] if facts else None
@@ -605,7 +629,7 @@ class MemoryRepository(Repository):
         self._client.execute(INSERT_REJECTED, owner, text=text, **values)
 
 
-class StoredFacts(OwnerSteps):
+class StoringRepository(OwnerSteps):
     """Steps that change facts, after ``lock_facts``; ``src/memory/writer.py`` orders them."""
 
     def __init__(self, transaction: Transaction, owner: Owner) -> None:
@@ -613,7 +637,7 @@ class StoredFacts(OwnerSteps):
         super().__init__(transaction, owner)
         self.changes = ChangeRepository(transaction, owner)
 
-    def find_message(self, message_id: int) -> CurrentSource | None:
+    def find_message(self, message_id: int | None) -> CurrentSource | None:
         """Return the current state of a message of the owner; None if it must not be remembered.
 
         It may be erased, forgotten or private.
@@ -621,7 +645,7 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(SELECT_CURRENT_SOURCE, message_id=message_id)
         return CurrentSource(*rows[0]) if rows else None
 
-    def list_similar(self, memory: NewMemory) -> list[Memory]:
+    def list_similar(self, memory: Proposal) -> list[StoredFact]:
         """Return facts that ``memory`` might repeat or replace, those with equal words first.
 
         Retired facts come before current ones; they are those that the same message told earlier.
@@ -631,16 +655,18 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(
             SELECT_SIMILAR,
             **vars(memory.fact) | vars(memory) | {"terms": words},
+            speaker_id=memory.source.speaker_id,
             model=memory.model_id,
             episode=memory.source.episode,
         )
-        return [replace(Memory(*row), cosine=cosine) for *row, cosine in rows]
+        return [replace(StoredFact.from_row(*row), cosine=cosine) for *row, cosine in rows]
 
-    def add(self, memory: NewMemory) -> int:
+    def add(self, memory: Proposal) -> int:
         """Store a fact with its source, entities and search document; return its id."""
         fact = vars(memory.fact)
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
-        [(memory_id,)] = self._rows(INSERT_MEMORY, **vars(memory) | fact | texts)
+        columns = vars(memory.source) | vars(memory) | fact | texts
+        [(memory_id,)] = self._rows(INSERT_MEMORY, **columns)
         self.add_source(memory_id, memory.source)
         for entity in memory.entities:
             self._run(
@@ -668,13 +694,12 @@ class StoredFacts(OwnerSteps):
 
     def add_source(self, memory_id: int, source: Source) -> bool:
         """Add a source to a fact; False if it has that source already."""
-        columns = {**vars(source), "uid": source.uid, "episode": source.episode}
-        columns["quote"] = storable(source.quote)
+        columns = {**vars(source), "quote": storable(source.quote), "episode": source.episode}
         added = self._run(INSERT_SOURCE, memory_id=memory_id, **columns)
         add_told(self._transaction, self._owner, facts=[memory_id])
         return added > 0
 
-    def touch(self, memory_id: int, fact: Fact | Memory) -> None:
+    def touch(self, memory_id: int, fact: Fact) -> None:
         """Note that a fact was said again as ``fact``; it may gain importance or a pin."""
         self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
@@ -692,12 +717,3 @@ class StoredFacts(OwnerSteps):
     def retire_surplus(self, limit: int) -> int:
         """Retire facts above ``limit``; return how many."""
         return self._run(RETIRE_SURPLUS, limit=limit)
-
-
-def _from_row(*row: Any) -> Memory:
-    """Build a fact from a row of ``SELECT_FACTS``, whose last three columns may be its past."""
-    if len(row) < len(fields(Memory)):
-        return Memory(*row)
-    *columns, ids, texts, untils = row
-    past = tuple(map(ReplacedFact, ids or (), texts or (), untils or ()))
-    return replace(Memory(*columns), past=past)

@@ -11,7 +11,7 @@ from typing import Any
 from src.base.owners import Owner
 from src.base.zones import local_time
 from src.history import turn_repo
-from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.writer import SourceText
 from src.pg.client import Repository, Transaction, storable
@@ -109,7 +109,7 @@ class Dispute:
 
     fact: Fact
     said: SourceText
-    denied: Sequence[Memory]
+    denied: Sequence[StoredFact]
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``messages.question`` stores of it."""

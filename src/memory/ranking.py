@@ -10,11 +10,11 @@ from datetime import timedelta
 
 from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
+from src.memory.thresholds import LEAST_BM25, LEAST_SCORE, LEXICAL_WEIGHT, SAME_MATTER
 from src.reading import lexicon, sentences
 from src.reading.time_expressions import Period, TimeQuery
 from src.texts.morphology import WORD, terms
 
-LEXICAL_WEIGHT = 0.06  # of BM25F, relative to a cosine with weight 1
 WISH_BONUS = 0.2  # a wish about answers matters to every question
 FACT_BONUS = 0.05  # a message that told a fact; less, the more of the others did, too
 SPEAKER_BONUS = 0.15  # the query names the speaker
@@ -32,8 +32,7 @@ OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is o
 LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
 
 COMPARED = 10  # first hits of which a newer one may stand above an older one
-LEAST_SHARE, LEAST_BM25 = 0.6, 0.9  # of the older one's scores that the newer one needs
-MIN_SHARED, SAME_MATTER = 2, 0.6  # words of both, and their share of the shorter statement
+MIN_SHARED = 2  # words of both
 NEWER = 0.001
 
 Scored = tuple[Hit, float]
@@ -50,22 +49,24 @@ def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
     """
     words = {word.removesuffix("'s") for word in WORD.findall(text.lower())}
     speakers = {d.speaker.lower() for d in documents} & words
-    named = speakers.pop() if len(speakers) == 1 else None
+    named = None
+    if len(speakers) == 1:
+        [named] = speakers
     # A document with shared words but no vector counts as near as the nearest of those that share
     # none.
-    near = max((d.cosine for d in documents if d.cosine is not None and not d.bm25), default=0.0)
-    compared = [replace(d, cosine=near) if d.cosine is None and d.bm25 else d for d in documents]
+    matches = [d.match for d in documents if not d.match.bm25]
+    near = max((match.cosine for match in matches if match.cosine is not None), default=0.0)
     messages = [d for d in documents if d.kind == "message"]
     share = sum(d.tells_fact for d in messages) / max(1, len(messages))
     fact_bonus = FACT_BONUS * (1 - share) ** 2
-    scores = [_score(d, time, named=named, fact_bonus=fact_bonus) for d in compared]
+    scores = [_score(d, time, named=named, near=near, fact_bonus=fact_bonus) for d in documents]
     scored = list(zip(documents, scores, strict=True))
     ranked = sorted(_add_session_scores(scored), key=_by_score)
     return sorted(_lift_newer(ranked[:COMPARED]), key=_by_score) + ranked[COMPARED:]
 
 
 def _by_score(hit: Hit) -> tuple[float, str]:
-    return -hit.score, hit.uid
+    return -hit.match.score, hit.uid
 
 
 def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
@@ -78,57 +79,71 @@ def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
     lifted: list[Hit] = []
     for hit, own in zip(ranked, words, strict=True):
         older = [
-            other.score
+            other.match.score
             for other, said in zip(ranked, words, strict=True)
             if other.said_at < hit.said_at
             and hit.speaker in UNNAMED_SPEAKERS
-            and hit.score >= LEAST_SHARE * other.score
-            and hit.bm25 >= LEAST_BM25 * other.bm25
+            and hit.match.score >= LEAST_SCORE * other.match.score
+            and hit.match.bm25 >= LEAST_BM25 * other.match.bm25
             and len(own & said) >= max(MIN_SHARED, SAME_MATTER * min(len(own), len(said)))
         ]
         above = max(older, default=0.0) + NEWER * len(older)
-        lifted.append(replace(hit, score=max(hit.score, above)))
+        lifted.append(_with_score(hit, max(hit.match.score, above)))
     return lifted
+
+
+def _with_score(hit: Hit, score: float) -> Hit:
+    return replace(hit, match=replace(hit.match, score=score))
 
 
 def score_record(hit: Hit) -> dict[str, float | None]:
     """Return the score of a ranked hit, and of each channel; empty for a listed one."""
-    if not hit.score:
+    match = hit.match
+    if not match.score:
         return {}
     scores = {
-        "score": hit.score,
-        "meaning": hit.cosine,
-        "similarity": hit.similarity,
-        "words": LEXICAL_WEIGHT * hit.bm25,
-        "link": None if hit.hops is None else LINK_BONUS[hit.hops - 1],
+        "score": match.score,
+        "meaning": match.cosine,
+        "similarity": match.similarity,
+        "words": LEXICAL_WEIGHT * match.bm25,
+        "link": None,
     }
+    if match.hops is not None:
+        scores["link"] = LINK_BONUS[match.hops - 1]
     return {name: None if part is None else round(part, 3) for name, part in scores.items()}
 
 
-def _score(document: Hit, time: TimeQuery, *, named: str | None, fact_bonus: float) -> float:
-    score = document.cosine or 0.0
-    score += LEXICAL_WEIGHT * document.bm25
+def _score(
+    document: Hit, time: TimeQuery, *, named: str | None, near: float, fact_bonus: float
+) -> float:
+    match = document.match
+    score = match.cosine or 0.0
+    if match.cosine is None and match.bm25:
+        score = near
+    score += LEXICAL_WEIGHT * match.bm25
     if named is not None and document.speaker.lower() == named:
         score += SPEAKER_BONUS
     if _matches_period(document, time.periods):
         score += PERIOD_BONUS
-    if document.hops is not None:
-        score += LINK_BONUS[document.hops - 1]
+    if match.hops is not None:
+        score += LINK_BONUS[match.hops - 1]
     if document.is_over(time.now) and not time.wants_history and not time.asks_when:
         score -= OUTDATED_PENALTY
     if document.kind == "message":
-        if document.tells_fact:
-            score += fact_bonus
-        if document.retired_at is not None and not time.wants_history:
-            score -= OUTDATED_PENALTY
-        is_named = document.speaker not in UNNAMED_SPEAKERS
-        score += _prior_among_people(document, time) if is_named else _prior_of_user(document)
+        score = _add_priors(score, document, time, fact_bonus)
     return score
 
 
-def _prior_of_user(document: Hit) -> float:
-    is_wish = sentences.is_wish(document.text[: sentences.MAX_SENTENCE])
-    return WISH_BONUS if is_wish else 0.0
+def _add_priors(score: float, message: Hit, time: TimeQuery, fact_bonus: float) -> float:
+    if message.tells_fact:
+        score += fact_bonus
+    if message.retired and not time.wants_history:
+        score -= OUTDATED_PENALTY
+    if message.speaker not in UNNAMED_SPEAKERS:
+        score += _prior_among_people(message, time)
+    elif sentences.is_wish(message.text[: sentences.MAX_SENTENCE]):
+        score += WISH_BONUS
+    return score
 
 
 def _prior_among_people(document: Hit, time: TimeQuery) -> float:
@@ -142,7 +157,7 @@ def _prior_among_people(document: Hit, time: TimeQuery) -> float:
 
 
 def _matches_period(document: Hit, periods: Sequence[Period]) -> bool:
-    begin, until = document.valid_from, document.valid_until
+    begin, until = document.validity.start, document.validity.end
     return any(
         period.start <= document.said_at < period.end
         or (begin is not None and begin < period.end and (until is None or until > period.start))
@@ -161,10 +176,9 @@ def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
             sessions.append([])
         sessions[-1].append(entry)
         previous = said_at
-    return [hit for session in sessions for hit in _raise_session(session)]
-
-
-def _raise_session(session: Sequence[Scored]) -> list[Hit]:
-    best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
-    prior = SESSION_WEIGHT * math.fsum(best) / len(best)
-    return [replace(document, score=score + prior) for document, score in session]
+    raised: list[Hit] = []
+    for session in sessions:
+        best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
+        prior = SESSION_WEIGHT * math.fsum(best) / len(best)
+        raised += [_with_score(document, score + prior) for document, score in session]
+    return raised

@@ -3,19 +3,38 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Self
 from uuid import UUID
 
 from src.base.owners import Owner
-from src.memory.memory_repo import Memory, memory_query
+from src.memory.memory_repo import StoredFact, fact_query
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import Repository
-from src.reading.voices import Provenance
+from src.reading.voices import OWN, Provenance
 
 MAX_HIT_TEXT = 2000  # characters of a candidate's text
 # Number of vectors that are compared exactly: NEAR, or one in NEAR_SHARE if that is more. Of the
 # ten nearest among 4,127 vectors (both development halves), 98.7 % are among 300, and 99.9 % among
 # 1,000, which would take as long as 6,000 without outlines.
 NEAR, NEAR_SHARE = 300, 20
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Part of the memory that the prompt shows already; no search needs to find it.
+
+    Attributes:
+        conversation_id: The conversation whose messages it shows.
+        since: Position of the first of these messages.
+        is_all: True if it shows every document; only overviews list them.
+    """
+
+    conversation_id: UUID | None = None
+    since: int = 0
+    is_all: bool = False
+
+
+NOTHING_SHOWN = Shown()
 
 
 @dataclass(frozen=True)
@@ -29,9 +48,7 @@ class SearchRequest:
         vector: Centred embedding of the query as ``[...]``; None for a lexical search.
         model_id: The model of ``vector``.
         periods: Half-open periods that the query names, as (start, end).
-        conversation_id: With ``before_position``: leave out this conversation's messages from that
-            position on, which the model sees anyway.
-        before_position: See ``conversation_id``.
+        shown: What is left out.
         with_assistant: True to include the bot's messages, the user's mere questions, and messages
             that told only facts that their user took back.
         with_retired: True to include retired facts.
@@ -44,11 +61,63 @@ class SearchRequest:
     vector: str | None = None
     model_id: int | None = None
     periods: Sequence[tuple[datetime, datetime]] = ()
-    conversation_id: UUID | None = None
-    before_position: int = 0
+    shown: Shown = NOTHING_SHOWN
     with_assistant: bool = False
     with_retired: bool = False
     limit: int = 60
+
+
+@dataclass(frozen=True)
+class Author:
+    """Author of a hit's words.
+
+    Attributes:
+        provenance: Whose words they are; see ``Voice``.
+        name: Name of the author, if not the user; in a group, of the member.
+        id: In a group, the member who told it.
+    """
+
+    provenance: Provenance = "typed"
+    name: str | None = None
+    id: int | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """Scores of a hit for the query.
+
+    Attributes:
+        cosine: Centred cosine with the query; None if either has no vector.
+        bm25: BM25F of the query's terms; 0 if none occurs.
+        hops: Links from an entity that the query names: 1, 2, or None.
+        starts_at: Start of the best passage of a long message, in characters.
+        score: Score of the ranking; higher is better.
+        similarity: Similarity of meaning to the query on the model's own scale, 0 to 1.
+    """
+
+    cosine: float | None = None
+    bm25: float = 0.0
+    hops: int | None = None
+    starts_at: int = 0
+    score: float = 0.0
+    similarity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Time in which the fact of a hit holds, or the one that a message told.
+
+    Attributes:
+        start: Start in the world, if known.
+        end: End in the world, if known.
+        retired_at: When the fact was retired.
+        successor: Id of the current fact that replaced or ended a retired one.
+    """
+
+    start: datetime | None = None
+    end: datetime | None = None
+    retired_at: datetime | None = None
+    successor: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,23 +131,13 @@ class Hit:
         uid: ``msg-<id>`` of that message, even if it was deleted; ``sum-<id>`` of a summary.
         speaker: ``user``, ``assistant``, or a name.
         said_at: When that message was written.
-        text: Its text, at most MAX_HIT_TEXT characters from ``starts_at`` on.
-        provenance: Whose words the text is; see ``Voice``.
-        author: Author of the text, if not the user; in a group, the member.
-        author_id: In a group, the member who told it.
-        cosine: Centred cosine with the query; None if either has no vector.
-        bm25: BM25F of the query's terms; 0 if none occurs.
-        hops: Links from an entity that the query names: 1, 2, or None.
+        text: Its text, at most MAX_HIT_TEXT characters from ``match.starts_at`` on.
+        author: Author of the text.
+        match: How well it fits the query.
+        validity: When the memory holds.
         memory_type: Type of a memory.
-        valid_from: Start of a memory's validity.
-        valid_until: End of a memory's validity.
-        retired_at: When the memory was retired.
         quote: The user's own words behind a memory.
-        starts_at: Start of the best passage of a long message, in characters.
         tells_fact: True for a message that told a current fact.
-        score: Score of the ranking; higher is better.
-        similarity: Similarity of meaning to the query on the model's own scale, 0 to 1.
-        successor: Id of the current fact that replaced or ended a retired hit.
     """
 
     kind: DocumentKind
@@ -88,40 +147,36 @@ class Hit:
     speaker: str
     said_at: datetime
     text: str
-    provenance: Provenance = "typed"
-    author: str | None = None
-    author_id: int | None = None
-    cosine: float | None = None
-    bm25: float = 0.0
-    hops: int | None = None
+    author: Author = Author()
+    match: Match = Match()
+    validity: Validity = Validity()
     memory_type: str | None = None
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-    retired_at: datetime | None = None
     quote: str | None = None
-    starts_at: int = 0
     tells_fact: bool = False
-    score: float = 0.0
-    similarity: float = 1.0
-    successor: int | None = None
+
+    @classmethod
+    def from_row(cls, *row: Any) -> Self:
+        """Build a hit from a row of ``SEARCH``, or of a listing, which has its first columns."""
+        groups = Author(*row[7:10]), Match(*row[10:14]), Validity(*row[14:17])
+        return cls(*(*row[:7], *groups, *row[17:]))
 
     @property
     def retired(self) -> bool:
         """True for a retired fact, and for the message that told one."""
-        return self.retired_at is not None
+        return self.validity.retired_at is not None
 
     def is_over(self, now: datetime) -> bool:
         """Return True for a current fact that held until a day that has passed since it was told.
 
         One that had ended when it was told stays true: "I lived in Kyiv until 2020".
         """
-        until = self.valid_until
-        return not self.retired and until is not None and self.said_at < until <= now
+        end = self.validity.end
+        return not self.retired and end is not None and self.said_at < end <= now
 
     @property
     def is_own(self) -> bool:
         """True if the sender typed it."""
-        return self.provenance == "typed"
+        return self.author.provenance in OWN
 
     @property
     def words(self) -> str:
@@ -130,24 +185,26 @@ class Hit:
 
     def is_by_asker(self, speaker_id: int | None) -> bool:
         """Return True if the asker typed it: the user, or this member of the group."""
-        return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
+        return self.is_own and (speaker_id is None or self.author.id in (None, speaker_id))
 
 
-def fact_as_hit(fact: Memory) -> Hit:
+def fact_as_hit(stored: StoredFact) -> Hit:
     """Return a fact as a hit, for listings and prompts."""
+    source = stored.source
+    provenance: Provenance = "typed"
+    if stored.is_of_assistant:
+        provenance = "bot"
     return Hit(
         "memory",
-        fact.id,
-        fact.message_id,
-        fact.uid,
+        stored.id,
+        source.message_id,
+        source.uid,
         "user",
-        fact.said_at,
-        fact.text,
-        provenance="bot" if fact.is_of_assistant else "typed",
-        author=fact.speaker,
-        author_id=fact.speaker_id,
-        memory_type=fact.memory_type,
-        quote=fact.quote,
+        source.said_at,
+        stored.text,
+        Author(provenance, source.speaker, source.speaker_id),
+        memory_type=stored.fact.memory_type,
+        quote=source.quote,
     )
 
 
@@ -291,9 +348,9 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
-       f.memory_type, f.valid_from, f.valid_until,
-       coalesce(f.retired_at, outdated.retired_at),
-       f.quote, coalesce(c.starts_at, e.starts_at, 0), coalesce(tells_fact, false)
+       coalesce(c.starts_at, e.starts_at, 0),
+       f.valid_from, f.valid_until, coalesce(f.retired_at, outdated.retired_at),
+       f.memory_type, f.quote, coalesce(tells_fact, false)
 FROM candidates c
 JOIN LATERAL (
     SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
@@ -401,8 +458,8 @@ OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
 
 
 # Current facts, the most important first; the period is that of their newest source.
-SELECT_FACTS = memory_query("""
-SELECT {memory} FROM facts f
+SELECT_FACTS = fact_query("""
+SELECT {fact} FROM facts f
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
   AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
   AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
@@ -416,7 +473,7 @@ LIMIT %(limit)s
 """)
 
 # The current facts that replaced retired ones, at the end of each chain of replacements.
-SELECT_SUCCESSORS = memory_query("""
+SELECT_SUCCESSORS = fact_query("""
 WITH RECURSIVE line AS (
     SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
     WHERE f.owner_id = %(owner)s
@@ -428,7 +485,7 @@ WITH RECURSIVE line AS (
     WHERE f.retired_at IS NOT NULL AND line.step < 50
 )
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
-       {memory}
+       {fact}
 FROM line JOIN facts f ON f.id = line.next
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
 """)
@@ -463,11 +520,13 @@ class RetrievalRepository(Repository):
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],
+            "conversation_id": request.shown.conversation_id,
+            "before_position": request.shown.since,
             "shown": MAX_HIT_TEXT,
             "near": NEAR,
             "share": NEAR_SHARE,
         }
-        return self._all(Hit, SEARCH, params)
+        return self._all(Hit.from_row, SEARCH, params)
 
     def has_documents_outside(self, owner: Owner, conversation_id: UUID) -> bool:
         """Return True if the owner has documents that this whole conversation does not show."""
@@ -497,7 +556,7 @@ class RetrievalRepository(Repository):
         """
         subjects, relations = OVERVIEWS[about]
         return self._all(
-            lambda *row: fact_as_hit(Memory(*row)),
+            lambda *row: fact_as_hit(StoredFact.from_row(*row)),
             SELECT_FACTS,
             owner,
             since=period[0],
@@ -520,7 +579,7 @@ class RetrievalRepository(Repository):
         rows = self._client.fetch_all(SELECT_SUCCESSORS, params)
         successors: dict[tuple[str, int], Hit] = {}
         for retired, message_ids, *row in rows:
-            fact = fact_as_hit(Memory(*row))
+            fact = fact_as_hit(StoredFact.from_row(*row))
             successors["memory", int(retired)] = fact
             successors |= {("message", int(id_)): fact for id_ in message_ids if id_ is not None}
         return successors
@@ -530,21 +589,20 @@ class RetrievalRepository(Repository):
         owner: Owner,
         *,
         period: tuple[datetime | None, datetime | None],
-        conversation_id: UUID | None = None,
-        before_position: int = 0,
+        shown: Shown = NOTHING_SHOWN,
         limit: int = 20,
     ) -> list[Hit]:
         """Return the user's messages of a period, oldest first; of too many the newest.
 
-        Messages of ``conversation_id`` from ``before_position`` on are left out.
+        Messages that are ``shown`` are left out.
         """
         return self._all(
-            Hit,
+            Hit.from_row,
             SELECT_MESSAGES,
             owner,
             since=period[0],
             until=period[1],
             limit=limit,
-            conversation_id=conversation_id,
-            before_position=before_position,
+            conversation_id=shown.conversation_id,
+            before_position=shown.since,
         )[::-1]

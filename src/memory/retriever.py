@@ -6,18 +6,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Literal, cast
-from uuid import UUID
 
 from src.base.errors import AppError, StorageError
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.crosslingual import term_groups
-from src.memory.embedding_space import RELATED, ServingSpace
+from src.memory.embedding_space import ServingSpace
 from src.memory.indexer import is_mere_question
-from src.memory.ranking import LEXICAL_WEIGHT, rank
-from src.memory.retrieval_repo import MAX_HIT_TEXT, Hit, RetrievalRepository, SearchRequest
+from src.memory.ranking import rank
+from src.memory.retrieval_repo import (
+    MAX_HIT_TEXT,
+    NOTHING_SHOWN,
+    Hit,
+    Match,
+    RetrievalRepository,
+    SearchRequest,
+    Shown,
+)
 from src.memory.search_index_repo import DocumentKind
+from src.memory.thresholds import LEXICAL_WEIGHT, RELATED
 from src.pg.client import PgClient
 from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject
@@ -92,18 +100,15 @@ class Query:
         threshold: Least similarity (see ``EmbeddingSpace.similarity``) in meaning and words, or
             least share of the words of the document with most of them, unless a document shares
             links or time with the query.
-        conversation_id: With ``before_position``: messages from there on are in the prompt.
-        before_position: See ``conversation_id``.
+        shown: What the prompt shows already.
         with_assistant: True to include the bot's messages; see ``SearchRequest``.
         with_questions: True to include the user's own mere questions, although the text does not
             ask for them.
         kinds: Kinds of documents that count.
         by_words_only: True to send the text to no embedder.
         types: Types of facts that count; None for all of them and for messages.
-        since: Earliest time of writing (aware).
-        until: End of the time of writing (aware), exclusive.
+        period: Earliest time of writing, and its end (aware), exclusive.
         speaker_id: In a group, the asker: an overview lists what they told.
-        is_all_shown: True if the prompt already shows every document; only overviews list them.
         tokens: Part of a prompt that the hits fill, each text once; there may be a few more than
             fit. None for hits by number.
     """
@@ -113,17 +118,14 @@ class Query:
     now: datetime
     limit: int = 5
     threshold: float = RELATED
-    conversation_id: UUID | None = None
-    before_position: int = 0
+    shown: Shown = NOTHING_SHOWN
     with_assistant: bool = False
     with_questions: bool = False
     kinds: Sequence[DocumentKind] = ("message", "memory", "summary")
     by_words_only: bool = False
     types: Sequence[str] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    period: Bounds = (None, None)
     speaker_id: int | None = None
-    is_all_shown: bool = False
     tokens: int | None = None
 
     @property
@@ -203,8 +205,7 @@ class Retriever:
                 vector=vector,
                 model_id=model_id,
                 periods=[(period.start, period.end) for period in time.periods],
-                conversation_id=query.conversation_id,
-                before_position=query.before_position,
+                shown=query.shown,
                 with_assistant=query.with_assistant or with_questions,
                 with_retired=time.wants_history,
                 limit=max(SearchRequest.limit, query.most),
@@ -213,33 +214,35 @@ class Retriever:
         if not query.with_assistant:
             candidates = [hit for hit in candidates if hit.speaker != "assistant"]
         if not with_questions:
-            candidates = [hit for hit in candidates if not _only_asks(hit)]
+            candidates = [
+                hit
+                for hit in candidates
+                if hit.kind != "message"
+                or hit.tells_fact
+                or not is_mere_question(hit.speaker, hit.text)
+            ]
         return candidates, time
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
         limit = max(query.limit, MIN_OVERVIEW, query.most)
         periods: list[Bounds] = [(p.start, p.end) for p in overview.periods]
-        read: Callable[..., list[Hit]] = partial(
-            self._repository.list_messages,
-            conversation_id=query.conversation_id,
-            before_position=query.before_position,
-        )
+        read: Callable[..., list[Hit]] = partial(self._repository.list_messages, shown=query.shown)
         if overview.kind != "period":
             list_facts = partial(self._repository.list_facts, about=overview.kind)
             read = partial(list_facts, types=query.types, speaker_id=query.speaker_id)
         entries: list[Hit] = []
-        for period in periods or [(query.since, query.until)]:
+        for period in periods or [query.period]:
             entries += await self._client.run(read, query.owner, period=period, limit=limit)
         if query.tokens is not None and overview.kind == "period":
             entries.reverse()  # if a prompt has no room for all, it shows the newest
         return [entry for entry in entries if not gate.holds_secret(entry.text)][:limit]
 
     async def _search_and_rank(self, query: Query) -> list[Hit]:
-        if query.is_all_shown:
+        if query.shown.is_all:
             return []
         candidates, time = await self.find_candidates(query)
         ranked = rank(_drop_private(candidates, query.text), _query_text(query.text), time)
-        most = max((hit.bm25 for hit in ranked), default=0.0)
+        most = max((hit.match.bm25 for hit in ranked), default=0.0)
         relevant = [hit for hit in ranked if self._is_relevant(hit, query, time, most)]
         relevant.sort(key=lambda hit: hit.memory_type != PRIVATE)  # the user asked for it by name
         best = await self._select_best(query, relevant)
@@ -251,30 +254,32 @@ class Retriever:
         if not private:
             return hits
         secrets = await self._client.run(self._repository.read_private, query.owner, private)
-        return [
-            replace(hit, text=secrets[hit.source_id], quote=secrets[hit.source_id])
-            if hit.memory_type == PRIVATE and hit.source_id in secrets
-            else hit
-            for hit in hits
-        ]
+        shown = []
+        for hit in hits:
+            if hit.memory_type == PRIVATE and hit.source_id in secrets:
+                secret = secrets[hit.source_id]
+                hit = replace(hit, text=secret, quote=secret)
+            shown.append(hit)
+        return shown
 
     async def _pick_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
         ids = [
             hit.source_id
             for hit in hits
-            if hit.kind == "message" and not hit.starts_at and len(hit.text) >= MAX_HIT_TEXT
+            if hit.kind == "message" and not hit.match.starts_at and len(hit.text) >= MAX_HIT_TEXT
         ]
-        texts = (
-            await self._client.run(self._repository.read_texts, query.owner, ids) if ids else {}
-        )
+        texts: dict[int, str] = {}
+        if ids:
+            texts = await self._client.run(self._repository.read_texts, query.owner, ids)
         words = frozenset(terms(_query_text(query.text)))
         size = PASSAGE if query.tokens is None else SHORT_PASSAGE
-        return [
-            replace(hit, text=best_passage(texts.get(hit.source_id, hit.text), words, size))
-            if hit.kind == "message" and len(hit.text) > size
-            else hit
-            for hit in hits
-        ]
+        shown = []
+        for hit in hits:
+            if hit.kind == "message" and len(hit.text) > size:
+                text = texts.get(hit.source_id, hit.text)
+                hit = replace(hit, text=best_passage(text, words, size))
+            shown.append(hit)
+        return shown
 
     async def _insert_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """Insert successors before retired hits; drop the messages that told these successors."""
@@ -292,12 +297,14 @@ class Retriever:
         facts = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
         ordered: dict[tuple[DocumentKind, int], Hit] = {}
         for hit in hits:
-            entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
-            if entry is not None:
+            key = hit.kind, hit.source_id
+            if hit.retired and key in successors:
+                entry = successors[key]
                 current = facts.get(entry.source_id, entry)
                 ordered.setdefault((current.kind, current.source_id), current)
-            successor = entry.source_id if entry is not None else None
-            ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
+                validity = replace(hit.validity, successor=entry.source_id)
+                hit = replace(hit, validity=validity)
+            ordered.setdefault(key, hit)
         listed = {entry.uid for entry in successors.values()}
         return [
             hit
@@ -312,19 +319,23 @@ class Retriever:
         """
         if document.kind not in query.kinds or not _matches_filters(document, query):
             return False
-        has_words = document.bm25 > 0
-        if document.hops is not None or (has_words and document.cosine is None):
+        match = document.match
+        has_words = match.bm25 > 0
+        if match.hops is not None or (has_words and match.cosine is None):
             return True
-        if has_words and document.bm25 >= query.threshold * most:
+        if has_words and match.bm25 >= query.threshold * most:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        cosine = document.cosine or 0.0
-        closeness = cosine + LEXICAL_WEIGHT * document.bm25
+        cosine = match.cosine or 0.0
+        closeness = cosine + LEXICAL_WEIGHT * match.bm25
         return self._space.similarity(closeness) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
-        hits = _dedupe(_limit_facts(ranked, query))
+        if query.tokens is not None:  # there is room for the messages that told other facts
+            facts = [hit.source_id for hit in ranked if hit.kind == "memory"][query.limit :]
+            ranked = [hit for hit in ranked if hit.kind != "memory" or hit.source_id not in facts]
+        hits = _dedupe(ranked)
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANK_POOL]
             try:
@@ -338,17 +349,20 @@ class Retriever:
         else:
             uids = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
             best = [hit for hit in hits if hit.uid in uids]
-        return [replace(hit, similarity=self._similarity(hit)) for hit in best]
+        return [replace(hit, match=self._measure(hit.match)) for hit in best]
 
-    def _similarity(self, hit: Hit) -> float:
-        return self._space.similarity(hit.cosine) if hit.cosine is not None else 0.0
+    def _measure(self, match: Match) -> Match:
+        if match.cosine is None:
+            return replace(match, similarity=0.0)
+        return replace(match, similarity=self._space.similarity(match.cosine))
 
 
 def _matches_filters(document: Hit, query: Query) -> bool:
     said_at = document.said_at
-    if query.since is not None and said_at < query.since:
+    since, until = query.period
+    if since is not None and said_at < since:
         return False
-    if query.until is not None and said_at >= query.until:
+    if until is not None and said_at >= until:
         return False
     return query.types is None or (document.memory_type or document.kind) in query.types
 
@@ -390,24 +404,13 @@ def entity_terms(text: str) -> list[str]:
     return list(dict.fromkeys([*terms(text), *terms(roles), *named]))
 
 
-def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:
-    """Drop facts beyond the limit of a query with room for the messages that told them."""
-    facts = [hit.source_id for hit in ranked if hit.kind == "memory"]
-    shown = facts if query.tokens is None else facts[: query.limit]
-    return [hit for hit in ranked if hit.kind != "memory" or hit.source_id in shown]
-
-
-def _only_asks(hit: Hit) -> bool:
-    return hit.kind == "message" and not hit.tells_fact and is_mere_question(hit.speaker, hit.text)
-
-
 def _dedupe(ranked: Sequence[Hit]) -> list[Hit]:
     """Keep each text once, and of a message and its facts the kind that ranks best."""
     kinds: dict[str, str] = {}
     hits = [hit for hit in ranked if kinds.setdefault(hit.uid, hit.kind) == hit.kind]
     texts: dict[tuple[object, ...], Hit] = {}
     for hit in hits:
-        texts.setdefault((hit.speaker, hit.author, hit.retired, normalise(hit.text)), hit)
+        texts.setdefault((hit.speaker, hit.author.name, hit.retired, normalise(hit.text)), hit)
     return list(texts.values())
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from src.base.owners import Caller
 from src.base.zones import SECOND
 from src.memory.memories import Memories
-from src.memory.memory_repo import FactQuery, Memory, message_number
+from src.memory.memory_repo import FactQuery, StoredFact, message_number
 from src.pg.client import PgClient
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.texts import Language, say
@@ -113,14 +113,16 @@ class MemoryScreens:
         fact = await self._find_living(caller, memory_id)
         if fact is None:
             return _gone_reply(caller, back)
-        if caller.asker is not None and fact.speaker_id not in (None, caller.asker):
+        if caller.asker is not None and fact.source.speaker_id not in (None, caller.asker):
             return Reply.note(say("memory_not_yours", caller.language))
         text = say("memory_correct", caller.language, text=shortened(fact.text, MAX_TEXT))
         return Reply(f"{PENCIL} {text}", asks={"asks": "correction", "memory_id": memory_id})
 
-    async def _find_living(self, caller: Caller, memory_id: int) -> Memory | None:
+    async def _find_living(self, caller: Caller, memory_id: int) -> StoredFact | None:
         fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)
-        return fact if fact is not None and fact.retired_at is None else None
+        if fact is None or fact.retirement is not None:
+            return None
+        return fact
 
     async def _refusal_note(self, caller: Caller, memory_id: int) -> Reply:
         """Note that the fact is gone, or another member's; the screen stays."""
@@ -143,68 +145,67 @@ def kind_title(kind: str, language: Language) -> str:
     return say(f"kind_{kind}", language)
 
 
-def _list_lines(facts: Sequence[Memory], offset: int, caller: Caller) -> list[str]:
+def _list_lines(facts: Sequence[StoredFact], offset: int, caller: Caller) -> list[str]:
     lines: list[str] = []
     kind = None
-    for number, fact in enumerate(facts, start=offset + 1):
-        if fact.memory_type != kind:
-            kind = fact.memory_type
+    for number, stored in enumerate(facts, start=offset + 1):
+        if stored.fact.memory_type != kind:
+            kind = stored.fact.memory_type
             lines += ["", kind_title(kind, caller.language)]
-        pin = f"{PIN} " if fact.pinned else ""
-        lines.append(
-            f"{number}. {pin}{shortened(fact.text, MAX_LINE)} · {caller.day(fact.said_at)}"
-        )
-        lines += [f"    {line}" for line in _over_lines(fact, caller)]
-        if fact.past:
-            past = shortened("; ".join(replaced.text for replaced in fact.past), MAX_LINE)
+        pin = f"{PIN} " if stored.fact.pinned else ""
+        day = caller.day(stored.source.said_at)
+        lines.append(f"{number}. {pin}{shortened(stored.text, MAX_LINE)} · {day}")
+        lines += [f"    {line}" for line in _over_lines(stored, caller)]
+        if stored.past:
+            past = shortened("; ".join(replaced.text for replaced in stored.past), MAX_LINE)
             lines.append(f"    {say('memory_before', caller.language, text=past)}")
     return lines
 
 
-def _over_lines(fact: Memory, caller: Caller) -> list[str]:
+def _over_lines(stored: StoredFact, caller: Caller) -> list[str]:
     """Return the line that says when a current fact was over by its own date."""
-    until = fact.valid_until
-    if fact.retired_at is not None or until is None or not fact.said_at < until <= caller.moment:
+    said_at, until = stored.source.said_at, stored.fact.valid_until
+    if stored.retirement is not None or until is None or not said_at < until <= caller.moment:
         return []
     return [say("memory_over", caller.language, day=caller.day(until - SECOND))]
 
 
-def _card_lines(fact: Memory, caller: Caller) -> list[str]:
-    language = caller.language
+def _card_lines(stored: StoredFact, caller: Caller) -> list[str]:
+    language, fact, source = caller.language, stored.fact, stored.source
     pin = f"{PIN} " if fact.pinned else ""
     lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
-    if fact.speaker:
-        lines.append(say("memory_speaker", language, name=shortened(fact.speaker, MAX_LINE)))
-    day, quote = caller.day(fact.said_at), fact.quote or fact.text
+    if source.speaker:
+        lines.append(say("memory_speaker", language, name=shortened(source.speaker, MAX_LINE)))
+    day, quote = caller.day(source.said_at), source.quote or fact.text
     if quote == fact.text:
         lines.append(say("memory_said_so", language, day=day))
     else:
         quote = shortened(quote, MAX_TEXT)
         lines.append(say("memory_said", language, day=day, quote=quote))
-    lines += _over_lines(fact, caller)
-    for replaced in fact.past[:MAX_PAST]:
+    lines += _over_lines(stored, caller)
+    for replaced in stored.past[:MAX_PAST]:
         text = shortened(replaced.text, MAX_LINE)
         until = f" ({caller.day(replaced.until)})" if replaced.until else ""
         lines.append(say("memory_before", language, text=f"{text}{until}"))
-    if fact.retired_at is not None:
-        now = shortened(fact.replaced_by or "—", MAX_LINE)
+    if stored.retirement is not None:
+        now = shortened(stored.retirement.replaced_by or "—", MAX_LINE)
         lines += ["", say("memory_retired", language, text=now)]
     return lines
 
 
-def _action_rows(fact: Memory, caller: Caller, back: Sequence[int]) -> Rows:
+def _action_rows(stored: StoredFact, caller: Caller, back: Sequence[int]) -> Rows:
     language = caller.language
     rows: list[tuple[Button, ...]] = []
-    arguments = (fact.id, *back)
-    if fact.retired_at is None:
-        pin = "unpin" if fact.pinned else "pin"
+    arguments = (stored.id, *back)
+    if stored.retirement is None:
+        pin = "unpin" if stored.fact.pinned else "pin"
         pin_button = Button(say(f"{pin}_button", language), Action(pin, arguments))
         correct = Button(say("correct_button", language), Action("correct", arguments))
         forget = Button(say("forget_button", language), Action("forget", arguments))
         rows += [(pin_button, correct), (forget,)]
-        if fact.past:
-            rows.append((Button(say("undo_button", language), Action("undo", (fact.id,))),))
-    number = message_number(fact.uid)
+        if stored.past:
+            rows.append((Button(say("undo_button", language), Action("undo", (stored.id,))),))
+    number = message_number(stored.source.uid)
     if number is not None:
         rows.append((Button(say("where_button", language), Action("source", (number,))),))
     return (*rows, (_back_button(language, back),))

@@ -409,18 +409,15 @@ SELECT_UNINDEXED = """
 SELECT w.message_id, coalesce(m.role, ''),
        concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
                  message_text(m.content)),
-       m.said_at, coalesce(m.origin, m.speaker), last.said_at
+       m.said_at,
+       CASE WHEN m.provenance <> 'imported' THEN coalesce(m.origin, m.speaker) END,
+       (SELECT d.said_at
+        FROM search_owners o
+        JOIN search_documents d ON d.owner_id = o.owner_id AND d.position = o.next_position - 1
+        JOIN messages i ON i.id = d.message_id AND i.conversation_id = %(conversation_id)s
+        WHERE o.owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s))
 FROM unindexed_messages w LEFT JOIN messages m
      ON m.id = w.message_id AND m.conversation_id = w.conversation_id
-LEFT JOIN (
-    SELECT d.said_at,
-           d.position = (SELECT next_position - 1 FROM search_owners o
-                         WHERE o.owner_id = d.owner_id) AS is_newest
-    FROM search_documents d
-    JOIN messages i ON i.id = d.message_id AND i.conversation_id = %(conversation_id)s
-    WHERE d.owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
-    ORDER BY d.position DESC LIMIT 1
-) AS last ON last.is_newest
 WHERE w.conversation_id = %(conversation_id)s
 ORDER BY w.message_id LIMIT %(limit)s
 """

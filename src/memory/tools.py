@@ -15,10 +15,11 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
-from src.memory.embedding_space import DOUBTFUL, WEAK
 from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
+from src.memory.retrieval_repo import Shown
 from src.memory.retriever import Query
+from src.memory.thresholds import DOUBTFUL, WEAK
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText
 from src.reading import facts, lexicon
@@ -112,11 +113,14 @@ def describe_saved(result: Mapping[str, Any], language: Language) -> str:
     if "facts" in result:
         said = (describe_saved(one, language) for one in result["facts"])
         return "\n".join(dict.fromkeys(said))
-    if (outcome := result.get("outcome", "refused")) != "refused":
+    outcome = result.get("outcome", "refused")
+    if outcome != "refused":
         old = "; ".join(result["replaced"])
         return say(f"taught_{outcome}", language, text=result["text"], old=old)
     reason = result.get("reason")
-    return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
+    if reason not in REFUSALS:
+        return say("refused_other", language)
+    return say(f"refused_{reason}", language)
 
 
 def find_source_message(
@@ -172,33 +176,38 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
         context.now,
         limit=max(1, min(order.limit, MAX_LIMIT)),
         threshold=WEAK * (await memories.settings()).memory_retrieve_threshold,
-        conversation_id=context.conversation_id,
-        before_position=history[-1]["position"] if history else 0,
+        shown=Shown(context.conversation_id, history[-1]["position"] if history else 0),
         with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
         with_questions=asks_for_questions(context.text),
         types=order.kinds or None,
-        since=_parse_day(order.since, context.time_zone),
-        until=_parse_day(order.until, context.time_zone),
+        period=(
+            _parse_day(order.since, context.time_zone),
+            _parse_day(order.until, context.time_zone),
+        ),
         speaker_id=context.speaker_id,
     )
     hits = await turn_context.recall(memories, context, query)
     numbers, _ = turn_context.number_hits(runtime.state.get("sources") or (), hits)
-    records = [
-        {
+    records = []
+    for number, hit in zip(numbers, hits, strict=True):
+        match = hit.match
+        record = {
             **memory_record(number, hit, context.time_zone),
             "uid": hit.uid,
             **words_and_dates(hit, context.time_zone),
             "holds": not hit.retired,
             "of_asker": hit.is_by_asker(context.speaker_id),
-            "score": round(hit.score, 2),
-            "similarity": round(hit.similarity, 2),
-            "lexical": round(hit.bm25, 1),
-            **({"doubtful": True} if not hit.bm25 and hit.similarity < DOUBTFUL else {}),
+            "score": round(match.score, 2),
+            "similarity": round(match.similarity, 2),
+            "lexical": round(match.bm25, 1),
         }
-        for number, hit in zip(numbers, hits, strict=True)
-    ]
+        if not match.bm25 and match.similarity < DOUBTFUL:
+            record["doubtful"] = True
+        records.append(record)
+    result: dict[str, Any] = {"memories": records}
     overview = query.overview()
-    result = {"memories": records, **({"overview": overview.kind} if overview else {})}
+    if overview is not None:
+        result["overview"] = overview.kind
     finding = Finding(hits=tuple(hits), shown_facts=turn_context.facts_among(hits))
     return result, finding
 
@@ -262,10 +271,11 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
         "ask": [vars(fact) for fact in found.ask],
         "nearest": [vars(fact) for fact in found.nearest],
     }
+    asks: Asks | None = None
     if found.ask or found.nearest:
+        asks = "forget_which"
         result["note"] = SEVERAL_FIT if found.ask else NONE_FITS
     changes = Changes(forgetting=found.number)
-    asks: Asks | None = "forget_which" if found.ask or found.nearest else None
     return result, Finding(changes=changes, facts_changed=bool(found.texts), asks=asks)
 
 
@@ -291,7 +301,8 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
         head, listed = say("forget_which", language), found["ask"]
     else:
         head, listed = say("forgot_nothing", language), found.get("nearest", ())
-        head += f" {say('forget_nearest', language)}" if listed else ""
+        if listed:
+            head += f" {say('forget_nearest', language)}"
     quotes = (f"• {say('quoted', language, text=fact['text'])}" for fact in listed)
     return "\n".join([head, *quotes])
 

@@ -14,10 +14,11 @@ from src.history.new_messages import new_messages, strip_time_label, voice_of
 from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import StoredFact
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
+from src.memory.thresholds import REPEATED
 from src.memory.writer import Outcome, SourceText
 from src.reading.facts import Fact
 from src.reading.requests import asks_to_keep_private
@@ -148,8 +149,9 @@ class TurnContext(WithCaller):
 # answers that repeat them, and everything while an owner has the memory switched off.
 
 MEMORY_OFF = "memory_off"  # reason of a refusal
-REPEATED_SHARE = 0.5  # share of a private message's words with which an answer repeats it
-REPEATED_WORDS = 2  # or number of its words that no other message of the user has
+# An answer repeats a private message by a share of its words, or by this number of those that no
+# other message of the user has.
+REPEATED_WORDS = 2
 
 
 def wants_privacy(text: str, *, is_own: bool, is_taught: bool = False) -> bool:
@@ -179,7 +181,7 @@ async def recall(memories: Memories, context: TurnContext, query: Query) -> list
     return await memories.retriever.search(query) if context.preferences.memory_on else []
 
 
-async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:
+async def key_facts(memories: Memories, context: TurnContext) -> list[StoredFact]:
     """Return the key facts; none while the memory is off.
 
     Raises:
@@ -223,6 +225,6 @@ def _repeats(entry: HistoryMessage, said: frozenset[str], openly: frozenset[str]
         if not word.lemmas & openly
     ]
     repeated = sum(bool(word.lemmas & said) for word in words)
-    is_much = repeated > 0 and repeated >= REPEATED_SHARE * len(words)
+    is_much = repeated > 0 and repeated >= REPEATED * len(words)
     is_many = repeated >= REPEATED_WORDS
     return (is_much or is_many) if entry["role"] == "user" else (is_much and is_many)

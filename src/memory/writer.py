@@ -5,13 +5,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from src.base.owners import Owner
 from src.base.zones import first_moment
 from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, NewMemory, StoredFacts
+from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
+from src.memory.thresholds import UNSURE
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -31,7 +32,6 @@ MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
 DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
-UNSURE = 0.5  # confidence below which a fact replaces none of which the model was surer
 # Roles of animals; the other roles are those of people.
 PETS = frozenset({"dog", "cat", "parrot", "hamster", "tortoise", "horse", "rabbit", "pet"})
 ASKING = frozenset({"tool", "teach"})  # origins of facts about which the user can be asked
@@ -80,7 +80,7 @@ class Outcome:
     memory_id: int | None = None
     replaced: tuple[str, ...] = ()
     reason: str | None = None
-    denied: tuple[Memory, ...] = ()
+    denied: tuple[StoredFact, ...] = ()
 
 
 @dataclass(eq=False, repr=False)
@@ -141,7 +141,7 @@ class MemoryWriter:
         origin: Origin,
         contradicts: Collection[int] = (),
         is_decided: bool = False,
-    ) -> NewMemory | Outcome:
+    ) -> Proposal | Outcome:
         """Return a fact ready for ``store``, or the outcome if the gate refuses it.
 
         The arguments are those of ``remember``.
@@ -153,9 +153,9 @@ class MemoryWriter:
         row = _new_memory(resolved, said, origin)
         return await self._embed(replace(row, contradicts=[*contradicts], is_decided=is_decided))
 
-    def store(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> Outcome:
+    def store(self, transaction: Transaction, owner: Owner, memory: Proposal) -> Outcome:
         """Store a prepared fact within a transaction that has run ``lock_facts``."""
-        stored = StoredFacts(transaction, owner)
+        stored = StoringRepository(transaction, owner)
         text, uid = memory.fact.text, memory.source.uid
         source = stored.find_message(memory.source.message_id)
         if source is None or not cutting.spans(source.text, memory.source.quote):
@@ -164,17 +164,14 @@ class MemoryWriter:
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
-        memory = _assign_speaker(memory, source)
+        memory = memory.told_by(source)
         same, rivals = self.compare(memory, stored.list_similar(memory))
-        if memory.origin != "connected":  # one's own words take the place of an assistant's
-            lent = [fact for fact in same if fact.is_of_assistant and memory.may_retire(fact)]
-            same = [fact for fact in same if fact not in lent]
-            rivals += [fact for fact in lent if fact.retired_at is None]
+        same, rivals = _prefer_own(memory, same, rivals)
         if any(rival.content_hash == memory.content_hash for rival in rivals):
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
-        if same and same[0].retired_at is not None:  # the message was processed before
+        if same and same[0].retirement is not None:  # the message was processed before
             return Outcome("same", same[0].text, uid, same[0].id)
-        older = [rival for rival in rivals if rival.said_at <= memory.source.said_at]
+        older = [rival for rival in rivals if rival.source.said_at <= memory.source.said_at]
         newer = [rival for rival in rivals if rival not in older]
         denied = tuple(rival for rival in older if not memory.may_retire(rival))
         texts = tuple(rival.text for rival in denied)
@@ -182,20 +179,26 @@ class MemoryWriter:
             return Outcome("asked", text, uid, replaced=texts, denied=denied)
         older = [rival for rival in older if rival not in denied]
         outcome = self._store(stored, memory, same, older, newer)
-        is_beside = denied and outcome.kind == "new"
-        return replace(outcome, kind="beside", replaced=texts) if is_beside else outcome
+        if denied and outcome.kind == "new":
+            return replace(outcome, kind="beside", replaced=texts)
+        return outcome
 
     def _store(
         self,
-        stored: StoredFacts,
-        memory: NewMemory,
-        same: Sequence[Memory],
-        older: Sequence[Memory],
-        newer: Sequence[Memory],
+        stored: StoringRepository,
+        memory: Proposal,
+        same: Sequence[StoredFact],
+        older: Sequence[StoredFact],
+        newer: Sequence[StoredFact],
     ) -> Outcome:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         uid, said_at = memory.source.uid, memory.source.said_at
-        memory = _inherit_importance_and_pin(memory, older)
+        said = [memory.fact, *(rival.fact for rival in older)]
+        inherited = {
+            "importance": max(fact.importance for fact in said),
+            "pinned": any(fact.pinned for fact in said),
+        }
+        memory = replace(memory, fact=memory.fact.model_copy(update=inherited))
         kind: OutcomeKind = "new"
         if same:
             kind, number, text = "same", same[0].id, same[0].text
@@ -204,7 +207,7 @@ class MemoryWriter:
         else:
             number, text = stored.add(memory), memory.fact.text
         if newer and not same:  # an old message is read late: newer ones stay current
-            successor, until = newer[0].id, newer[0].said_at
+            successor, until = newer[0].id, newer[0].source.said_at
             stored.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
@@ -249,7 +252,7 @@ class MemoryWriter:
         )
         return await self._write(owner, await self._embed(private))
 
-    async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
+    async def _write(self, owner: Owner, memory: Proposal) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             return self.store(transaction, owner, memory)
@@ -257,29 +260,30 @@ class MemoryWriter:
         return await self._client.run(self._client.in_transaction, work)
 
     def compare(
-        self, memory: NewMemory, similar: Sequence[Memory]
-    ) -> tuple[list[Memory], list[Memory]]:
+        self, memory: Proposal, similar: Sequence[StoredFact]
+    ) -> tuple[list[StoredFact], list[StoredFact]]:
         """Return the facts that say the same, and the current ones that it contradicts."""
         same = [one for one in similar if self._is_same(memory, one)]
         rivals = [one for one in similar if one not in same and _is_rival(memory, one)]
         return same, rivals
 
-    def _is_same(self, memory: NewMemory, other: Memory) -> bool:
+    def _is_same(self, memory: Proposal, other: StoredFact) -> bool:
         if _is_corrected(memory, other) and other.text != memory.fact.text:
             return False
         if other.content_hash == memory.content_hash:
             return True
-        if facts.PRIVATE in (memory.fact.memory_type, other.memory_type):
+        if facts.PRIVATE in (memory.fact.memory_type, other.fact.memory_type):
             return False
+        settings = self._settings.last_known
         return facts.is_same(
             memory.fact.text,
             other.text,
             similarity=self._space.similarity(other.cosine or 0.0),
-            threshold=self._settings.last_known.memory_update_threshold,
-            subjects=(memory.fact.subject, other.subject),
+            threshold=max(settings.memory_dedup_threshold, settings.memory_update_threshold),
+            subjects=(memory.fact.subject, other.fact.subject),
         )
 
-    async def _embed(self, memory: NewMemory) -> NewMemory:
+    async def _embed(self, memory: Proposal) -> Proposal:
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, memory.fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
@@ -299,63 +303,67 @@ class MemoryWriter:
 def _resolve(fact: Fact, said: SourceText) -> Fact:
     """Return the fact with dates beside its words."""
     text = resolve_dates(fact.text, said.said_at)
-    start, until = (
-        first_moment(moment, said.said_at.tzinfo or UTC)
-        if moment is not None and moment.tzinfo is None
-        else moment
-        for moment in (fact.valid_from, fact.valid_until)
-    )
+    zone = said.said_at.tzinfo or UTC
+    start, until = fact.valid_from, fact.valid_until
+    if start is not None and start.tzinfo is None:
+        start = first_moment(start, zone)
+    if until is not None and until.tzinfo is None:
+        until = first_moment(until, zone)
     if start is not None and until is not None and until < start:
         until = None
     return fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
 
 
-def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
+def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     holds = when_valid(fact.text, said.said_at, is_event=fact.memory_type == "event")
+    changes: dict[str, Any] = {
+        "subject": subject,
+        "relation": relation,
+        "valid_from": fact.valid_from or holds.start,
+        "valid_until": fact.valid_until or holds.end,
+    }
+    if relation == facts.WISH:
+        changes["memory_type"] = "preference"
     known = relations.BY_NAME.get(relation)
-    is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
-    row = fact.model_copy(
-        update={
-            "subject": subject,
-            "relation": relation,
-            "memory_type": "preference" if relation == facts.WISH else fact.memory_type,
-            "importance": max(fact.importance, known.importance if known and is_key else 0),
-            "valid_from": fact.valid_from or holds.start,
-            "valid_until": fact.valid_until or holds.end,
-        }
-    )
-    return NewMemory(
+    if known is not None and relation in ALWAYS_KEY and subject == "user":
+        changes["importance"] = max(fact.importance, known.importance)
+    row = fact.model_copy(update=changes)
+    return Proposal(
         fact=row,
         language=detect_language(fact.text),
         origin=origin,
         content_hash=facts.content_hash(fact.text),
-        source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
+        source=memory_repo.Source.of_message(said.message_id, fact.quote[:1000], said.said_at),
         terms=memory_repo.fact_terms(fact.text, relation),
-        entities=_entities(subject, relation, fact),
+        entities=entities_of(subject, relation, fact),
     )
 
 
-def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> NewMemory:
-    if source.speaker_id is None and memory.origin != "connected":
-        return memory
-    return replace(
-        memory,
-        speaker_id=source.speaker_id,
-        speaker=source.speaker,
-        content_hash=facts.content_hash(memory.fact.text, source.speaker_id),
-    )
+def _prefer_own(
+    memory: Proposal, same: list[StoredFact], rivals: list[StoredFact]
+) -> tuple[list[StoredFact], list[StoredFact]]:
+    """Let one's own words take the place of the same ones of an assistant."""
+    if memory.origin == "connected":
+        return same, rivals
+    lent = [fact for fact in same if fact.is_of_assistant and memory.may_retire(fact)]
+    own = [fact for fact in same if fact not in lent]
+    return own, [*rivals, *(fact for fact in lent if fact.retirement is None)]
 
 
-def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
+def entities_of(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:
     """Return the subject, and the object if that is a name, as entities.
 
     A role is its canonical word: "мой брат" is ``brother``.
     """
-    roles = {role for word in fact.subject.split() if (role := kin_of(word)) is not None}
-    kind: EntityType = "pet" if roles & PETS else "person" if roles else "thing"
-    value = kind if relation == "name" else relations.VALUE_TYPES.get(relation, "thing")
+    roles = {kin_of(word) for word in fact.subject.split()} - {None}
+    kind: EntityType = "thing"
+    if roles:
+        kind = "pet" if roles & PETS else "person"
+    value = relations.VALUE_TYPES.get(relation, "thing")
+    if relation == "name":
+        value = kind
     if kind == "thing" and value in ("person", "organisation", "place"):
         kind = "person"  # who lives, works and has relatives
     found = [(fact.subject, subject if roles else fact.subject, kind)]
@@ -370,41 +378,34 @@ def _entities(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEn
     ]
 
 
-def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Memory]) -> NewMemory:
-    inherited = {
-        "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
-        "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
-    }
-    return replace(memory, fact=memory.fact.model_copy(update=inherited))
-
-
-def _is_rival(memory: NewMemory, other: Memory) -> bool:
+def _is_rival(memory: Proposal, other: StoredFact) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
-    if other.retired_at is not None:
+    if other.retirement is not None:
         return False
     if _is_corrected(memory, other):
         return True
-    kinds = {memory.fact.memory_type, other.memory_type}
+    kinds = {memory.fact.memory_type, other.fact.memory_type}
     if facts.PRIVATE in kinds:
         return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)
-    if other.uid == memory.source.uid:
+    if other.source.uid == memory.source.uid:
         return False  # one message tells both
     said_at = memory.source.said_at
-    if not _is_now(memory.fact, said_at) or not _is_now(other, max(said_at, other.said_at)):
+    later = max(said_at, other.source.said_at)
+    if not _is_now(memory.fact, said_at) or not _is_now(other.fact, later):
         return False
-    if memory.fact.confidence < min(UNSURE, other.confidence):
+    if memory.fact.confidence < min(UNSURE, other.fact.confidence):
         return False
     if other.id in memory.contradicts:
         return contradictions.may_replace(memory.fact, other.fact)
     return contradictions.replaces(memory.fact, other.fact)
 
 
-def _is_now(fact: Fact | Memory, moment: datetime) -> bool:
+def _is_now(fact: Fact, moment: datetime) -> bool:
     """Return True if a fact holds at a moment, as far as its period says."""
     has_ended = fact.valid_until is not None and fact.valid_until <= moment
     return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)
 
 
-def _is_corrected(memory: NewMemory, other: Memory) -> bool:
+def _is_corrected(memory: Proposal, other: StoredFact) -> bool:
     """Return True if the user says that a fact replaces this one."""
     return memory.is_decided and other.id in memory.contradicts

@@ -98,13 +98,17 @@ class OfflineChatModel(BaseChatModel):
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind the names of the tools that may be called, and of the one that must be called."""
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
-        offered = {} if tool_choice == "none" else {"tool_names": names, "form": tool_choice}
+        offered = {}
+        if tool_choice != "none":
+            offered = {"tool_names": names, "form": tool_choice}
         return self.bind(offered=offered, **kwargs)
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
-        lines = lines_to_classify(messages) if self.embed is not None else []
-        embeddings = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
-        vectors = dict(zip(lines, embeddings, strict=True))  # each embedding has a timeout
+        vectors: dict[str, Vector | None] = {}
+        if self.embed is not None:
+            lines = lines_to_classify(messages)
+            embeddings = await asyncio.gather(*map(self.embed, lines))  # each has a timeout
+            vectors = dict(zip(lines, embeddings, strict=True))
 
         def kind(line: str) -> str:
             return kind_of(line, vectors.get(line))
@@ -156,8 +160,12 @@ def answer(
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     # Forgetting hides the message, so its facts are saved in a separate reply before.
-    saves = [call for call in calls if call[0] == SAVE] if ("forget_fact" in dict(calls)) else []
-    return _message((saves or calls)[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
+    saves = []
+    if "forget_fact" in dict(calls):
+        saves = [call for call in calls if call[0] == SAVE]
+    if calls:
+        return _message((saves or calls)[:MAX_CALLS])
+    return AIMessage(turn.reply(results))
 
 
 def read_calls(messages: Prompt, tool_names: Names) -> list[Call]:
@@ -178,7 +186,9 @@ def describe_result(result: ToolMessage, language: Language) -> str:
         time = requests.describe_time(str(result.text), language)
         return say("offline_time" if time else "offline_no_city", language, time=time)
     describe = DESCRIBED.get(result.name)
-    return describe(_load(result), language) if describe else ""
+    if describe:
+        return describe(_load(result), language)
+    return ""
 
 
 class OfflineTurn:
@@ -221,7 +231,9 @@ class OfflineTurn:
 
     def cancels_note(self) -> bool:
         """Return True if a bare "cancel it" takes back the last note."""
-        last = _text_of(self._past[-1]) if self._past else ""
+        last = ""
+        if self._past:
+            last = _text_of(self._past[-1])
         return reminders.cancels_note(self.text, last, self._messages) and replies.is_note(last)
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
@@ -254,27 +266,35 @@ class OfflineTurn:
         is_asked = is_order or (self._kind == NOTE and is_asking)
         if is_asked or self._kind in (QUESTION, UNSURE):
             return ASK_ME.sub("", asked or self.text)
-        return ASK_ME.sub("", asked) if self._kind == NOTE else ""
+        if self._kind == NOTE:
+            return ASK_ME.sub("", asked)
+        return ""
 
     def _requested_calls(self) -> list[Call] | None:
         if self.cancels_note():
             return _forget_message(self._past)
         names, kind = self._tool_names, self._kind
-        if calls := reminders.reminder_calls(self.text, self._messages, names, kind=kind):
+        calls = reminders.reminder_calls(self.text, self._messages, names, kind=kind)
+        if calls:
             return calls
         if self._is_private:
             return [("keep_private", {})]
-        if (forgetting := self._forget_calls()) is not None:
+        forgetting = self._forget_calls()
+        if forgetting is not None:
             return forgetting
         if self._kind == UNDO:
             return [(UNDO_CHANGE, {})]
         place = requests.asked_place(self.text)
-        return [("current_time", {"time_zone": place})] if place is not None else None
+        if place is not None:
+            return [("current_time", {"time_zone": place})]
+        return None
 
     def _forget_calls(self) -> list[Call] | None:
         """Return the calls of a request to forget: [] if it names nothing, None without one."""
-        if match := TAKES_BACK.match(self.text.translate(FOLD)):
-            if about := ABOUT.match(match["more"]):
+        match = TAKES_BACK.match(self.text.translate(FOLD))
+        if match:
+            about = ABOUT.match(match["more"])
+            if about:
                 return self._forget_joke(match["more"][about.end() :])
             if not self._takes_back_last(match):
                 return None
@@ -293,8 +313,9 @@ class OfflineTurn:
 
     def _forget_joke(self, about: str) -> list[Call] | None:
         """Return the call for "I was joking about the lottery", if a note mentions it."""
-        is_told = any(shared(about, _text_of(note)) for note in self._notes)
-        return [("forget_fact", {"about": about})] if is_told else None
+        if any(shared(about, _text_of(note)) for note in self._notes):
+            return [("forget_fact", {"about": about})]
+        return None
 
     def _takes_back_last(self, match: re.Match[str]) -> bool:
         """Return True if "scratch that" means the last note, whatever replaces it after a sign.
@@ -311,7 +332,9 @@ class OfflineTurn:
     def _save_calls(self, text: str) -> list[Call]:
         """Return the call that saves the correction in a message that is about to be hidden."""
         uid = next((words["uid"] for words in self._words if words["is_asked"]), "")
-        return [(SAVE, {"text": text, "quote": text, "message": uid})] if text else []
+        if text:
+            return [(SAVE, {"text": text, "quote": text, "message": uid})]
+        return []
 
     def _chosen_request(self) -> requests.ForgetRequest | None:
         """Return the choice, if the bot has just asked which of several things to forget.
@@ -330,7 +353,9 @@ class OfflineTurn:
         chosen = requests.pick_option(self.text, options)
         words = content(chosen)
         names = any(words and len(shared(chosen, option)) == len(words) for option in options)
-        return requests.ForgetRequest(chosen) if names or chosen.isdecimal() else None
+        if names or chosen.isdecimal():
+            return requests.ForgetRequest(chosen)
+        return None
 
     def _search_calls(self) -> list[Call]:
         """Return the search for the question, and one for the newest messages if needed.
@@ -342,7 +367,9 @@ class OfflineTurn:
             return []
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
         is_overview = requests.overview_of(self._question) in ("profile", "family")
-        return [*calls, NEWEST] if is_overview or replies.asks_of_self(self._question) else calls
+        if is_overview or replies.asks_of_self(self._question):
+            return [*calls, NEWEST]
+        return calls
 
     def _small_reply(self) -> str:
         if self._is_private:
@@ -379,7 +406,9 @@ class OfflineTurn:
         if holds_secret(self.text):  # never stored
             return say("refused_secret", self.language)
         texts = (self.text, *map(_text_of, self._past[-1:])) if replies.corrects(self.text) else ()
-        notes = [_text_of(one) for one in reversed(self._notes)] if texts else []
+        notes = []
+        if texts:
+            notes = [_text_of(one) for one in reversed(self._notes)]
         corrected = next((note for one in texts for note in notes if shared(one, note)), None)
         if corrected is None:
             return self._with_hint(say("offline_noted", self.language))
@@ -390,7 +419,9 @@ class OfflineTurn:
         messages = [*self._past[-1:], *self._latest[:1]]
         days = {history.split_time_label(str(one.text))[0][:DAY] for one in messages}
         note = say("offline_note", self.language)
-        return reply if self._past and len(days) == 1 else f"{reply}\n\n{note}"
+        if self._past and len(days) == 1:
+            return reply
+        return f"{reply}\n\n{note}"
 
 
 def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:
@@ -426,7 +457,9 @@ def _results(messages: Prompt) -> list[ToolMessage]:
 
 def _records(messages: Prompt) -> tasks.Records | None:
     """Return the records in a prompt that sets a task; None in a conversation."""
-    return messages[-1].additional_kwargs.get(RECORDS) if messages else None
+    if messages:
+        return messages[-1].additional_kwargs.get(RECORDS)
+    return None
 
 
 def _message(calls: Sequence[Call]) -> AIMessage:

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from src.memory.crosslingual import may_be_same_name
-from src.memory.embedding_space import RELATED, SURE
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of, names_only
+from src.memory.thresholds import GAP, RELATED, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
@@ -40,13 +40,8 @@ from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
 CHANGES = 2  # later quotes that may change the sure ones
-SHARED_WORD = 0.05  # of a word that an unsure quote shares, on the scale of its similarity
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
-# The closeness of a quote is its similarity in meaning, plus WORDS times the share of the
-# question's words that it has. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
-WORDS = 0.1
-GAP = 0.15  # maximum distance to the best note
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 DOUBLED = re.compile(r"(.)\1")
 ENOUGH = 2  # words that suffice if they are all words of the question
@@ -122,7 +117,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     results = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
     unique = {r["id"] if _is_fact(r) else r["uid"]: r for r in results}  # of the first search
     records = [_classify(r, kind(r["text"])) for r in unique.values()]
-    overview = str(found[0].get("overview") or "") if found else ""
+    overview = ""
+    if found:
+        overview = str(found[0].get("overview") or "")
     if overview:
         title = say(f"offline_overview_{overview}", language)
         listed = _overview_records(records, overview)
@@ -186,15 +183,15 @@ def nearest(records: Found, question: str) -> list[Record]:
 
 
 def _nearest(pool: Found, question: str) -> list[Record]:
-    pool = [r for r in pool if r.get("score", 1)]
-    pool = [r for r in pool if not _is_of_another(r["text"], question)]
-    pool = [r for r in pool if r.get("similarity", 0) >= RELATED or _shares_word(r, question)]
-    return sorted(pool, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
-
-
-def _shares_word(record: Record, question: str) -> bool:
-    """Return True if a record has a word of the question, as the search or the dictionary says."""
-    return bool(record.get("lexical")) or bool(shared(question, record["text"]))
+    found = []
+    for record in pool:
+        if not record.get("score", 1) or _is_of_another(record["text"], question):
+            continue
+        # It has a word of the question, as the search or the dictionary says.
+        has_word = record.get("lexical") or shared(question, record["text"])
+        if record.get("similarity", 0) >= RELATED or has_word:
+            found.append(record)
+    return sorted(found, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
 
 
 def _tells_of_change(record: Record, quoted: Found) -> bool:
@@ -211,7 +208,9 @@ def _nearness(record: Record, question: str) -> float:
 def _classify(record: Record, kind: str) -> Record:
     """Add the kind to a record; a question is replaced by what it states besides."""
     may_ask = kind in (QUESTION, UNSURE) and not (_is_fact(record) or record.get("from_file"))
-    statement = statement_in(record["text"]) if may_ask else ""
+    statement = ""
+    if may_ask:
+        statement = statement_in(record["text"])
     if statement in ("", record["text"].strip()):
         return {**record, "kind": kind}
     return {**record, "kind": NOTE, "text": statement, "is_beside": True}
@@ -416,14 +415,16 @@ def _closeness(record: Record, question: str) -> float:
     similarity = float(record.get("similarity", 0))
     if record.get("from_file") or not similarity:
         return float(share > MIN_SHARE)
-    return similarity + WORDS * share
+    return similarity + SHARED_WORDS * share
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:
     others = frozenset[str]().union(*content(text))
     if any(forms & others for forms in asked):
         others |= reading_words.answered_values(text)
-    return sum(bool(forms & others) for forms in asked) / len(asked) if asked else 0.0
+    if not asked:
+        return 0.0
+    return sum(bool(forms & others) for forms in asked) / len(asked)
 
 
 @lru_cache(maxsize=100)
@@ -436,7 +437,9 @@ def _asked_words(question: str) -> list[Lemmas]:
 
 def asks_of_self(question: str) -> list[str]:
     """Return the relations that the user asks about themselves ("where do I live?"), as terms."""
-    asked = asked_relations(question) if _is_own(question) else []
+    asked = []
+    if _is_own(question):
+        asked = asked_relations(question)
     return [term for term in asked if term in ANSWERS]
 
 
@@ -459,9 +462,12 @@ def _introduces(folded: str) -> bool:
     comma.
     """
     match = INTRODUCED.match(folded)
-    word = words(match[0])[-1].lower() if match else ""
-    rest = folded[match.end() :].strip(" .!)") if match else ""
-    if known := parts_of_speech(word):
+    word = rest = ""
+    if match:
+        word = words(match[0])[-1].lower()
+        rest = folded[match.end() :].strip(" .!)")
+    known = parts_of_speech(word)
+    if known:
         return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
     is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
     return bool(word) and stem_english(word) == word and (not rest or is_apart)
@@ -472,12 +478,19 @@ def _format_line(record: Record, wanted: frozenset[str], language: Language) -> 
     if record.get("from_file"):
         quote = best_passage(quote, wanted, FILE_QUOTE)
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
-    text = f"{author}: {quote}" if author else quote
-    day = datetime.strptime(record["said_at"], "%Y-%m-%d %H:%M")  # noqa: DTZ007
-    line = say("offline_quote", language, said_at=f"{day:%d.%m.%Y %H:%M}", text=text)
+    text = quote
+    if author:
+        text = f"{author}: {quote}"
+    said_at = f"{datetime.fromisoformat(record['said_at']):%d.%m.%Y %H:%M}"
+    if record.get("imported_from"):
+        origin = say("words_of_imported", language, name=record["imported_from"])
+        said_at = f"{said_at}, {origin}"
+    line = say("offline_quote", language, said_at=said_at, text=text)
     if not record.get("holds", True):
         line = f"{say('offline_earlier', language)} {line[2:]}"
-    dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
+    dates = ""
+    if record.get("dates"):
+        dates = f" ({', '.join(record['dates'])})"
     return f"{line}{dates} [{record['n']}]"
 
 

@@ -25,7 +25,8 @@ def facts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     text = message["text"]
     if forget_request(text) is not None or asks_to_keep_private(text):
         return []
-    if remembered := to_remember(text):
+    remembered = to_remember(text)
+    if remembered:
         facts = plain_facts(remembered) or [Fact(text=remembered.rstrip(" .!…"))]
     else:
         facts = [fact for part in text.split(CUT) for fact in plain_facts(part)]
@@ -46,7 +47,9 @@ def fill_form(form: str, records: Records, kind: Classifier) -> dict[str, Any]:
         return _understanding(records, kind)
     if form == "ExtractedFacts":
         return {"facts": _extract(records["messages"])}
-    return {"uids": _matching_uids(records)} if form == "Forgetting" else {}
+    if form == "Forgetting":
+        return {"uids": _matching_uids(records)}
+    return {}
 
 
 def summary_of(records: Records) -> str:
@@ -54,17 +57,16 @@ def summary_of(records: Records) -> str:
 
     Summaries are joined in full, equal ones once.
     """
-    if summaries := records.get("history_summary"):
+    summaries = records.get("history_summary")
+    if summaries:
         return "; ".join(dict.fromkeys(str(one["summary"]) for one in summaries))
     typed = [one for one in records["messages"] if one["role"] == "user" and one["text"].strip()]
     notes = [one for one in typed if is_note(one["text"]) and not is_question(one["text"])]
-    return "; ".join(dict.fromkeys(map(_quoted, notes or typed))) or "—"
-
-
-def _quoted(record: Record) -> str:
-    """Return the beginning of a record in quotation marks, with its author."""
-    text = shortened(record["text"].strip(), SUMMARY_QUOTE)
-    return f"{_author(record)}{say('quoted', detect_language(text), text=text)}"
+    quotes = []
+    for one in notes or typed:
+        text = shortened(one["text"].strip(), SUMMARY_QUOTE)
+        quotes.append(_author(one) + say("quoted", detect_language(text), text=text))
+    return "; ".join(dict.fromkeys(quotes)) or "—"
 
 
 def _author(record: Record) -> str:
@@ -75,7 +77,8 @@ def _author(record: Record) -> str:
 def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
     message = records["messages"][-1]
     text = message["text"].strip()
-    if (request := forget_request(text)) is not None:
+    request = forget_request(text)
+    if request is not None:
         return {"intent": "forget", "query": request.about}
     if asks_for_reminder(text):
         return {"intent": "remind"}
@@ -86,7 +89,9 @@ def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
         return {"intent": "teach", "facts": facts}
     found = newest_first(near(records["context"], text))
     language = detect_language(text)
-    form = say("quoted", language, text="{}") if len(found) > 1 else "{}"
+    form = "{}"
+    if len(found) > 1:
+        form = say("quoted", language, text="{}")
     lines = [f"{form.format(one['text'])} [{one.get('id', one['uid'])}]" for one in found]
     if found and not covers(found, text):
         lines.insert(0, say("offline_only_this", language))
@@ -104,7 +109,9 @@ def _extract(messages: Sequence[Record]) -> list[dict[str, Any]]:
 
 def _matching_uids(records: Records) -> list[str]:
     request = forget_request(records["messages"][0]["task"])
-    about = request.about if request is not None else ""
+    about = ""
+    if request is not None:
+        about = request.about
     return [
         r["uid"] for r in records["context"] if shared(about, r["text"]) and is_note(r["text"])
     ]

@@ -16,7 +16,7 @@ from typing import IO
 from psycopg import pq
 
 from src.base.errors import BackupError
-from src.pg import embedded_folder, migrations
+from src.pg import embedded, migrations
 from src.pg.client import translate_errors
 from src.pg.connection import connect
 
@@ -167,7 +167,7 @@ def _run_program(
     program, *arguments = command
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.run(
-            [embedded_folder.binary(program), "--no-password", *arguments],
+            [embedded.binary(program), "--no-password", *arguments],
             check=False,
             timeout=TIMEOUT,
             stderr=stderr,

@@ -12,10 +12,15 @@ from src.base.config import ENV_FILE, Settings
 from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.operate import hops
-from src.operate.checks import CheckResult, check_access, check_machine, check_versions
+from src.operate.checks import (
+    CheckResult,
+    check_access,
+    check_machine,
+    check_proxies,
+    check_telegram,
+    check_versions,
+)
 from src.operate.model_checks import check_embeddings, check_model
-from src.operate.telegram_check import check_telegram
 from src.outside.servers import McpServers, ServerState
 from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient
@@ -38,7 +43,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
     """
     results = [*_examine_settings(settings), *check_machine(settings, Path(ENV_FILE))]
     results += await _check_database(settings)
-    results += [CheckResult("proxy", *found) for found in await hops.check_proxies(settings)]
+    results += await check_proxies(settings)
     results += await check_telegram(settings)
     results += [await check_model(settings), await check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
@@ -50,7 +55,9 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         print(json.dumps(report, ensure_ascii=False))
     else:
         for result in results:
-            verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
+            verdict = "OK"
+            if result.mend is not None:
+                verdict = f"MEND: {result.mend}"
             print(f"{result.subject:<12} {result.state:<48} {verdict}")
     return int(not is_well)
 
@@ -124,8 +131,8 @@ def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Chec
     return CheckResult("queue", state, mend)
 
 
-def describe_job(job: dead_jobs.QuarantinedJob) -> str:
-    """Describe a quarantined job by ids and times, without texts of users."""
+def describe_job(job: dead_jobs.PutAsideJob) -> str:
+    """Describe a job that was put aside by ids and times, without texts of users."""
     ids = {"chat": job.chat_id, "conversation": job.conversation_id}
     whose = ", ".join(f"{name} {id_}" for name, id_ in ids.items() if id_)
     return (

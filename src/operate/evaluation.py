@@ -52,7 +52,9 @@ class LocomoTurn:
     @property
     def role(self) -> Literal["user", "assistant"]:
         """``assistant`` for the bot, ``user`` for all others."""
-        return "assistant" if self.speaker.lower() in ASSISTANTS else "user"
+        if self.speaker.lower() in ASSISTANTS:
+            return "assistant"
+        return "user"
 
 
 @dataclass(frozen=True)

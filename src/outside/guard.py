@@ -58,7 +58,9 @@ def _parse(line: bytes) -> dict[str, object]:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return message if isinstance(message, dict) else {}
+    if isinstance(message, dict):
+        return message
+    return {}
 
 
 def _wait_for_hangup(*descriptors: int) -> None:

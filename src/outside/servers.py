@@ -100,7 +100,9 @@ class ServerConnection:
         self._calls += 1
         try:
             reply = await self._call(tool, arguments)
-            result = "error" if reply.isError else "ok"
+            result = "ok"
+            if reply.isError:
+                result = "error"
             return reply
         except ToolCallError as error:
             result = error.result

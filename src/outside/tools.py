@@ -35,7 +35,9 @@ def visible(text: str) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, cut to ``limit`` characters."""
     line = " ".join(visible(text[: limit * 4]).split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    if len(line) <= limit:
+        return line
+    return f"{line[: limit - 1]}…"
 
 
 def describe_tool(server: str, description: str | None) -> str:
@@ -128,7 +130,9 @@ def clean_schema(schema: Any) -> Schema:
 
 
 def _parameter_name(name: str) -> str:
-    return f"{name}_" if name in RESERVED else name
+    if name in RESERVED:
+        return f"{name}_"
+    return name
 
 
 def restore_names(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +205,9 @@ class _SchemaCleaner:
 
 def _list_of(schema: Schema, keyword: str) -> list[Any]:
     value = schema.get(keyword)
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _merge(clean: Schema, other: Schema) -> None:

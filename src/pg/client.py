@@ -66,7 +66,9 @@ class Transaction:
     def fetch_all(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
-        return self._cursor.fetchall() if self._cursor.description else []
+        if self._cursor.description:
+            return self._cursor.fetchall()
+        return []
 
     def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Run a statement and return its rows as dicts by column name."""

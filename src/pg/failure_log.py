@@ -107,7 +107,9 @@ def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
     reason = str(fields.get("cause") or event)
     if record.exc_info and record.exc_info[1]:
         error = record.exc_info[1]
-        reason = _describe_reason(error)
+        reason = f"defect ({type(error).__name__})"
+        if isinstance(error, errors.AppError) and str(error):
+            reason = str(error).splitlines()[0]
     return {
         "at": record.created,
         "part": part_of(record, error),
@@ -122,22 +124,22 @@ def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
 
 def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
     """Return the part of the bot that a log record is about."""
-    chain = list(errors.causes(error)) if error is not None else []
+    chain = []
+    if error is not None:
+        chain = list(errors.causes(error))
     guess = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
     for part, kinds in ERRORS.items():
         if any(isinstance(one, kinds) for one in chain):
             is_embedding = guess == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
-            return "embeddings" if part == "model" and is_embedding else part
+            if part == "model" and is_embedding:
+                return "embeddings"
+            return part
     if guess == "telegram" and chain and not isinstance(chain[0], errors.AppError):
         return "other"  # a defect of ours while an update was handled
     return guess or "other"
 
 
-def _describe_reason(error: BaseException) -> str:
-    if isinstance(error, errors.AppError) and str(error):
-        return str(error).splitlines()[0]
-    return f"defect ({type(error).__name__})"
-
-
 def _as_bigint(value: Any) -> int | None:
-    return value if isinstance(value, int) and abs(value) < 2**63 else None
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    return None

@@ -4,13 +4,16 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 from annotated_types import Ge, Le
 from psycopg2.sql import SQL, Identifier, Placeholder
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from src.base import config, errors
 from src.base.errors import SettingsConflictError, SettingsError
+from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.pg.client import PgClient, Repository, Transaction
 
 logger = logging.getLogger(__name__)
@@ -25,13 +28,8 @@ Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Messages = Annotated[int, Field(ge=0, le=10**9)]
 
 
-class GlobalSettings(BaseModel):
-    """The settings row; fields have the names of the columns and the bounds of their checks.
-
-    ``src/web/admin_labels.toml`` says what they do.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ExtractionSettings(BaseModel):
+    """Reading of conversations for facts."""
 
     memory_extraction_enabled: bool = True
     memory_extraction_provider: Literal["immediate", "openai", "anthropic", "google"] = "immediate"
@@ -39,6 +37,11 @@ class GlobalSettings(BaseModel):
     memory_extraction_interval_hours: int = Field(24, ge=1, le=168)
     memory_extraction_window: int = Field(20, ge=1, le=1000)
     memory_extraction_silence_minutes: int = Field(60, ge=1, le=10_080)
+
+
+class RecallSettings(BaseModel):
+    """Storing of facts, and what of them is found again."""
+
     memory_dedup_threshold: Share = 0.6
     memory_update_threshold: Share = 0.95
     memory_retrieve_limit: int = Field(5, ge=0, le=50)
@@ -47,6 +50,18 @@ class GlobalSettings(BaseModel):
     max_memories_per_user: int = Field(1000, ge=1, le=10**6)
     embedding_provider: Literal["", "local", "openai"] = ""
     embedding_model: Name = ""
+
+    @property
+    def embedding_name(self) -> str:
+        """Embedding model in the form of ``EMBEDDING_MODEL``; empty to use that variable."""
+        if self.embedding_provider == "openai":
+            return f"openai:{self.embedding_model}"
+        return self.embedding_provider
+
+
+class PromptSettings(BaseModel):
+    """The part of a conversation that the model sees, and the loops of strict mode."""
+
     history_messages: int = Field(30, ge=10, le=100)
     history_step: int = Field(15, ge=1, le=29)
     summary_messages: int = Field(6, ge=2, le=100)
@@ -55,6 +70,11 @@ class GlobalSettings(BaseModel):
     strict_retrieve_limit: int = Field(10, ge=1, le=50)
     strict_react_limit: int = Field(3, ge=1, le=20)
     strict_max_iterations: int = Field(3, ge=0, le=10)
+
+
+class LimitSettings(BaseModel):
+    """Limits of what the bot writes and spends, and its currency; 0 is no daily limit."""
+
     background_calls_per_hour: int = Field(120, ge=1, le=10**5)
     answer_max_characters: int = Field(30_000, ge=100, le=60_000)
     answer_max_parts: int = Field(10, ge=1, le=50)
@@ -65,6 +85,16 @@ class GlobalSettings(BaseModel):
     daily_messages_per_user: Messages = 0
     daily_tokens_per_user: Tokens = 0
     messages_per_minute_per_user: Messages = 0
+
+
+class GlobalSettings(LimitSettings, PromptSettings, RecallSettings, ExtractionSettings):
+    """The settings row; fields have the names of the columns and the bounds of their checks.
+
+    A base holds those of one subject; ``src/web/admin_labels.toml`` says what they do.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     message_retention_days: int = Field(0, ge=0, le=36_500)
 
     @model_validator(mode="after")
@@ -74,13 +104,6 @@ class GlobalSettings(BaseModel):
         if (self.embedding_provider == "openai") != bool(self.embedding_model):
             raise ValueError("embedding_model goes with embedding_provider openai, and only so")
         return self
-
-    @property
-    def embedding_name(self) -> str:
-        """Embedding model in the form of ``EMBEDDING_MODEL``; empty to use that variable."""
-        if self.embedding_provider == "openai":
-            return f"openai:{self.embedding_model}"
-        return self.embedding_provider
 
 
 NAMES = tuple(GlobalSettings.model_fields)
@@ -129,7 +152,9 @@ class GlobalSettingsRepository(Repository):
 
     async def fetch(self) -> GlobalSettings:
         """Return the settings as ``get`` does; no thread is used while the cache is fresh."""
-        return self._settings if self._is_fresh else await self._run(self.get)
+        if self._is_fresh:
+            return self._settings
+        return await self._run(self.get)
 
     def get(self) -> GlobalSettings:
         """Return the settings, at most ``FRESH_SECONDS`` old; defaults if the row was deleted."""
@@ -222,4 +247,67 @@ def describe_bounds(name: str) -> str:
 
 def as_text(value: object) -> str:
     """Return a setting's value as a form shows it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+@dataclass(eq=False, repr=False)
+class SettingsService:
+    """Changes of the operator's settings, checked against the environment (keys, providers)."""
+
+    _client: PgClient
+    _repo: GlobalSettingsRepository
+    _environment: config.Settings  # constant while the bot runs
+
+    async def get(self) -> GlobalSettings:
+        """Return the current settings from the database.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        return await self._client.run(self._repo.refresh)
+
+    async def change(
+        self, actor: str, values: Mapping[str, Any], seen: Mapping[str, str] | None = None
+    ) -> GlobalSettings:
+        """Check a change and store it; see ``GlobalSettingsRepository.change``."""
+        current = await self.get()
+        proposed = check_settings({**current.model_dump(), **values})
+        problems = self._find_problems(proposed, values.keys())
+        if problems:
+            raise errors.SettingsError(problems)
+        return await self._client.run(self._repo.change, actor, values, seen)
+
+    def _find_problems(self, proposed: GlobalSettings, changed: Any) -> dict[str, str]:
+        problems = {
+            "memory_extraction_provider": self._key_problem(
+                find_batch_provider(proposed.memory_extraction_provider)
+            ),
+            "memory_extraction_model": _model_problem(proposed)
+            or self._key_problem(find_provider(proposed.memory_extraction_model)),
+            "embedding_provider": self._key_problem(find_provider(proposed.embedding_name)),
+        }
+        return {name: text for name, text in problems.items() if text and name in changed}
+
+    def _key_problem(self, provider: Provider | None) -> str:
+        """Return what is missing to call a provider; empty if nothing is, or none is called."""
+        if provider is None or provider.is_configured(self._environment):
+            return ""
+        return f"{provider.key_variable} is not set: put it into .env and restart the bot"
+
+
+def _model_problem(proposed: GlobalSettings) -> str:
+    model, provider = proposed.memory_extraction_model, proposed.memory_extraction_provider
+    if not model:
+        return ""
+    model_provider = None
+    if ":" in model:
+        model_provider = find_provider(model)
+    if provider == "immediate" and model_provider is None:
+        return f"write provider:model, with one of the providers {', '.join(PROVIDERS)}"
+    if provider == "immediate":
+        return ""
+    if model_provider is not None and model_provider != find_batch_provider(provider):
+        return f"it is not a model of {provider}"
+    return ""

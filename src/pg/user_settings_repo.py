@@ -24,6 +24,7 @@ class UserSettings:
         is_inactive: True if nothing could be sent to the owner lately.
         is_blocked: True if an operator has blocked the owner.
         spoken_language: Language of the last message of some length; None: none was clear.
+        follow_ups: True if the bot asks the day after how something went.
     """
 
     language: str | None = None
@@ -35,6 +36,7 @@ class UserSettings:
     is_inactive: bool = False
     is_blocked: bool = False
     spoken_language: str | None = None
+    follow_ups: bool = False
 
     def resolve(self, codes: Sequence[str | None], time_zone: str) -> Preferences:
         """Return the settings as they apply.
@@ -58,6 +60,7 @@ class UserSettings:
             self.memory_on,
             self.has_reminders,
             source,
+            self.follow_ups,
         )
 
 
@@ -66,8 +69,10 @@ SELECT_SETTINGS = """
 SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
        coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
        EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
-               WHERE w.telegram_user_id = o.telegram_user_id AND r.is_waiting),
-       s.inactive_since IS NOT NULL, o.blocked_at IS NOT NULL, s.spoken_language
+               WHERE w.telegram_user_id = o.telegram_user_id AND r.is_waiting
+                 AND r.kind = 'reminder'),
+       s.inactive_since IS NOT NULL, o.blocked_at IS NOT NULL, s.spoken_language,
+       coalesce(s.follow_ups, false)
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
 """

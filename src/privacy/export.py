@@ -27,7 +27,7 @@ PAGE = 1000  # rows in memory at once
 SELECT_SETTINGS = """
 SELECT jsonb_build_object('language', s.language, 'time_zone', s.time_zone, 'mode', s.mode,
                           'answer_length', s.answer_length, 'memory_on', s.memory_on,
-                          'spoken_language', s.spoken_language)
+                          'spoken_language', s.spoken_language, 'follow_ups', s.follow_ups)
        || jsonb_strip_nulls(jsonb_build_object('name', o.name, 'username', o.username))
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
@@ -47,7 +47,7 @@ ORDER BY thread_id
 # Messages of a conversation in order, without forgotten ones.
 SELECT_MESSAGES = """
 SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
-    'uid', 'msg-' || m.id, 'thread_id', nullif(c.thread_id, 0), 'role', m.role,
+    'uid', 'msg-' || m.id, 'thread_id', nullif(greatest(c.thread_id, 0), 0), 'role', m.role,
     'text', message_text(m.content), 'said_at', coalesce(m.said_at, m.created_at),
     'telegram_message_id', m.telegram_message_id, 'sender_id', m.sender_id,
     'speaker', m.speaker, 'answers', 'msg-' || m.reply_to_id, 'provenance', m.provenance,
@@ -83,7 +83,8 @@ ORDER BY f.id LIMIT %(limit)s
 # Summaries of older messages.
 SELECT_SUMMARIES = """
 SELECT s.id, jsonb_strip_nulls(jsonb_build_object(
-    'thread_id', nullif(c.thread_id, 0), 'text', s.content, 'made_at', s.created_at))
+    'thread_id', nullif(greatest(c.thread_id, 0), 0), 'text', s.content,
+    'made_at', s.created_at))
 FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
 WHERE c.telegram_user_id = %(user)s AND s.content <> ''
   AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s) AND s.id > %(after)s
@@ -93,7 +94,8 @@ ORDER BY s.id LIMIT %(limit)s
 # The owner's reminders: waiting, delivered and cancelled.
 SELECT_REMINDERS = """
 SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
-    'id', 'reminder-' || r.id, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
+    'id', 'reminder-' || r.id, 'kind', nullif(r.kind, 'reminder'), 'day', r.day,
+    'about', r.about, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
     'due_at', r.due_at, 'recurrence', r.recurrence, 'time_zone', r.time_zone,
     'is_waiting', r.is_waiting, 'asker_id', r.asker_id, 'message', 'msg-' || r.message_id,
     'snooze_of', 'reminder-' || r.snooze_of, 'created_at', r.created_at,
@@ -246,7 +248,7 @@ class ExportService(ExportRepository):
         reminders = (
             f"- {_one_line(one['text'])} ({_to_local(one['due_at'], zone):%Y-%m-%d %H:%M})"
             for one in read("reminders")
-            if one["is_waiting"]
+            if one["is_waiting"] and "kind" not in one
         )
         _write_section(target, say("export_reminders", language), reminders)
         spoken = (one for one in read("messages") if one["role"] in ("user", "assistant"))
@@ -261,7 +263,9 @@ class ExportService(ExportRepository):
 
 def _topic(owner: Owner) -> int | None:
     """Return the exported topic of a group; None for a person, whose topics are all exported."""
-    return owner.thread_id if owner.is_group else None
+    if owner.is_group:
+        return owner.thread_id
+    return None
 
 
 def _write_section(target: TextIO, title: str, lines: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ RECURRING_PAUSE = 600.0  # seconds until recurring work that was put aside is tr
 
 
 @dataclass(frozen=True)
-class QuarantinedJob:
+class PutAsideJob:
     """A job that was put aside; holds ids only.
 
     Attributes:
@@ -51,7 +51,7 @@ class QuarantinedJob:
 
 
 # Jobs that are put aside, oldest first.
-SELECT_QUARANTINED = """
+SELECT_PUT_ASIDE = """
 SELECT j.id, j.task_name, u.chat_id, j.args ->> 'conversation_id', d.put_aside_at, d.deaths
 FROM job_deaths d JOIN procrastinate_jobs j ON j.id = d.job_id
 LEFT JOIN telegram_updates u ON u.id = (j.args ->> 'update')::bigint
@@ -76,7 +76,7 @@ DELETE FROM job_deaths d USING given g WHERE d.job_id = g.id
 """
 
 # Number of jobs that are put aside.
-COUNT_QUARANTINED = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
+COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
 
 # Count one more death of a job that still runs on the worker (a process that rescued it first has
 # changed that), and put it aside after the last one.
@@ -105,6 +105,9 @@ REQUEUE = """
 SELECT procrastinate_retry_job_v2(%(job)s, now() + make_interval(secs => %(seconds)s),
                                   NULL, NULL, NULL)
 """
+
+# The deaths of a running job that has got on since.
+FORGET_DEATHS = "DELETE FROM job_deaths WHERE job_id = %(job)s"
 
 # Mark a job as failed; it stays in the table until it is pruned or retried by an operator.
 FAIL = "SELECT procrastinate_finish_job_v1(%(job)s, 'failed', false)"
@@ -164,13 +167,21 @@ class JobDeathRepository(Repository):
 
         return self._client.in_transaction(work)
 
-    def list_all(self) -> list[QuarantinedJob]:
+    def forget(self, job: int) -> None:
+        """Forget the deaths of a running job: it has stored a part of its work, so it kills none.
+
+        Args:
+            job: Id of the job.
+        """
+        self._client.execute(FORGET_DEATHS, job=job)
+
+    def list_all(self) -> list[PutAsideJob]:
         """List the jobs that are put aside, oldest first, at most a thousand."""
-        return self._all(QuarantinedJob, SELECT_QUARANTINED)
+        return self._all(PutAsideJob, SELECT_PUT_ASIDE)
 
     def count(self) -> int:
         """Return the number of jobs that are put aside."""
-        return self._first(int, COUNT_QUARANTINED) or 0
+        return self._first(int, COUNT_PUT_ASIDE) or 0
 
     def retry(self, job: int | None = None) -> int:
         """Requeue jobs that are put aside and forget their deaths.

@@ -16,9 +16,10 @@ APPLICATION_NAME = "pomni queue"  # of the connections of all workers
 
 INDEX_MESSAGES = "index_messages"
 INDEXING = {"queue": BACKGROUND_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
+STORE_IMPORTS = "store_imports"
 UNIQUE_VIOLATION = "23505"
 
-# Defer one indexing job for all turns of the next two seconds, unless one is pending.
+# Defer one job for all that comes in the next two seconds, unless one is pending.
 DEFER_INDEXING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
     ROW(%(queue)s, %(task)s::text, 0, %(task)s, %(task)s, '{}', now() + interval '2 seconds')
@@ -44,10 +45,10 @@ DELETE FROM procrastinate_workers WHERE NOT EXISTS (
 class JobRepository(Repository):
     """Reads and writes procrastinate's tables; its methods block (see ``PgClient.run``)."""
 
-    def defer_indexing(self) -> None:
-        """Have new messages indexed within about two seconds."""
+    def defer_indexing(self, task: str = INDEX_MESSAGES) -> None:
+        """Have new messages indexed within about two seconds, or another task of its kind run."""
         try:
-            self._client.fetch_all(DEFER_INDEXING, INDEXING)
+            self._client.fetch_all(DEFER_INDEXING, INDEXING | {"task": task})
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:  # else a concurrent turn has deferred it
                 raise

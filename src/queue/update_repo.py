@@ -74,7 +74,7 @@ class WaitingUpdate:
     Attributes:
         home_id: The chat, or the supergroup that it became.
         revision: Number of erasures that have redacted it.
-        zone_asked: True if the user's previous update made the bot ask for the time zone.
+        asked_before: What the bot asked after the user's previous update, as in ``Question``.
     """
 
     id: int
@@ -90,7 +90,7 @@ class WaitingUpdate:
     received_at: datetime
     home_id: int
     revision: int = 0
-    zone_asked: bool = False
+    asked_before: str = ""
 
     @property
     def owner(self) -> Owner:
@@ -107,7 +107,9 @@ class WaitingUpdate:
         """Language of the sender's Telegram client, if known."""
         content = next((one for one in self.payload.values() if isinstance(one, dict)), {})
         sender = content.get("from") or content.get("user")  # the latter of a reaction
-        return sender.get("language_code") if isinstance(sender, dict) else None
+        if isinstance(sender, dict):
+            return sender.get("language_code")
+        return None
 
 
 @dataclass(frozen=True)
@@ -194,10 +196,10 @@ SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at,
        coalesce(v.new_chat_id, u.chat_id) AS home_id, u.revision,
-       coalesce((SELECT p.asked ->> 'asks' = 'zone' FROM telegram_updates p
+       coalesce((SELECT p.asked ->> 'asks' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
-        ORDER BY p.id DESC LIMIT 1), false) AS zone_asked
+        ORDER BY p.id DESC LIMIT 1), '') AS asked_before
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 WHERE u.id = %(update)s
@@ -340,7 +342,7 @@ SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
 """
 
 # Delete handled updates after some hours, as Telegram may deliver one again within a day. Updates
-# of quarantined jobs stay, so that they can be retried.
+# of jobs put aside stay, so that they can be retried.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
   AND id NOT IN (SELECT (j.args ->> 'update')::bigint

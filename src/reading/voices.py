@@ -12,7 +12,8 @@ from src.reading import lexicon
 from src.reading.gate import disarm
 from src.texts import LANGUAGES, Language, detect_language, say
 
-Provenance = Literal["typed", "forwarded", "bot", "file"]
+Provenance = Literal["typed", "forwarded", "bot", "file", "imported"]
+OWN: tuple[Provenance, ...] = ("typed", "imported")  # the sender's own words
 
 MAX_NAME = 64  # characters; Telegram has 64 for each part of a name
 MAX_QUOTED = 4000  # characters of the replied-to message; a longer one is cut, with a sign
@@ -25,10 +26,10 @@ class Voice:
     """Provenance of a message's words.
 
     Attributes:
-        provenance: ``typed`` or ``forwarded`` by the sender, sent through another ``bot``, or read
-            from a ``file``.
+        provenance: ``typed`` or ``forwarded`` by the sender, sent through another ``bot``, read
+            from a ``file``, or typed by the sender elsewhere and ``imported``.
         speaker: Name of the sender, in a group.
-        origin: Name of the author, if that is not the sender.
+        origin: Name of the author, if that is not the sender; of imported words, of their source.
         quoted: Words that the message replies to, whoever wrote them.
         quoted_author_id: Author of the quoted words, if known.
         is_private: True if the sender wants the words not to be remembered.
@@ -43,8 +44,8 @@ class Voice:
 
     @property
     def is_own(self) -> bool:
-        """True if the sender typed the words."""
-        return self.provenance == "typed"
+        """True if the sender typed the words, here or elsewhere."""
+        return self.provenance in OWN
 
     def shown(self, text: str) -> str:
         """Return the message as a model reads it in the history: marked, imitations escaped."""
@@ -53,7 +54,7 @@ class Voice:
         parts = []
         if self.speaker:
             parts.append(marks["speaker"].format(name=self.speaker))
-        if not self.is_own:
+        if self.provenance != "typed":
             parts.append(marks[self.provenance].format(name=self.origin or UNKNOWN))
         if self.quoted:
             quoted = " ".join(disarm(self.quoted).split()).replace("]", ")")
@@ -63,7 +64,7 @@ class Voice:
     def fields(self) -> dict[str, str]:
         """Return the same for a record in a block of data, where nothing can be imitated."""
         found = {"speaker": self.speaker} if self.speaker else {}
-        if not self.is_own:
+        if self.provenance != "typed":
             found[f"{self.provenance}_from"] = self.origin or UNKNOWN
         if self.quoted:
             found["in_reply_to"] = self.quoted

@@ -10,7 +10,7 @@ time, so moving a reminder needs no search for its job.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
@@ -27,22 +27,24 @@ AHEAD = timedelta(minutes=2)  # twice the pause between two plans, so that one c
 BATCH = 1000  # jobs per statement
 REMINDER_UID = "reminder-"
 MAX_WAITING = 200  # pending reminders per owner
+Kind = Literal["reminder", "brief", "follow_up"]
 
 # Columns of a reminder, in the order of ``Reminder.from_row``.
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
        r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language,
-       r.is_waiting, r.cancelled_at IS NOT NULL"""
-# Select an owner's reminders; the start of other statements.
+       r.is_waiting, r.cancelled_at IS NOT NULL, r.kind"""
+# Select an owner's reminders of any kind; the start of other statements.
 OWN = f"""
 SELECT {COLUMNS} FROM reminders r
 WHERE r.owner_id = %(owner)s"""  # noqa: S608  (it holds a constant of ours)
 
 # Count the owner's pending reminders.
-COUNT_WAITING = "SELECT count(*) FROM reminders WHERE owner_id = %(owner)s AND is_waiting"
+COUNT_WAITING = """SELECT count(*) FROM reminders
+WHERE owner_id = %(owner)s AND is_waiting AND kind = 'reminder'"""
 
 # Select an identical pending reminder: a turn that was killed is retried.
 SELECT_SAME = f"""{OWN}
-  AND r.is_waiting AND r.due_at = %(due_at)s AND r.text = %(text)s
+  AND r.kind = 'reminder' AND r.is_waiting AND r.due_at = %(due_at)s AND r.text = %(text)s
   AND r.asker_id IS NOT DISTINCT FROM %(asker_id)s
   AND r.recurrence IS NOT DISTINCT FROM %(recurrence)s
 ORDER BY r.id LIMIT 1
@@ -61,21 +63,37 @@ WHERE ({COUNT_WAITING}) < {MAX_WAITING}
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
+# Insert a reminder of an export, unless the owner has it, or too many.
+RESTORE_REMINDER = f"""
+INSERT INTO reminders (owner_id, text, due_at, recurrence, time_zone, language, message_id,
+                       snooze_of, is_waiting, created_at, delivered_at, cancelled_at)
+SELECT %(owner)s, %(text)s, date_trunc('second', %(due_at)s::timestamptz), %(recurrence)s,
+       %(time_zone)s, %(language)s, %(message_id)s, %(snooze_of)s, %(is_waiting)s,
+       %(created_at)s, %(delivered_at)s, %(cancelled_at)s
+WHERE NOT EXISTS (SELECT 1 FROM reminders WHERE owner_id = %(owner)s AND text = %(text)s
+                  AND created_at = %(created_at)s)
+  AND (NOT %(is_waiting)s OR ({COUNT_WAITING}) < {MAX_WAITING})
+ON CONFLICT DO NOTHING RETURNING id
+"""  # noqa: S608  (it holds a constant of ours)
+
+# Delete reminders that an import brought.
+DELETE_REMINDERS = "DELETE FROM reminders WHERE owner_id = %(owner)s AND id = ANY(%(ids)s)"
+
 # Select the pending reminders, the next one first.
 SELECT_WAITING = f"""{OWN}
-  AND r.is_waiting
+  AND r.kind = 'reminder' AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """
 
 # Select finished reminders delivered since a time, the newest first.
 SELECT_DELIVERED = f"""{OWN}
-  AND NOT r.is_waiting AND r.cancelled_at IS NULL
+  AND r.kind = 'reminder' AND NOT r.is_waiting AND r.cancelled_at IS NULL
   AND r.delivered_at IS NOT NULL AND r.due_at > %(since)s
 ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
 """
 
 # Select one reminder of the owner, pending or not.
-SELECT_ONE = f"{OWN} AND r.id = %(id)s"
+SELECT_ONE = f"{OWN} AND r.kind = 'reminder' AND r.id = %(id)s"
 
 # Cancel pending reminders, if they are still due at a given time.
 UPDATE_CANCELLED = f"""
@@ -160,7 +178,7 @@ SELECT_DUE = f"""
 SELECT {COLUMNS}, s.language,
        s.inactive_since IS NOT NULL OR o.blocked_at IS NOT NULL,
        CASE WHEN m.chat_id = o.telegram_user_id AND o.telegram_user_id < 0
-            THEN m.telegram_message_id END
+            THEN m.telegram_message_id END, r.about
 FROM reminders r
 JOIN owners o ON o.id = r.owner_id
 LEFT JOIN owners chat ON chat.telegram_user_id = o.telegram_user_id AND chat.thread_id = 0
@@ -183,10 +201,11 @@ UPDATE reminders SET attempts = least(attempts + 1, 1000)
 WHERE id = %(id)s AND due_at = %(due_at)s RETURNING attempts
 """
 
-# Delete reminders finished long ago; their buttons then say that the reminder is gone.
+# Delete reminders finished long ago; their buttons then say that the reminder is gone. What the
+# user wants no question about stays.
 DELETE_OLD = """
 DELETE FROM reminders
-WHERE NOT is_waiting
+WHERE NOT is_waiting AND NOT (kind = 'follow_up' AND cancelled_at IS NOT NULL)
   AND coalesce(cancelled_at, delivered_at, created_at) < now() - make_interval(days => %(days)s)
 """
 
@@ -239,6 +258,7 @@ class Reminder:
         language: Language of the request.
         is_waiting: True if it is pending.
         is_cancelled: True if it was cancelled.
+        kind: ``brief`` and ``follow_up`` are the bot's own; they come once a day at most.
     """
 
     id: int
@@ -251,6 +271,7 @@ class Reminder:
     language: Language
     is_waiting: bool
     is_cancelled: bool
+    kind: Kind = "reminder"
 
     def may_be_changed_by(self, member: int | None) -> bool:
         """Return True if a member is allowed to change it: in a group, the one who asked for it.
@@ -284,12 +305,14 @@ class DueReminder:
         language: Language to send it in.
         is_inactive: True if its chat is known to be unreachable.
         reply_to: Telegram's number of the message that asked for it, in a group.
+        about: The fact, message or reminder that a follow-up asks about.
     """
 
     reminder: Reminder
     language: Language
     is_inactive: bool
     reply_to: int | None
+    about: str | None = None
 
 
 class ReminderRepository(Repository):
@@ -308,6 +331,14 @@ class ReminderRepository(Repository):
             return steps._change(owner, SELECT_SAME, INSERT_REMINDER, now=now, **new.columns())
 
         return self._client.in_transaction(work)
+
+    def restore(self, owner: Owner, columns: dict[str, Any]) -> int | None:
+        """Store a reminder of an export; None if the owner has it, or too many."""
+        return self._first(int, RESTORE_REMINDER, owner, **columns)
+
+    def remove(self, owner: Owner, ids: Sequence[int]) -> None:
+        """Delete reminders for good."""
+        self._client.execute(DELETE_REMINDERS, owner, ids=list(ids))
 
     def count(self, owner: Owner) -> int:
         """Return the number of pending reminders."""
@@ -438,7 +469,7 @@ class ReminderRepository(Repository):
             for sql in statements:
                 if row := transaction.fetch_one(sql, owner, now=now, **values):
                     reminder = Reminder.from_row(*row)
-                    _defer(transaction, now, reminder.id)
+                    defer(transaction, now, reminder.id)
                     return reminder
             return None
 
@@ -467,13 +498,13 @@ class ReminderRepository(Repository):
             moved = 0
             for row in transaction.fetch_all(SELECT_TO_MOVE, owner, guessed=guessed, now=now):
                 reminder = Reminder.from_row(*row)
-                due_at = _next_time(reminder, now, time_zone)
+                due_at = next_time(reminder, now, time_zone)
                 if reminder.repeats is None:
                     local = local_time(reminder.due_at, reminder.time_zone).replace(tzinfo=None)
                     due_at = first_moment(local, time_zone)
                 if due_at not in (None, reminder.due_at) and due_at > now:
                     moved += transaction.execute(UPDATE_DUE, owner, id=reminder.id, due_at=due_at)
-                    _defer(transaction, now, reminder.id)
+                    defer(transaction, now, reminder.id)
             transaction.execute(UPDATE_ZONE, owner, time_zone=time_zone)
             return moved
 
@@ -485,7 +516,7 @@ class ReminderRepository(Repository):
         A call makes at most BATCH; call again after a full batch.
         """
         try:
-            return self._client.in_transaction(lambda t: _defer(t, now), limits=connection.PATIENT)
+            return self._client.in_transaction(lambda t: defer(t, now), limits=connection.PATIENT)
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
@@ -497,13 +528,13 @@ class ReminderRepository(Repository):
         Returns:
             The reminder; None if it was finished, cancelled or moved.
         """
-        row = self._client.fetch_one(SELECT_DUE, _job_key(number, due))
+        row = self._client.fetch_one(SELECT_DUE, job_key(number, due))
         if row is None:
             return None
-        *columns, language, is_inactive, reply_to = row
+        *columns, language, is_inactive, reply_to, about = row
         reminder = Reminder.from_row(*columns)
         chosen = choose_language(language, reminder.language)
-        return DueReminder(reminder, chosen, is_inactive, reply_to)
+        return DueReminder(reminder, chosen, is_inactive, reply_to, about)
 
     def mark_delivered(
         self, number: int, due: int, *, now: datetime, is_sent: bool = True
@@ -517,20 +548,20 @@ class ReminderRepository(Repository):
         """
 
         def work(transaction: Transaction) -> datetime | None:
-            row = transaction.fetch_one(SELECT_DUE, _job_key(number, due))
+            row = transaction.fetch_one(SELECT_DUE, job_key(number, due))
             if row is None:
                 return None  # the user has already snoozed or finished it
-            found = Reminder.from_row(*row[:-3])
-            later = _next_time(found, max(now, found.due_at), found.time_zone)
+            found = Reminder.from_row(*row[:-4])
+            later = next_time(found, max(now, found.due_at), found.time_zone)
             transaction.execute(UPDATE_DELIVERED, id=number, now=now, next=later, is_sent=is_sent)
-            _defer(transaction, now, number)
+            defer(transaction, now, number)
             return later
 
         return self._client.in_transaction(work)
 
     def count_failure(self, number: int, due: int) -> int:
         """Count a failed attempt to send it; return the number of attempts."""
-        return self._first(int, COUNT_FAILURE, _job_key(number, due)) or 0
+        return self._first(int, COUNT_FAILURE, job_key(number, due)) or 0
 
     def prune(self, *, days: int) -> int:
         """Delete reminders finished that many days ago; return their number."""
@@ -560,7 +591,7 @@ def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -
     transaction.execute(DELETE_OF_MESSAGE, owner, id=message_id)
 
 
-def _defer(transaction: Transaction, now: datetime, number: int | None = None) -> int:
+def defer(transaction: Transaction, now: datetime, number: int | None = None) -> int:
     """Make jobs for reminders due soon: for one, or for all; return their number."""
     row = transaction.fetch_one(
         DEFER_SOON,
@@ -574,7 +605,8 @@ def _defer(transaction: Transaction, now: datetime, number: int | None = None) -
     return int(row[0]) if row else 0
 
 
-def _next_time(reminder: Reminder, after: datetime, time_zone: str) -> datetime | None:
+def next_time(reminder: Reminder, after: datetime, time_zone: str) -> datetime | None:
+    """Return the next time of a recurring reminder after a moment; None without one."""
     if reminder.repeats is None:
         return None
     try:
@@ -591,5 +623,6 @@ def _parse(text: str | None) -> Recurrence | None:
         return None
 
 
-def _job_key(number: int, due: int) -> dict[str, Any]:
+def job_key(number: int, due: int) -> dict[str, Any]:
+    """Return the parameters that select a reminder for its time, in seconds since 1970."""
     return {"id": number, "due_at": datetime.fromtimestamp(due, UTC)}

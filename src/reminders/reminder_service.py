@@ -234,7 +234,7 @@ class ReminderService:
         """Set a reminder, or move one.
 
         Args:
-            called: The caller, and the time of the call, from which "in ten minutes" counts.
+            caller: The caller, and the time of the call, from which "in ten minutes" counts.
             asked: Subject and time; a recurring reminder does not come before that time.
             message_id: Message that asks, if it is stored.
             moves: Reminder to move.
@@ -278,7 +278,7 @@ class ReminderService:
         """Set, move or cancel as ordered; a recurring reminder moves as a whole.
 
         Args:
-            called: The caller, and the time of the call.
+            caller: The caller, and the time of the call.
             order: The order; it names a reminder by its id or by words of it.
             said_before: The bot's last answer: "move it" means the reminder it mentioned.
             message_id: Message that asks, if it is stored.

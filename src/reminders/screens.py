@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from src.base.owners import Caller
 from src.base.zones import DAY, day_text, first_moment, local_time
+from src.reminders.briefs import BriefScreens
+from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import DueReminder, Reminder
 from src.reminders.reminder_service import (
     ReminderService,
@@ -32,11 +34,18 @@ SNOOZES: dict[int, Callable[[datetime, datetime, str], datetime]] = {
 
 
 class ReminderScreens:
-    """Replies to ``/remind``, ``/reminders`` and the buttons of reminders."""
+    """Replies to ``/remind``, ``/reminders`` and the buttons of reminders.
 
-    def __init__(self, reminders: ReminderService) -> None:
+    Attributes:
+        briefs: Replies to ``/today`` and ``/brief``.
+        follow_ups: Questions how something went.
+    """
+
+    def __init__(
+        self, reminders: ReminderService, briefs: BriefScreens, follow_ups: FollowUpService
+    ) -> None:
         """Use ``reminders``."""
-        self._reminders = reminders
+        self._reminders, self.briefs, self.follow_ups = reminders, briefs, follow_ups
         self._run, self._rows = reminders.run, reminders.rows
 
     async def remind(self, caller: Caller) -> Reply:
@@ -151,8 +160,14 @@ class ReminderScreens:
         return await self._run(self._rows.find, caller.owner, number)
 
 
-def arrival(due: DueReminder, now: datetime) -> Reply:
-    """Return the message that delivers a reminder, with an apology if it is late."""
+def arrival(due: DueReminder, now: datetime, known: str = "") -> Reply:
+    """Return the message that delivers a reminder, with an apology if it is late.
+
+    Args:
+        due: The reminder.
+        now: The current time, aware.
+        known: What is known about its subject, or "".
+    """
     reminder, language = due.reminder, due.language
     text = f"⏰ {reminder.text}"
     times: Times = ()
@@ -160,6 +175,8 @@ def arrival(due: DueReminder, now: datetime) -> Reply:
         time = _planned_time(reminder, language, now)
         text = f"{text}\n\n{say('reminder_late', language, time=time)}"
         times = ((time, reminder.due_at),)
+    if known:
+        text = f"{text}\n\n{known}"
     epoch = int(reminder.due_at.timestamp())
     labels = [say("later_minutes", language), say("later_hour", language)]
     labels.append(say("later_tomorrow", language))

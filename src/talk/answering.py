@@ -1,4 +1,4 @@
-"""The answer of a turn: its limits, the model, its sources; stored, shown and marked."""
+"""The answer of a turn: its limits, the model, its sources, notes about what it changed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from src.base.metrics import Metrics
 from src.base.zones import local_time
 from src.history.turn_repo import Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.memory.budget import DailyCeilings
-from src.memory.memory_repo import count_recalls
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact, count_recalls
 from src.memory.question_repo import mark_disputed
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import is_private_answer
@@ -22,13 +22,14 @@ from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, secrets_of
 from src.talk.graph_run import GraphRun, resolve_citations
 from src.talk.intake import Intake
-from src.talk.turn_control import TurnStoppedError
-from src.talk.turn_state import Turn, TurnResult
+from src.talk.turn_state import Turn, TurnResult, TurnStoppedError
 from src.talk.zones import ZoneService
 from src.texts import say
-from src.texts.plain_text import is_visible
+from src.texts.plain_text import is_visible, shortened
 
 WATCH_SECONDS = 0.5  # between two looks for more of a message, while its answer is made
+MAX_NOTED = 4  # facts, or as many as replaced others; the rest is only counted
+MAX_NOTED_TEXT = 120  # characters of each fact
 
 
 @dataclass(eq=False, repr=False)
@@ -75,7 +76,9 @@ class Answering:
         if turn.is_new and not is_first:
             return "refused silently"
         until = local_time(reached.until, incoming.time_zone)
-        key = "limit_user" if reached.is_of_user else "limit_bot"
+        key = "limit_bot"
+        if reached.is_of_user:
+            key = "limit_user"
         time = f"{until:%H:%M}"
         if reached.ceiling == "messages_per_minute_per_user":
             key, time = "limit_minute", f"{until:%H:%M:%S}"
@@ -106,7 +109,7 @@ class Answering:
             with suppress(StorageError):  # the next look will do
                 newer = await self._intake.find_newer(turn.incoming)
                 if newer == "message" and turn.may_be_left:
-                    turn.is_left = True
+                    turn.control.is_left = True
                     turn.control.cut()
 
     async def _leave_to_continuation(self, turn: Turn, result: TurnResult) -> UpdateOutcome | None:
@@ -117,11 +120,11 @@ class Answering:
         """
         if turn.may_be_left:
             await turn.view.close()
-            if turn.answer_after is not None:
-                left = (turn.answer_after - datetime.now(UTC)).total_seconds()
+            if turn.view.answer_after is not None:
+                left = (turn.view.answer_after - datetime.now(UTC)).total_seconds()
                 await asyncio.sleep(max(0.0, left))
-            turn.is_left = await self._intake.find_newer(turn.incoming) == "message"
-        if not turn.is_left:
+            turn.control.is_left = await self._intake.find_newer(turn.incoming) == "message"
+        if not turn.control.is_left:
             return None
         add = self._turns.add_usage
         await self._client.run(add, turn.conversation_id, result.usage)
@@ -146,7 +149,7 @@ class Answering:
         is_wordless, text = not text, text or say("empty_answer", language)
         changes = result.changes
         if result.ended == "answered":
-            changes = _add_zones(turn, result)
+            changes = replace(_add_zones(turn, result), wish=turn.wish)
         turn.result = replace(
             result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
         )
@@ -181,7 +184,9 @@ class Answering:
                 self._turns.save_answer, answer, count_recalls, mark_disputed
             )
         self._metrics.turns.labels(result.ended).inc()
-        full_text = result.text if stored.text == storable(text) else stored.text
+        full_text = result.text
+        if stored.text != storable(text):
+            full_text = stored.text
         turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
         if result.is_filtered or result.is_wordless:  # models repeat what they see themselves say
             left_out = turn.new_ids if result.is_filtered else [turn.answer.id]
@@ -229,7 +234,7 @@ class Answering:
             parts=answer.delivered_parts,
             update=turn.incoming.update,
             sent=list(turn.view.sent_ids),
-            first_word_at=turn.first_word_at,
+            first_word_at=turn.view.first_word_at,
         )
         return "done"
 
@@ -252,7 +257,8 @@ def _add_zones(turn: Turn, result: TurnResult) -> Changes:
     place = requests.asked_place(incoming.text)
     asks_time = place == "" or (place is None and "current_time" in result.tools)
     is_untold = not (incoming.preferences.has_zone or incoming.owner.is_group)
-    is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
+    names_times = bool(changes.reminders) or changes.names_zone
+    is_of_clock = is_untold and (names_times or asks_time)
     return replace(changes, zones=offers, names_zone=is_of_clock)
 
 
@@ -263,3 +269,54 @@ def without_private(text: str, found: Sequence[Hit]) -> str:
             for code in secrets_of(hit.text):
                 text = text.replace(code, MASK)
     return text
+
+
+async def describe_changes(
+    client: PgClient, turn: Turn, answer: StoredAnswer
+) -> tuple[str, Changes]:
+    """Return notes about what changed with an answer, and in the background since the one before.
+
+    All replaced facts are named. Facts that are retired meanwhile are left out, and all that the
+    answer itself tells in the order of its buttons. A confirmation (strict mode, /remember)
+    reports the changes of its own turn itself.
+
+    Returns:
+        The notes, and the changes in the order of their buttons.
+    """
+    incoming, changes = turn.incoming, answer.changes
+    facts = MemoryRepository(client)
+    behind = await client.run(
+        facts.list_replaced_behind, incoming.owner, turn.conversation_id, answer.id
+    )
+    lines = [_note(turn, fact, "note_replaced_behind") for fact in behind]
+    ids = [*changes.replaced_by, *changes.saved]
+    if not ids or incoming.preferences.mode == "strict" or incoming.teaching is not None:
+        return "\n".join(lines), changes
+    found = await client.run(facts.list_facts, incoming.owner, FactQuery(ids=ids))
+    places = dict.fromkeys(ids, -1) | {fact.id: answer.text.find(fact.text) for fact in found}
+    saved, replacing = (
+        tuple(sorted(some, key=lambda id_: places[id_]))
+        for some in (changes.saved, changes.replaced_by)
+    )
+    changes, ids = replace(changes, saved=saved, replaced_by=replacing), [*replacing, *saved]
+    if not replacing and -1 not in places.values():
+        return "\n".join(lines), changes
+    found.sort(key=lambda fact: ids.index(fact.id))
+    notes = [_note(turn, fact) for fact in found]
+    if len(ids) > 1:  # their buttons have these numbers
+        notes = [f"{ids.index(fact.id) + 1}. {_note(turn, fact)}" for fact in found]
+    shown = max(MAX_NOTED, len(changes.replaced_by))
+    lines += notes[:shown]
+    if len(notes) > shown:
+        lines.append(say("note_more", incoming.language, count=len(notes) - shown))
+    return "\n".join(lines), changes
+
+
+def _note(turn: Turn, fact: StoredFact, replaced: str = "note_replaced") -> str:
+    language, text = turn.incoming.language, shortened(fact.text, MAX_NOTED_TEXT)
+    if not fact.past:
+        return say("note_saved", language, text=text)
+    old = "; ".join(shortened(one.text, MAX_NOTED_TEXT) for one in fact.past)
+    if replaced == "note_replaced":
+        return say("note_replaced", language, text=text, old=old)
+    return say("note_replaced_behind", language, text=text, old=old)

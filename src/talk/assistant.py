@@ -192,7 +192,9 @@ async def answer_by_form(
         calls = await forms.fill(messages, line, context)
     if not calls:
         only_tells = line.tells and "?" not in line.text
-        told = say("form_told", context.language) if only_tells else ""
+        told = ""
+        if only_tells:
+            told = say("form_told", context.language)
         hint = f"{say('answer_hint', context.language)}\n{told}".strip()
         asked = _with_hint(messages, hint)
         text = await _answer_plainly(asked, context, offer)
@@ -246,7 +248,9 @@ async def _answer_plainly(
     message = await offer.ask(messages, context, display)
     display.flush()
     text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
-    return "" if text.startswith(MARKUP) else text
+    if text.startswith(MARKUP):
+        return ""
+    return text
 
 
 class _AnswerDisplay:
@@ -293,7 +297,9 @@ def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> st
     if ending:
         cut = say("answer_cut" if ending == "length" else "answer_filtered", language)
         return f"{text}\n\n{cut}".strip()
-    return text if text or allowed else say("too_many_steps", language)
+    if text or allowed:
+        return text
+    return say("too_many_steps", language)
 
 
 def _separator(state: ConversationState) -> str:
@@ -301,7 +307,9 @@ def _separator(state: ConversationState) -> str:
     others = (one for one in reversed(state["messages"]) if not isinstance(one, ToolMessage))
     last = next(others, None)
     has_text = isinstance(last, AIMessage) and last.text and last.tool_calls
-    return "\n\n" if has_text else ""
+    if has_text:
+        return "\n\n"
+    return ""
 
 
 async def update_state_after_tool(

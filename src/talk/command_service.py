@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from src.base.owners import Caller
 from src.history.turn_repo import StoredAnswer, TurnRepository
+from src.imports.screens import ImportScreens
 from src.memory import memories
 from src.memory.screens import MemoryScreens
 from src.outside.screens import ConnectScreens, PageScreens
@@ -13,18 +14,20 @@ from src.privacy.export import ExportService
 from src.queue import job_repo
 from src.reading import gate
 from src.reminders.screens import ReminderScreens
+from src.talk import wishes
+from src.talk.about import AboutScreen
 from src.talk.commands import CommandEntry, Features, Place
-from src.talk.forget_screens import ForgetScreens
+from src.talk.erasure_screens import ErasureScreens
+from src.talk.forget_screens import ForgetScreens, undo_buttons
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens
-from src.talk.spoken import SpokenLanguages
+from src.talk.settings import SettingsScreens, SpokenLanguages
 from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note
 from src.texts import say
-from src.texts.reply import Action, Reply
+from src.texts.reply import Action, Reply, in_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -34,7 +37,8 @@ class CommandService:
     Attributes:
         screens: Pages and cards of facts.
         search: What was said, found again.
-        forgetting: Forgetting, undo, and what deletes for good.
+        forgetting: Forgetting and undo.
+        erasing: What deletes for good.
         questions: Questions about facts.
         pages: What tells of the bot.
         connecting: Connections of other assistants.
@@ -49,13 +53,16 @@ class CommandService:
     screens: MemoryScreens
     search: SearchScreens
     forgetting: ForgetScreens
+    erasing: ErasureScreens
     questions: QuestionService
     pages: Pages
+    about: AboutScreen
     settings: SettingsScreens
     reminders: ReminderScreens
     connecting: ConnectScreens
     outside: PageScreens
     exports: ExportService
+    imports: ImportScreens
     features: Features
     is_console: bool = False
 
@@ -63,7 +70,9 @@ class CommandService:
         """Return where a caller writes."""
         if self.is_console:
             return "console"
-        return "group" if caller.owner.is_group else "private"
+        if caller.owner.is_group:
+            return "group"
+        return "private"
 
     async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -93,7 +102,13 @@ class CommandService:
 
     async def remind(self, caller: Caller) -> Reply:
         """Set a reminder; the first reply names the time zone by which it was read."""
-        reply = await self.reminders.remind(caller)
+        return await self._name_zone(caller, await self.reminders.remind(caller))
+
+    async def brief(self, caller: Caller) -> Reply:
+        """Switch the brief of the day on or off; the first reply names the time zone."""
+        return await self._name_zone(caller, await self.reminders.briefs.brief(caller))
+
+    async def _name_zone(self, caller: Caller, reply: Reply) -> Reply:
         if caller.preferences.has_zone or caller.owner.is_group or not reply.rows:
             return reply
         await self.settings.change(caller.owner, time_zone=caller.time_zone)  # the reply names it
@@ -117,7 +132,7 @@ class CommandService:
         """Store a correction of a fact as a message, its source, and answer it.
 
         Args:
-            called: The caller in a private chat, whose fact it is.
+            caller: The caller in a private chat, whose fact it is.
             memory_id: The fact.
             text: The corrected text.
 
@@ -130,7 +145,7 @@ class CommandService:
         """
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, caller.owner, memory_id)
-        if fact is None or fact.retired_at is not None:
+        if fact is None or fact.retirement is not None:
             return None
         teaching = Teaching(corrects=memory_id)
         turn = Turn(IncomingMessage(caller, text, teaching=teaching))
@@ -138,6 +153,20 @@ class CommandService:
         jobs = job_repo.JobRepository(self._client)
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
+
+    async def keep_wish(self, caller: Caller, index: int) -> Reply:
+        """Keep a wish about answers, chosen by a button; the choice is stored as a message."""
+        if index >= len(wishes.WISHES):
+            return Reply.closing_note(say("wish_dropped", caller.language))
+        text = wishes.wish_text(wishes.WISHES[index], caller.language)
+        facts = await self._memories.get_user_facts(caller.owner)
+        if text in [fact.text for fact in facts]:
+            return Reply.closing_note(say("tap_done_already", caller.language))
+        turn = Turn(IncomingMessage(caller, text, teaching=Teaching(is_wish=True)))
+        await self._agent.run_turn(turn)
+        assert turn.answer is not None, "a taught message is always answered"
+        buttons = undo_buttons(turn.answer.changes, caller.language)
+        return Reply(turn.answer.text, in_rows(buttons, 1))
 
     async def stop(self, caller: Caller) -> Reply:
         """Reply whether an answer was stopped; the stopping is done when the command arrives.
@@ -163,6 +192,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda s, caller: s.search.memory(caller)),
         CommandEntry(
+            "about", lambda s, caller: s.about.page(caller), places=("private", "console")
+        ),
+        CommandEntry(
             "app",
             lambda s, caller: s.screens.open_app(caller),
             is_at_once=True,
@@ -181,15 +213,24 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("summary", lambda s, caller: s.search.summary(caller)),
         CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
+        CommandEntry(
+            "today",
+            lambda s, caller: s.reminders.briefs.today(caller),
+            places=("private", "console"),
+        ),
+        CommandEntry("brief", CommandService.brief, places=("private", "console")),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
         CommandEntry("mode", lambda s, caller: s.settings.mode(caller)),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", lambda s, caller: s.forgetting.undo(caller)),
         CommandEntry(
-            "new", lambda s, caller: s.forgetting.new(caller), kind="new", is_for_admins=True
+            "new", lambda s, caller: s.erasing.new(caller), kind="new", is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
+        CommandEntry(
+            "import", lambda s, caller: s.imports.command(caller), places=("private", "console")
+        ),
         CommandEntry(
             "connect",
             lambda s, caller: s.connecting.connect(caller),
@@ -205,7 +246,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
         CommandEntry(
             "delete_me",
-            lambda s, caller: s.forgetting.delete_me(caller),
+            lambda s, caller: s.erasing.delete_me(caller),
             places=("private", "console"),
         ),
     )
@@ -216,7 +257,7 @@ DEEP_LINKS = frozenset({"help", "memory", "settings", "privacy", "usage", "expor
 
 # Actions that affect a whole group.
 ADMIN_ACTIONS = frozenset(
-    {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
+    {"wipe", "choose", "mode", "language", "length", "remembering", "asking", "zone", "zones"}
 )
 
 # Handlers of buttons by the name of their action; the numbers of an action are untrusted.
@@ -228,11 +269,11 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.forgetting.drop(who, a.number(0), a.number(1)),
-    "see": lambda s, who, _: s.forgetting.see(who),
+    "see": lambda s, who, _: s.erasing.see(who),
     "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0), a.number(1)),
     "settle": lambda s, who, a: s.questions.press(who, a.number(0), a.number(1, 2)),
-    "erase": lambda s, who, a: s.forgetting.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.forgetting.confirm_deletion(who, a.number(0), a.number(1)),
+    "erase": lambda s, who, a: s.erasing.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.erasing.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
@@ -244,11 +285,16 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
     "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
+    "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
+    "wish": lambda s, who, a: s.keep_wish(who, a.number(0)),
+    "nobrief": lambda s, who, _: s.reminders.briefs.stop(who),
+    "mute": lambda s, who, a: s.reminders.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "lend": lambda s, who, a: s.connecting.press_new(who, a.number(0)),
     "allow": lambda s, who, a: s.connecting.allow(who, a.number(0), may_remember=a.number(1) == 1),
     "revoke": lambda s, who, a: s.connecting.revoke(who, a.number(0)),
     "leave": lambda s, who, _: s.outside.leave(who),
-    "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),
+    "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
+    "import": lambda s, who, a: s.imports.press(who, a.number(0), a.number(1), a.number(2)),
 }

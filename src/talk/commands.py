@@ -31,7 +31,9 @@ class Command:
 def parse_command(text: str) -> Command | None:
     """Return the command at the beginning of a text, or None."""
     match = PATTERN.match(text)
-    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
+    if match is None:
+        return None
+    return Command(match[1].lower(), match[2], (match[3] or "").strip())
 
 
 @dataclass(frozen=True)

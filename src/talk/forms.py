@@ -118,7 +118,9 @@ class FormFilling:
         is_saved = to_remember(text) is not None
         orders = [call for call in calls if is_saved or call[0] != SAVE]
         facts = [call for call in calls if call not in orders]
-        kind = kind_of(text, await self._embed(text)) if text else AGREEMENT
+        kind = AGREEMENT
+        if text:
+            kind = kind_of(text, await self._embed(text))
         kinds = {kind_of(part) for part in sentences(text)} if kind == QUESTION else {kind}
         tells = not kinds.isdisjoint(TELLING) and SAVE in names
         is_request = kind == REQUEST or _may_ask_for_reminder(text)
@@ -164,7 +166,9 @@ class FormFilling:
         """
         if context.is_private:
             return []
-        schema = WantedForm if line.is_request else ToldForm
+        schema = ToldForm
+        if line.is_request:
+            schema = WantedForm
         task = say("form_task", context.language, text=quoting.quoted({"text": line.text}))
         if line.is_request:
             task += "\n" + say("form_wishes", context.language)
@@ -253,7 +257,9 @@ def find_words(wanted: str, said: str) -> str:
     letters = "".join(said[place] for place in places).translate(FOLD).lower()
     sought = "".join(filter(str.isalnum, wanted)).translate(FOLD).lower()
     start = letters.find(sought) if sought else -1
-    return said[places[start] : places[start + len(sought) - 1] + 1] if start >= 0 else ""
+    if start >= 0:
+        return said[places[start] : places[start + len(sought) - 1] + 1]
+    return ""
 
 
 def _fact_calls(form: ToldForm, said: str) -> Iterator[Call]:

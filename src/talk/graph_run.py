@@ -1,4 +1,4 @@
-"""The graph's run within a turn: streaming, bounds, verified references."""
+"""The graph's run within a turn: streaming, bounds, verified references, what was recalled."""
 
 import logging
 import re
@@ -14,17 +14,18 @@ from langgraph.errors import GraphRecursionError
 from src.base import errors, logs, metrics
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Changes, TurnRepository
 from src.llm import chat, reply
-from src.memory.citations import References, number_references, reference_names
+from src.llm.reply import ModelUsage
+from src.memory.citations import References, hit_id, number_references, reference_names
+from src.memory.ranking import score_record
 from src.memory.retrieval_repo import Hit
-from src.memory.turn_context import TurnContext
+from src.memory.turn_context import TurnContext, get_finding
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.reading.facts import fact_uid
 from src.talk import strict
 from src.talk.main_graph import Graph
 from src.talk.prompt import messages_to_send
-from src.talk.recall_record import recall_record
-from src.talk.turn_control import TurnCutError, TurnStoppedError
-from src.talk.turn_state import ConversationState, Turn, TurnResult
+from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
 from src.texts import Language, say
 from src.texts.plain_text import is_visible
 
@@ -34,6 +35,11 @@ FENCE = "```"
 CLOSED_CODE = re.compile(r"```|(?<!\w)`[^`\n]+`")
 # A possible beginning of a reference, a list of references, a link, or inline code.
 UNFINISHED = re.compile(r"(?:(?<!\w)`{1,2}[^`\n]{0,60}|[ \t]*\[[^\[\]\n]{0,60}\]?|[ \t]+)\Z")
+# Steps of the graph, a safety net below ``assistant.MAX_ROUNDS``: eight rounds that each save a
+# fact take six steps each, and the nodes before and after them ten.
+MAX_STEPS = 60
+# Those that call a model first.
+MODEL_NODES = ("assistant", "answer_by_form", "summarize", "classify_intent")
 
 
 def resolve_citations(
@@ -53,7 +59,9 @@ def resolve_citations(
     sources = []
     for number, index in enumerate(cited, start=1):
         hit = hits[index]
-        memory_id = hit.source_id if hit.kind == "memory" else None
+        memory_id = None
+        if hit.kind == "memory":
+            memory_id = hit.source_id
         source = AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
         sources.append(source)
     return numbered, tuple(sources)
@@ -135,13 +143,6 @@ def _append(text: str, sentence: str) -> str:
     return f"{body}\n\n{sentence}"
 
 
-# Steps of the graph, a safety net below ``assistant.MAX_ROUNDS``: eight rounds that each save a
-# fact take six steps each, and the nodes before and after them ten.
-MAX_STEPS = 60
-# Those that call a model first.
-MODEL_NODES = ("assistant", "answer_by_form", "summarize", "classify_intent")
-
-
 class Progress:
     """Text, state and changes of a run so far, kept for the case that it ends early.
 
@@ -176,7 +177,7 @@ class Progress:
     def add_change(self, changes: Changes) -> None:
         """Take a stored change, so that nothing is done again."""
         self._changes.append(changes)
-        self._turn.has_acted = True
+        self._turn.control.has_acted = True
 
     def list_sources(self) -> Sequence[Hit]:
         """List the hits that the model was shown so far."""
@@ -319,3 +320,47 @@ def _build_context(turn: Turn) -> TurnContext:
 def _initial_state(turn: Turn) -> ConversationState:
     summaries = [summary.content for summary in turn.summaries]
     return {"history": list(turn.history), "summaries": summaries}
+
+
+def recall_record(
+    turn: Turn, state: ConversationState, usage: Sequence[ModelUsage]
+) -> dict[str, Any]:
+    """Build the record of a run: ids and numbers only, since texts may be forgotten meanwhile.
+
+    Args:
+        turn: The turn.
+        state: State at the end of the run.
+        usage: The model calls.
+
+    Returns:
+        ``model``: the one that answered; ``since``: id of the first message that it saw (None in
+        strict mode, which shows the last few); ``found``: the documents, each once, with ``by``,
+        what led to it and its place there, its scores if it was ranked, and ``shown``.
+    """
+    taught = state.get("retrieved_context", [])
+    shown = {hit_id(hit) for hit in [*state.get("sources", ()), *(taught if usage else ())]}
+    documents: dict[str, dict[str, Any]] = {}
+
+    def add(name: str, by: str, *, is_shown: bool, **scores: float | None) -> None:
+        known = documents.setdefault(name, {"id": name, "by": by, "shown": is_shown, **scores})
+        if known["by"] != by:
+            documents[name] = {**scores, **known, "by": f"{known['by']}, {by}"}
+
+    for fact in sorted(state.get("key_facts", ())):
+        add(fact_uid(fact), "key", is_shown=True)
+    is_assistant = turn.incoming.preferences.mode == "assistant"
+    for summary in turn.summaries if is_assistant else ():
+        is_shown = summary.content in state.get("summaries", ())
+        add(f"summary-{summary.id}", "summary", is_shown=is_shown)
+    searches = [("search", [*state.get("relevant_memories", ()), *taught])]
+    searches += [(m.name or "", list(get_finding(m).hits)) for m in state.get("messages", ())]
+    for by, hits in searches:
+        for place, hit in enumerate(hits, start=1):
+            name = hit_id(hit)
+            add(name, f"{by} {place}", is_shown=name in shown, **score_record(hit))
+    seen = (entry["id"] for entry in turn.history if entry["position"] >= turn.window.start)
+    return {
+        "model": next((call.model for call in reversed(usage) if call.error is None), None),
+        "since": next(seen, None) if is_assistant else None,
+        "found": list(documents.values()),
+    }

@@ -126,7 +126,7 @@ class Intake:
         if not turn.is_new:
             if MASK in incoming.text and not incoming.is_masked:
                 turn.incoming = incoming.with_mask_note()
-            turn.shown_in = turns.find_stream_message(*ids)
+            turn.view.shown_in = turns.find_stream_message(*ids)
             turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
             return
@@ -145,7 +145,9 @@ class Intake:
         if origin is None or origin.update is None:
             return NewerUpdates()
         behind = self._updates.lock_update(transaction, origin.update, origin.revision)
-        return behind if incoming.teaching is None else NewerUpdates()
+        if incoming.teaching is None:
+            return behind
+        return NewerUpdates()
 
     def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
         """Store the text of an attachment as a message of its own before the caption.
@@ -190,7 +192,8 @@ class Intake:
         last = max((entry["position"] for entry in turn.history), default=0) + unstored
         start, is_all_shown = compaction.start_of_window(last, settings), False
         summaries: Sequence[digest_repo.Summary] = ()
-        if start > 1 or _may_be_summarised(turn.history):
+        length = sum(len(entry["content"]) for entry in turn.history)
+        if start > 1 or length > LONG_HISTORY:  # a turn may have summarised the beginning
             list_summaries = digest_repo.SummaryRepository(transaction).list_summaries
             summaries = list_summaries(turn.conversation_id)
         end = max((summary.last_position for summary in summaries), default=0)
@@ -207,11 +210,6 @@ class Intake:
             is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
         fresh = (entry["id"] for entry in turn.history if entry["position"] >= fresh_start)
         turn.window = Window(start, is_all_shown, next(fresh, None))
-
-
-def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:
-    """Return True if a turn may have summarised the beginning: only of a long history."""
-    return sum(len(entry["content"]) for entry in history) > LONG_HISTORY
 
 
 def _shows_memory(incoming: IncomingMessage) -> bool:

@@ -162,7 +162,9 @@ def route_start(
     runtime: Runtime[TurnContext],
 ) -> Literal["init_state", "retrieve_context"]:
     """Route to the prompt, or straight to strict mode, which does not use it."""
-    return "retrieve_context" if runtime.context.preferences.mode == "strict" else "init_state"
+    if runtime.context.preferences.mode == "strict":
+        return "retrieve_context"
+    return "init_state"
 
 
 def route_summary(
@@ -170,12 +172,16 @@ def route_summary(
 ) -> Literal["summarize", "assistant", "answer_by_form"]:
     """Route to a summary if the prompt takes 60 % of the context or more, else to the answer."""
     share = state["current_token_count"] / state["llm_context_size"]
-    return "summarize" if share >= SUMMARIZE_FROM else route_answer(state)
+    if share >= SUMMARIZE_FROM:
+        return "summarize"
+    return route_answer(state)
 
 
 def route_answer(state: ConversationState) -> Literal["assistant", "answer_by_form"]:
     """Route to a model that is offered tools, or to one that is given forms."""
-    return "answer_by_form" if state.get("by_form", False) else "assistant"
+    if state.get("by_form", False):
+        return "answer_by_form"
+    return "assistant"
 
 
 def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
@@ -189,7 +195,9 @@ def route_after_tool(
     """Route a saved fact into the prompt, or a forgotten one out of it, before the next call."""
     if state.get("is_answered", False):
         return "complete_answer"
-    return "check_facts" if state["fact_added_in_last_run"] else "assistant"
+    if state["fact_added_in_last_run"]:
+        return "check_facts"
+    return "assistant"
 
 
 def route_intent(state: ConversationState) -> IntentNode:
@@ -199,7 +207,9 @@ def route_intent(state: ConversationState) -> IntentNode:
 
 def route_conflicts(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
     """Route conflicts to their resolution before anything is stored."""
-    return "auto_resolve" if state["conflicts"] else "store_knowledge"
+    if state["conflicts"]:
+        return "auto_resolve"
+    return "store_knowledge"
 
 
 # The route after a node, called with the state updated by the node. Its return annotation lists

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import last_question
+from src.history.new_messages import last_question, strip_time_label
 from src.history.turn_repo import Asks, Changes, TurnRepository
 from src.memory import memory_repo, turn_context, writer
 from src.memory.memories import Memories
@@ -16,10 +17,13 @@ from src.pg.client import PgClient, storable
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading import lexicon, zone_phrases
-from src.reading.facts import Fact
+from src.reading.facts import WISH, Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
+from src.reminders.briefs import BriefScreens, read_day, read_order
+from src.reminders.follow_ups import FollowUpService, asks_no_more
+from src.talk import wishes
 from src.talk.questions import QuestionService
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
@@ -40,6 +44,9 @@ class Orders:
     _memories: Memories
     _zones: ZoneService
     _questions: QuestionService
+    _briefs: BriefScreens
+    _follow_ups: FollowUpService
+    _has_model: bool
 
     async def teach(self, turn: Turn) -> TurnResult | None:
         """Store a message that is to be remembered as written: at once, and without a model.
@@ -60,7 +67,9 @@ class Orders:
         said = writer.SourceText(
             turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
         )
-        contradicts = {corrected.id} if corrected is not None else ()
+        contradicts: set[int] = set()
+        if corrected is not None:
+            contradicts = {corrected.id}
         if incoming.kept_private:
             text = redact(storable(incoming.kept_private), household=True).strip()
             outcome = await self._memories.writer.keep_private(
@@ -70,26 +79,81 @@ class Orders:
             confirmation = say(key, incoming.language, text=text)
         else:
             fact = taught_fact(text, corrected)
+            if incoming.teaching.is_wish:
+                fact = fact.model_copy(update={"relation": WISH})
+                contradicts = await self._rival_wishes(incoming.owner, text)
             outcome = await self._memories.writer.remember(
                 incoming.owner,
                 fact,
                 said,
                 origin="command",
                 contradicts=contradicts,
-                is_decided=corrected is not None,
+                is_decided=bool(contradicts),
             )
             confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
 
-    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
+    async def _rival_wishes(self, owner: Owner, text: str) -> set[int]:
+        facts = await self._memories.get_user_facts(owner)
+        return {fact.id for fact in facts if fact.text in wishes.rivals_of(text)}
+
+    async def hear_correction(self, turn: Turn) -> TurnResult | None:
+        """Offer a wish below the new answer to "shorter" or "not so", right after an answer.
+
+        Without a model there is no new answer.
+        """
+        incoming = turn.incoming
+        wish = wishes.read_correction(incoming.text)
+        is_heard = incoming.preferences.memory_on and incoming.preferences.mode == "assistant"
+        if wish is None or not (is_heard and incoming.voice.is_own) or incoming.owner.is_group:
+            return None
+        is_for_notebook = wish == wishes.UNKNOWN and not self._has_model  # a note is not so
+        if is_for_notebook or question_before(turn.history, None) is None:
+            return None
+        turn.wish = wish
+        if self._has_model:
+            return None
+        return TurnResult(say("wish_heard", incoming.language))
+
+    async def keep_wish(self, turn: Turn) -> TurnResult | None:
+        """Keep the wish that was just offered, on a yes; None for other messages."""
+        incoming = turn.incoming
+        agreed, before = reads_as_yes(incoming.text), question_before(turn.history, None)
+        said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
+        if agreed is None or before is None or not said or not incoming.voice.is_own:
+            return None
+        find = TurnRepository(self._client).find_answer
+        answer = await self._client.run(find, turn.conversation_id, said[-1]["id"])
+        if answer is None or answer.changes.wish not in wishes.WISHES:
+            return None
+        if not agreed:
+            return TurnResult(say("wish_dropped", incoming.language))
+        text = wishes.wish_text(answer.changes.wish, incoming.language)
+        quote = strip_time_label(said[-1]["content"])
+        fact = Fact(text=text, quote=quote, relation=WISH, importance=IMPORTANCE)
+        moment = local_time(incoming.moment, incoming.time_zone)
+        outcome = await self._memories.writer.remember(
+            incoming.owner,
+            fact,
+            writer.SourceText(said[-1]["id"], quote, moment),
+            origin="command",
+            contradicts=await self._rival_wishes(incoming.owner, text),
+            is_decided=True,
+        )
+        confirmation = confirmation_text([outcome], incoming.language)
+        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+
+    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.StoredFact | None:
         """Return the user's fact to correct, if it is current or this message has replaced it."""
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, turn.incoming.owner, number)
         speaker = turn.incoming.speaker_id
-        if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
+        if fact is None or (speaker is not None and fact.source.speaker_id not in (None, speaker)):
             return None
-        was_retired = fact.retired_at is not None and turn.is_new
-        return None if was_retired else fact
+        was_retired = fact.retirement is not None and turn.is_new
+        if was_retired:
+            return None
+        return fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
@@ -102,7 +166,8 @@ class Orders:
         if told is None and is_short and last_question(turn.history) == "zone":
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
-            told = reply if reply and reply.zones else None
+            if reply and reply.zones:
+                told = reply
         if told is None:
             return None
         if len(told.zones) == 1:
@@ -112,7 +177,9 @@ class Orders:
             caller = caller.with_preferences(time_zone=told.zones[0], has_zone=True)
             turn.incoming = replace(incoming, caller=caller)
         else:
-            key = "zone_which" if told.zones else "zone_unknown"
+            key = "zone_unknown"
+            if told.zones:
+                key = "zone_which"
             offers = Changes(zones=told.zones)
             lead = TurnResult(say(key, incoming.language), changes=offers, asks="zone")
         if not told.rest:
@@ -142,6 +209,37 @@ class Orders:
         text = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
         return TurnResult(text)
 
+    async def set_brief(self, turn: Turn) -> TurnResult | None:
+        """Switch the brief of the day on or off, or move it."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        order = read_order(incoming.text, incoming.caller)
+        if order is None:
+            return None
+        reply = await self._briefs.obey(incoming.caller, order)
+        names_zone = bool(reply.rows) and not incoming.preferences.has_zone
+        return TurnResult(reply.text, changes=Changes(names_zone=names_zone))
+
+    async def tell_day(self, turn: Turn) -> TurnResult | None:
+        """Tell what is on a day, without a model; a model has tools for it."""
+        incoming = turn.incoming
+        if self._has_model or not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        day = read_day(incoming.text, incoming.caller)
+        if day is None:
+            return None
+        return TurnResult((await self._briefs.today(incoming.caller, day)).text)
+
+    async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
+        """Ask no more about the thing of the last question how something went."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or not asks_no_more(incoming.text):
+            return None
+        if not await self._follow_ups.mute_last(incoming.caller):
+            return None
+        return TurnResult(say("follow_up_muted", incoming.language))
+
     async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """Erase, or not, on a yes or no to that question; None for other messages."""
         incoming = turn.incoming
@@ -170,7 +268,7 @@ class Orders:
         return TurnResult(settlement.said, changes=settlement.changes)
 
 
-def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
+def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> Fact:
     """Return a text as one fact, word for word; with a masked secret, the sentences without one.
 
     Its subject and relation are read by the rules if it is one sentence.
@@ -181,14 +279,16 @@ def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
     """
     if MASK in text:
         return Fact(text=_longest_unmasked(text) or text)
-    facts = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    facts = []
+    if len(list(sentences(text))) == 1:
+        facts = plain_facts(text)
     fact = facts[0] if len(facts) == 1 else Fact(text=text)
     importance = max(fact.importance, IMPORTANCE)
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
     if corrected is None or fact.relation != "other":
         return fact
-    same = {"subject": corrected.subject, "relation": corrected.relation}
-    return fact.model_copy(update={**same, "memory_type": corrected.memory_type})
+    same = {"subject": corrected.fact.subject, "relation": corrected.fact.relation}
+    return fact.model_copy(update={**same, "memory_type": corrected.fact.memory_type})
 
 
 def _longest_unmasked(text: str) -> str:
@@ -216,7 +316,9 @@ def reads_as_yes(text: str) -> bool | None:
     flat = plain(text).strip(" .!…")
     if NO.fullmatch(flat):
         return False
-    return True if BEGINS_YES.match(flat) and YES.fullmatch(flat) else None
+    if BEGINS_YES.match(flat) and YES.fullmatch(flat):
+        return True
+    return None
 
 
 def reads_as_choice(text: str) -> Resolution | None:
@@ -225,11 +327,18 @@ def reads_as_choice(text: str) -> Resolution | None:
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
 
 
-def question_before(history: Sequence[HistoryMessage], *asks: Asks) -> HistoryMessage | None:
-    """Return the bot's answer right before the newest message, if it asks one of these."""
+def question_before(
+    history: Sequence[HistoryMessage], *asks: Asks | None
+) -> HistoryMessage | None:
+    """Return the bot's answer right before the newest message, if it asks one of these.
+
+    None stands for an answer that asks nothing.
+    """
     for entry in reversed(history[:-1]):
         if entry["role"] == "user":
             return None
         if entry["role"] == "assistant":
-            return entry if entry.get("asks") in asks else None
+            if entry.get("asks") in asks:
+                return entry
+            return None
     return None

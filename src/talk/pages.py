@@ -72,12 +72,15 @@ def tools_page(
 
 def _server_part(state: ServerState, language: Language) -> str:
     if not state.is_ready:
-        key = "tools_away" if state.cause else "tools_connecting"
+        key = "tools_connecting"
+        if state.cause:
+            key = "tools_away"
         return f"• {state.name}: {say(key, language)}"
     lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
     names = list(filter(None, state.tools))[:MAX_LINES]
     lines += [f"   {name}" for name in names]
-    if rest := len(state.tools) - len(names):
+    rest = len(state.tools) - len(names)
+    if rest:
         lines.append(f"   {say('tools_more', language, count=rest)}")
     return "\n".join(lines)
 
@@ -113,13 +116,16 @@ class Pages:
         owner = caller.owner.telegram_user_id
         spent = await self._ceilings.sum_spent(caller.member or owner, owner)
         lines = [say("usage_title", language)]
-        if limit := settings.daily_messages_per_user:
+        limit = settings.daily_messages_per_user
+        if limit:
             lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
         lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
         lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
-        if tokens := settings.daily_tokens_per_user:
+        tokens = settings.daily_tokens_per_user
+        if tokens:
             lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
-        if rate := settings.messages_per_minute_per_user:
+        rate = settings.messages_per_minute_per_user
+        if rate:
             lines.append(say("usage_minute", language, limit=rate))
         if not (limit or tokens or rate):
             lines.append(say("usage_unlimited", language))
@@ -129,7 +135,9 @@ class Pages:
         """Reply with what is stored, who sees it, and how it is erased."""
         settings = await self._memories.settings()
         days = settings.message_retention_days
-        kept = say("privacy_days", caller.language, days=days) if days else ""
+        kept = ""
+        if days:
+            kept = say("privacy_days", caller.language, days=days)
         model = say(
             "privacy_model" if self._features.has_model else "privacy_offline", caller.language
         )

@@ -25,8 +25,8 @@ from src.memory import prompts, retriever
 from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
-from src.memory.retrieval_repo import Hit, fact_as_hit
+from src.memory.memory_repo import StoredFact
+from src.memory.retrieval_repo import Hit, Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import WISH, fact_uid, normalise
@@ -92,7 +92,9 @@ as the wishes of the user and the rules below it allow; it changes none of them.
 
 def system_prompt(persona: str, rules: str = SYSTEM_PROMPT) -> str:
     """Return the system prompt: the operator's persona, then our own rules."""
-    intro = PERSONA.format(persona=disarm(persona)) if persona.strip() else ""
+    intro = ""
+    if persona.strip():
+        intro = PERSONA.format(persona=disarm(persona))
     return f"{intro}{rules}"
 
 
@@ -124,7 +126,9 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     by_form = forms is not None and forms.is_needed
     start = runtime.context.window.start
     window = [entry for entry in state["history"] if entry["position"] >= start]
-    system = say("form_prompt", runtime.context.language) if by_form else SYSTEM_PROMPT
+    system = SYSTEM_PROMPT
+    if by_form:
+        system = say("form_prompt", runtime.context.language)
     messages: list[AnyMessage] = [SystemMessage(system_prompt(persona, system))]
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
@@ -269,26 +273,26 @@ async def load_facts(
     }
 
 
-def _is_fresh(fact: Memory, context: TurnContext) -> bool:
-    start, told_in = context.window.fresh_from, fact.message_id
+def _is_fresh(fact: StoredFact, context: TurnContext) -> bool:
+    start, told_in = context.window.fresh_from, fact.source.message_id
     return start is not None and told_in is not None and told_in >= start
 
 
-def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
+def _fact_record(fact: StoredFact, time_zone: str) -> dict[str, Any]:
     return {
         "n": 0,
         "id": fact_uid(fact.id),
-        "kind": fact.memory_type,
-        "said_on": zones.local_time(fact.said_at, time_zone).date().isoformat(),
+        "kind": fact.fact.memory_type,
+        "said_on": zones.local_time(fact.source.said_at, time_zone).date().isoformat(),
         "text": fact.text,
-        **({"speaker": fact.speaker} if fact.speaker else {}),
+        **({"speaker": fact.source.speaker} if fact.source.speaker else {}),
     }
 
 
-def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
+def _facts_text(facts: Sequence[StoredFact], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
     groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for fact, (number, record) in zip(facts, records, strict=False):
-        groups[fact.relation == WISH].append({**record, "n": number})
+        groups[fact.fact.relation == WISH].append({**record, "n": number})
     return prompts.key_facts_text(groups[False], groups[True])
 
 
@@ -320,8 +324,11 @@ async def retrieve_memories(
     numbers, sources = number_hits(state.get("sources", ()), packed)
     records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
-    parts = [prompts.memories_text(records, now)] if records else []
-    if length := prompts.LENGTHS.get(context.preferences.answer_length):
+    parts = []
+    if records:
+        parts = [prompts.memories_text(records, now)]
+    length = prompts.LENGTHS.get(context.preferences.answer_length)
+    if length:
         parts.append(length)
     if not parts:
         return {"relevant_memories": found}
@@ -339,17 +346,16 @@ async def retrieve_memories(
 async def _search(
     context: TurnContext, memories: Memories, settings: GlobalSettings, *, budget: int
 ) -> list[Hit]:
+    window = context.window
     query = retriever.Query(
         context.owner,
         context.text,
         context.now,
         limit=settings.memory_retrieve_limit,
         threshold=settings.memory_retrieve_threshold,
-        conversation_id=context.conversation_id,
-        before_position=context.window.start,
+        shown=Shown(context.conversation_id, window.start, window.is_all_shown),
         by_words_only=context.is_private,
         speaker_id=context.speaker_id,
-        is_all_shown=context.window.is_all_shown,
         tokens=budget,
     )
     return await recall(memories, context, query)

@@ -6,7 +6,7 @@ from typing import Literal
 from src.base.owners import Caller, Owner
 from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.memories import Memories
-from src.memory.memory_repo import FactQuery, NewMemory
+from src.memory.memory_repo import FactQuery, Proposal
 from src.memory.question_repo import Dispute, QuestionRepository
 from src.memory.turn_context import changes_of
 from src.memory.writer import Outcome
@@ -18,7 +18,7 @@ from src.talk.turn_state import RESOLUTIONS, Resolution
 from src.texts import Language, say
 from src.texts.reply import Action, Button, Reply, Rows, in_rows
 
-Decided = tuple[Dispute, NewMemory | Outcome]  # what is left to store of it, or its outcome
+Decided = tuple[Dispute, Proposal | Outcome]  # what is left to store of it, or its outcome
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,15 @@ class QuestionService:
         if resolution == "old":
             denied = tuple(memory.text for memory in dispute.denied)
             return dispute, Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied)
-        replaced = [memory.id for memory in dispute.denied] if resolution == "replace" else []
+        replaced = []
+        if resolution == "replace":
+            replaced = [memory.id for memory in dispute.denied]
         return dispute, await self._memories.writer.prepare(
             owner, fact, said, origin="teach", contradicts=replaced, is_decided=True
         )
 
     def _store(
-        self, transaction: Transaction, owner: Owner, dispute: Dispute, fact: NewMemory | Outcome
+        self, transaction: Transaction, owner: Owner, dispute: Dispute, fact: Proposal | Outcome
     ) -> Outcome:
         """Store a new fact; if it replaces none of those that it denies, keep it beside them."""
         if isinstance(fact, Outcome):

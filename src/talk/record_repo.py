@@ -20,7 +20,7 @@ WHERE f.id = %(number)s AND o.telegram_user_id = %(chat)s
 """
 # Select the chat and topic of a message of this chat.
 SELECT_MESSAGE = """
-SELECT c.telegram_user_id, c.thread_id
+SELECT c.telegram_user_id, greatest(c.thread_id, 0)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(number)s AND c.telegram_user_id = %(chat)s
 """

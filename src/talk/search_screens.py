@@ -9,9 +9,9 @@ from src.history.conversation_repo import ConversationRepository
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.memory import memories, memory_repo, retriever
 from src.memory.compaction import CompactionService
-from src.memory.embedding_space import SUGGESTED
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
+from src.memory.thresholds import SUGGESTED
 from src.offline.replies import OVERVIEW_LINES, is_note
 from src.pg.client import PgClient
 from src.reading import gate, sentences, time_expressions, voices
@@ -76,7 +76,9 @@ class SearchScreens:
         matching: dict[str, Hit] = {}  # a fact and the message that told it share a uid
         nearest: dict[str, Hit] = {}
         for hit in hits:
-            found = matching if _is_on_topic(hit, caller.argument) else nearest
+            found = nearest
+            if _is_on_topic(hit, caller.argument):
+                found = matching
             found.setdefault(hit.uid, hit)
         own = [hit.words for hit in hits if hit.speaker != "assistant"]
         return _without_echoes(matching, own), _without_echoes(nearest, own)
@@ -111,7 +113,9 @@ class SearchScreens:
         ]  # fmt: skip
         if not notes:
             return page
-        facts = [page.text, ""] if page.rows else []
+        facts = []
+        if page.rows:
+            facts = [page.text, ""]
         return replace(
             page,
             text="\n".join(
@@ -123,8 +127,11 @@ class SearchScreens:
 def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
     author = say("search_bot" if hit.speaker == "assistant" else "search_you", caller.language)
     if caller.owner.is_group and hit.speaker != "assistant":
-        author = f", {hit.author}" if hit.author else ""
-    if others := voices.words_of(hit.provenance, hit.author, caller.language):
+        author = ""
+        if hit.author.name:
+            author = f", {hit.author.name}"
+    others = voices.words_of(hit.author.provenance, hit.author.name, caller.language)
+    if others:
         author = f", {others}"
     head = f"{caller.day(hit.said_at)}{author}"
     text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)
@@ -146,7 +153,7 @@ def _is_on_topic(hit: Hit, query: str) -> bool:
     A query of times alone has no words.
     """
     words = terms(time_expressions.read_time(query, hit.said_at).content)
-    return not words or hit.bm25 > 0 or hit.hops is not None
+    return not words or hit.match.bm25 > 0 or hit.match.hops is not None
 
 
 def _is_public_note(message: TimelineMessage, facts: str) -> bool:

@@ -1,22 +1,24 @@
-"""Screens of users' own settings."""
+"""Users' own settings: their screens, and the language that they speak."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 from zlib import crc32
 
 import pytz
 
 from src.base import zone_names
-from src.base.owners import AnswerLength, Caller, Mode, Owner
+from src.base.owners import AnswerLength, Caller, Mode, Owner, Preferences
 from src.base.zones import locale_of, zone_at
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.talk import zones
-from src.texts import LANGUAGES, Language, say
+from src.talk.turn_state import Turn
+from src.texts import CYRILLIC, FALLBACK, LANGUAGES, Language, clear_language, detect_language, say
+from src.texts.morphology import dictionary_language
 from src.texts.reply import ASK_ZONE, Action, Button, Reply, in_rows
 
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
@@ -35,6 +37,7 @@ CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
     "zone": ("time_zone", ()),
     "length": ("answer_length", LENGTHS),
     "memory": ("memory_on", (True, False)),
+    "follow_ups": ("follow_ups", (True, False)),
 }
 SETTING_KINDS = tuple(CHOICES)
 
@@ -127,7 +130,9 @@ class SettingsScreens:
             label = zones.zone_label(zone, caller)
             return Reply.closing_note(say("zone_set", caller.language, zone=label))
         reply = await self._set_zone_or_ask(caller, zone)
-        return reply if place == zones.IN_ANSWER else reply.as_screen()
+        if place == zones.IN_ANSWER:
+            return reply
+        return reply.as_screen()
 
     async def offer_cities(self, caller: Caller, place: int) -> Reply:
         """Offer likely cities, and ask for another one."""
@@ -162,8 +167,9 @@ class SettingsScreens:
 
 
 def list_choices(caller: Caller) -> list[Choice]:
-    """List all settings with the caller's values."""
-    return [_build_choice(kind, caller) for kind in SETTING_KINDS]
+    """List all settings with the caller's values; in a group nobody is asked how it went."""
+    kinds = [kind for kind in SETTING_KINDS if kind != "follow_ups" or not caller.owner.is_group]
+    return [_build_choice(kind, caller) for kind in kinds]
 
 
 def _settings_reply(caller: Caller) -> Reply:
@@ -180,7 +186,7 @@ def _build_choice(kind: str, caller: Caller) -> Choice:
         return Choice(title, kind, (zones.zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
     labels = tuple(_value_label(kind, value, caller.language) for value in values)
-    action = "remembering" if kind == "memory" else kind
+    action = {"memory": "remembering", "follow_ups": "asking"}.get(kind, kind)
     return Choice(title, action, labels, values.index(getattr(caller.preferences, column)))
 
 
@@ -199,4 +205,48 @@ def _value_label(kind: str, value: Any, language: Language) -> str:
         return str(own_name).capitalize()
     if kind == "memory":
         return say("memory_on" if value else "memory_off", language)
+    if kind == "follow_ups":
+        return say("asking_on" if value else "asking_off", language)
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
+
+
+@dataclass(eq=False, repr=False)
+class SpokenLanguages:
+    """Follows the languages that owners speak; the time zone stays."""
+
+    _client: PgClient
+
+    async def hear(self, turn: Turn) -> None:
+        """Answer in the language of the message, if it is the sender's own words.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        incoming = turn.incoming
+        if incoming.voice.is_own:
+            heard = await self.follow(incoming.owner, incoming.preferences, incoming.text)
+            caller = replace(incoming.caller, preferences=heard)
+            turn.incoming = replace(incoming, caller=caller)
+
+    async def follow(self, owner: Owner, preferences: Preferences, text: str) -> Preferences:
+        """Return the preferences with the language of a text, and store it if it is clear.
+
+        A short or mixed text changes nothing, nor does any once the owner has chosen a language.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if preferences.language_from == "chosen":
+            return preferences
+        language = clear_language(text, preferences.language)
+        if language is None and preferences.language_from == "spoken":
+            language = dictionary_language(text)  # a few words turn back what others turned
+        is_guess = preferences.language_from == "guessed"
+        if language is None:
+            if is_guess and preferences.language == FALLBACK and CYRILLIC.search(text.lower()):
+                return replace(preferences, language=detect_language(text))
+            return preferences
+        if is_guess or language != preferences.language:
+            store = UserSettingsRepository(self._client).set_spoken
+            await self._client.run(store, owner.telegram_user_id, language)
+        return replace(preferences, language=language, language_from="spoken")

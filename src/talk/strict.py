@@ -19,8 +19,9 @@ from src.memory import prompts, search_index_repo
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
-from src.memory.retrieval_repo import Hit
+from src.memory.retrieval_repo import Hit, Shown
 from src.memory.retriever import Query
+from src.memory.thresholds import UNSURE
 from src.memory.tools import describe_saved, find_source_message, outcome_record
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
@@ -51,7 +52,7 @@ def question_text(disputes: Sequence[Dispute], language: Language) -> str:
     """Return the question which facts are right, with each pair in a line."""
     lines = [
         say(
-            "conflict_pinned" if known.pinned else "conflict_important",
+            "conflict_pinned" if known.fact.pinned else "conflict_important",
             language,
             old=shortened(known.text, MAX_TEXT),
             new=shortened(dispute.fact.text, MAX_TEXT),
@@ -93,8 +94,7 @@ async def search_taught(
         context.now,
         limit=2 * limit,
         threshold=settings.memory_retrieve_threshold,
-        conversation_id=context.conversation_id,
-        before_position=history[-1]["position"] if history else 0,
+        shown=Shown(context.conversation_id, history[-1]["position"] if history else 0),
         with_questions=asks_for_questions(context.text),
         kinds=TAUGHT_KINDS,
         speaker_id=context.speaker_id,
@@ -237,7 +237,7 @@ async def check_conflicts(
     conflicts: list[Conflict] = [
         {"new": pair.new, "memory_id": pair.known, "text": known[pair.known]}
         for pair in verdict.conflicts
-        if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= 0.5
+        if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= UNSURE
     ]
     return {"conflicts": conflicts}
 
@@ -252,7 +252,7 @@ async def _list_similar(
         query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
         for hit in await recall(memories, context, query):
             is_same = content_hash(hit.text) == content_hash(fact.text)
-            if hit.similarity >= threshold and not is_same:
+            if hit.match.similarity >= threshold and not is_same:
                 known[hit.source_id] = hit.text
     return known
 
@@ -288,7 +288,8 @@ async def store_knowledge(
     new = new_messages(state["history"])
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_source_message(new, fact, context)
-        if (refused := refusal(context, fact, said)) is not None:
+        refused = refusal(context, fact, said)
+        if refused is not None:
             outcomes.append(refused)
             continue
         conflicts = state.get("accepted_conflicts", ())

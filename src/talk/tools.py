@@ -203,7 +203,9 @@ class ToolHistoryService:
 
 
 def _timeout(request: ToolCallRequest) -> float:
-    metadata = request.tool.metadata if request.tool is not None else None
+    metadata = None
+    if request.tool is not None:
+        metadata = request.tool.metadata
     return float((metadata or {}).get("timeout", TOOL_TIMEOUT))
 
 
@@ -214,7 +216,9 @@ def _failure(request: ToolCallRequest, text: str, *, artifact: str | None = None
 
 def describe_tool_error(error: Exception) -> str:
     """Describe a tool's failure to the model: enough to correct its call, nothing internal."""
-    problem = str(error) if isinstance(error, ValueError) else ""
+    problem = ""
+    if isinstance(error, ValueError):
+        problem = str(error)
     if isinstance(error, ToolInvocationError | ValidationError):  # a schema mismatch
         found = error.filtered_errors if isinstance(error, ToolInvocationError) else error.errors()
         fields: Any = found or []

@@ -18,13 +18,15 @@ from src.memory.memories import Memories
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.queue.update_repo import UpdateOutcome
+from src.reminders.briefs import BriefScreens
+from src.reminders.follow_ups import FollowUpService
 from src.talk.answering import Answering
 from src.talk.graph_run import GraphRun
 from src.talk.intake import Intake
 from src.talk.main_graph import Graph
 from src.talk.orders import Orders
 from src.talk.questions import QuestionService
-from src.talk.spoken import SpokenLanguages
+from src.talk.settings import SpokenLanguages
 from src.talk.turn_state import IncomingMessage, Turn, TurnResult
 from src.talk.zones import ZoneService
 
@@ -55,13 +57,16 @@ class AgentService:
         ceilings: DailyCeilings,
         metrics: Metrics,
         zones: ZoneService,
+        briefs: BriefScreens,
+        follow_ups: FollowUpService,
+        has_model: bool,
     ) -> None:
         """Answer with ``graph``; teach in ``memories``."""
         self._client = client
         self._conversations = ConversationRepository(client)
         self._intake = intake = Intake(client, settings, metrics)
         self._graph = GraphRun(client, graph, settings, metrics)
-        orders = Orders(client, memories, zones, questions)
+        orders = Orders(client, memories, zones, questions, briefs, follow_ups, has_model)
         answering = Answering(client, intake, self._graph, ceilings, zones, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
@@ -71,6 +76,11 @@ class AgentService:
             unless_answered(orders.teach),
             unless_answered(orders.set_zone),
             unless_answered(orders.switch_memory),
+            unless_answered(orders.set_brief),
+            unless_answered(orders.tell_day),
+            unless_answered(orders.end_follow_ups),
+            unless_answered(orders.hear_correction),
+            unless_answered(orders.keep_wish),
             unless_answered(orders.confirm_erasure),
             unless_answered(orders.choose_fact),
             answering.refuse_over_ceiling,

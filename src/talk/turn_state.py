@@ -1,11 +1,12 @@
-"""State of a turn: the message, its view, the graph's state, the result."""
+"""State of a turn: the message, its view, its control, the graph's state, the result."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import add, or_
-from typing import Annotated, Any, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -31,8 +32,9 @@ from src.pg.client import storable
 from src.queue.update_repo import NewerUpdates
 from src.reading import facts, plain_facts, voices
 from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
-from src.talk.turn_control import TurnControl
 from src.texts import say
+
+T = TypeVar("T")
 
 NOWHERE = UUID(int=0)  # conversation of a message that is not stored yet
 
@@ -43,9 +45,11 @@ class Teaching:
 
     Attributes:
         corrects: The fact that it replaces.
+        is_wish: True if it is a wish about answers.
     """
 
     corrects: int | None = None
+    is_wish: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,9 @@ class IncomingMessage(WithCaller):
         if refers_back(self.text):
             is_secret = read_announced_secret(f"{self.text}:", before.text) is not None
             masked = replace(self, revealed_secret=before)
-            return masked.with_mask_note() if is_secret else self
+            if is_secret:
+                return masked.with_mask_note()
+            return self
         found = read_announced_secret(before.text, self.text)
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)
@@ -145,12 +151,16 @@ class IncomingMessage(WithCaller):
     @property
     def sender_id(self) -> int:
         """Sender; a chat, if the message is written in its name; in the console the owner."""
-        return self.origin.sender_id if self.origin else self.owner.telegram_user_id
+        if self.origin:
+            return self.origin.sender_id
+        return self.owner.telegram_user_id
 
     @property
     def update(self) -> int | None:
         """Row id of the stored update that brought it."""
-        return self.origin.update if self.origin else None
+        if self.origin:
+            return self.origin.update
+        return None
 
 
 class AnswerView:
@@ -158,11 +168,17 @@ class AnswerView:
 
     Attributes:
         sent_ids: Ids of the Telegram messages that show the answer, as they arrive.
+        shown_in: Telegram message in which an earlier attempt began to show the answer.
+        answer_after: Moment before which the answer is not delivered, as the sender may go on.
+        first_word_at: When the first piece of a growing answer arrived.
     """
 
     def __init__(self) -> None:
         """Start without sent messages."""
         self.sent_ids: list[int] = []
+        self.shown_in: int | None = None
+        self.answer_after: datetime | None = None
+        self.first_word_at: datetime | None = None
 
     @property
     def is_shown(self) -> bool:
@@ -191,9 +207,9 @@ class AnswerView:
 
     async def deliver(
         self,
-        turn: "Turn",  # noqa: ARG002
-        answer: StoredAnswer,  # noqa: ARG002
-        on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
+        turn: "Turn",
+        answer: StoredAnswer,
+        on_part: Callable[[int], Awaitable[None]],
     ) -> int:
         """Show the final answer, except for the parts that have arrived already.
 
@@ -208,7 +224,92 @@ class AnswerView:
         Raises:
             DeliveryError: Worth a retry, which does not send arrived parts again.
         """
+        del turn, answer, on_part  # for the views that show something
         return 1
+
+
+class TurnStoppedError(Exception):
+    """The user stopped the answer (/stop, the Stop button, /new)."""
+
+
+class TurnCutError(Exception):
+    """The answer reached one of its bounds."""
+
+
+class TurnControl:
+    """Cancellation of what is run through it, by the user's Stop or by a bound.
+
+    Storing, and a request on its way to Telegram, are not cancelled. One Stop ends one thing:
+    what was written by then is still delivered, until there is another Stop.
+
+    Attributes:
+        stopped: True if the user stopped anything of this turn.
+        is_left: True if the sender went on before any of the answer was shown.
+        has_acted: True if a tool has changed something, which is not to be done twice.
+    """
+
+    def __init__(self) -> None:
+        """Create the control of one turn."""
+        self.stopped = False
+        self.is_left = False
+        self.has_acted = False
+        self._pending = False  # a Stop that has ended nothing yet
+        self._timer: asyncio.Timeout | None = None  # of what runs
+        self._left: float | None = None  # seconds, while the timer is paused
+
+    def stop(self) -> None:
+        """Handle the user's Stop: end what runs, or what would run next."""
+        self.stopped = self._pending = True
+        self.cut()
+
+    def cut(self) -> None:
+        """Handle a reached bound: end what runs."""
+        if self._timer is not None and not self._timer.expired():
+            self._timer.reschedule(asyncio.get_running_loop().time())
+
+    def wait(self, waits: bool) -> None:
+        """Pause the timer while a slow server reads its input, and resume it once it writes."""
+        timer, now = self._timer, asyncio.get_running_loop().time()
+        if timer is None or timer.expired():
+            return
+        end = timer.when()
+        if waits and end is not None and end > now:
+            self._left = end - now
+            timer.reschedule(None)
+        elif not waits and end is None and self._left is not None:
+            timer.reschedule(now + self._left)
+
+    def check(self) -> None:
+        """Check for a Stop between two steps that are not run through here.
+
+        Raises:
+            TurnStoppedError: There was a Stop.
+        """
+        if self._pending:
+            self._pending = False
+            raise TurnStoppedError
+
+    async def run(self, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T:
+        """Run a coroutine that a Stop or a bound may cancel.
+
+        Raises:
+            TurnStoppedError: The user stopped it.
+            TurnCutError: It took longer than ``seconds``, or ``cut`` was called.
+        """
+        if self._pending:
+            work.close()
+        self.check()
+        self._timer, self._left = asyncio.timeout(seconds), None
+        try:
+            async with self._timer:
+                return await work
+        except TimeoutError:
+            if not self._timer.expired():
+                raise
+            self.check()
+            raise TurnCutError from None
+        finally:
+            self._timer = None
 
 
 @dataclass(frozen=True)
@@ -259,18 +360,14 @@ class Turn:
         message_id: Id of the stored message.
         is_new: True if it was stored just now, so that this is the first attempt.
         behind: Later updates that are answered instead, with this one in the history, or end it.
-        answer_after: Moment before which the answer is not delivered, as the sender may go on.
-        is_left: True if the sender went on before any of the answer was shown.
-        has_acted: True if a tool has changed something, which is not to be done twice.
         history: The last 30 messages, oldest first, this one last.
         window: The part of the conversation that the model sees.
         summaries: Summaries of the messages before the window, oldest first.
-        shown_in: Telegram message in which an earlier attempt began to show the answer.
+        wish: Wish that the message teaches, to be offered below the answer; "" for none.
         lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
         answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
             stored it.
-        first_word_at: When the first piece of a growing answer arrived.
     """
 
     incoming: IncomingMessage
@@ -280,17 +377,13 @@ class Turn:
     message_id: int = 0
     is_new: bool = True
     behind: NewerUpdates = field(default_factory=NewerUpdates)
-    answer_after: datetime | None = None
-    is_left: bool = False
-    has_acted: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window: turn_context.Window = turn_context.WHOLE
     summaries: Sequence[digest_repo.Summary] = ()
-    shown_in: int | None = None
+    wish: str = ""
     lead: TurnResult | None = None
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
-    first_word_at: datetime | None = None
 
     @property
     def has_answer(self) -> bool:
@@ -301,11 +394,11 @@ class Turn:
     def may_be_left(self) -> bool:
         """True while the user notices nothing if a later message is answered instead."""
         has_said = self.lead is not None or self.view.is_shown
-        return not (self.is_left or self.has_acted or has_said)
+        return not (self.control.is_left or self.control.has_acted or has_said)
 
     def show(self, piece: str) -> None:
         """Show the next piece of a growing answer."""
-        self.first_word_at = self.first_word_at or datetime.now(UTC)
+        self.view.first_word_at = self.view.first_word_at or datetime.now(UTC)
         self.view.feed(piece)
 
     @property
@@ -331,10 +424,8 @@ class Conflict(TypedDict):
     text: str
 
 
-class ConversationState(TypedDict, total=False):
-    """State that the nodes read and write; LangGraph merges annotated fields by their reducer.
-
-    A run starts with the first two keys alone: nothing is carried over from earlier turns.
+class PromptState(TypedDict, total=False):
+    """Prompt of a turn, and what is measured to build it.
 
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
@@ -353,12 +444,61 @@ class ConversationState(TypedDict, total=False):
         system_in_history: True if the provider takes system messages in mid-history. Owned by
             ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
+        lent_tools: Tools of servers that the model may call in this turn, set at its first
+            call. Owned by ``assistant``, read by ``tools``.
+        by_form: True if the model is given forms instead of tools. Owned by ``init_state``.
+    """
+
+    history: list[HistoryMessage]
+    summaries: list[str]
+    messages: Annotated[list[AnyMessage], add_messages]
+    pending_facts: list[memory_repo.StoredFact]
+    facts_loaded: bool
+    fact_added_in_last_run: bool
+    current_token_count: int
+    llm_context_size: int
+    system_in_history: bool
+    last_summary_ts: datetime
+    lent_tools: tuple[BaseTool, ...]
+    by_form: bool
+
+
+class StrictState(TypedDict, total=False):
+    """State that only strict mode uses.
+
+    Attributes:
+        intent: Intent of the message. Owned by ``classify_intent``.
+        search_query: First query to search for. Owned by ``classify_intent``.
+        extracted_facts: Facts that the message teaches. Owned by ``classify_intent``,
+            completed by ``extract_facts``.
+        conflicts: Known facts that the new ones deny. Owned by ``check_conflicts``.
+        accepted_conflicts: Those in which the new fact wins. Owned by ``auto_resolve``.
+        outcomes: Outcome of storing each fact. Owned by ``store_knowledge``.
+        retrieved_context: Hits for the task. Owned by ``retrieve_context`` and ``react_loop``.
+        references: Uids that the answer cites, verified. Owned by ``generate_answer``.
+    """
+
+    intent: prompts.Intent | None
+    search_query: str
+    extracted_facts: list[facts.Fact]
+    conflicts: list[Conflict]
+    accepted_conflicts: list[Conflict]
+    outcomes: list[writer.Outcome]
+    retrieved_context: list[retrieval_repo.Hit]
+    references: list[str]
+
+
+class ConversationState(PromptState, StrictState, total=False):
+    """State that the nodes read and write; LangGraph merges annotated fields by their reducer.
+
+    A run starts with ``history`` and ``summaries`` alone: nothing is carried over from earlier
+    turns.
+
+    Attributes:
         relevant_memories: Hits for the new message; absent: not searched yet. Owned by
             ``retrieve_memories``, read by the service.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
-        lent_tools: Tools of servers that the model may call in this turn, set at its first
-            call. Owned by ``assistant``, read by ``tools``.
         sources: Hits that the model was shown, in the order of its numbers: [1] is the first.
             Owned by ``load_facts``, ``retrieve_memories``, ``update_state_after_tool`` and, in
             strict mode, ``generate_answer``; read by the service.
@@ -369,22 +509,8 @@ class ConversationState(TypedDict, total=False):
             tools.
         asks: Question of the answer, if a reply to it is expected. Owned by
             ``update_state_after_tool`` and ``forget_knowledge``, read by the service.
-        intent: Strict mode: intent of the message. Owned by ``classify_intent``.
-        search_query: Strict mode: first query to search for. Owned by ``classify_intent``.
-        extracted_facts: Strict mode: facts that the message teaches. Owned by
-            ``classify_intent``, completed by ``extract_facts``.
-        conflicts: Strict mode: known facts that the new ones deny. Owned by
-            ``check_conflicts``.
-        accepted_conflicts: Strict mode: those in which the new fact wins. Owned by
-            ``auto_resolve``.
-        outcomes: Strict mode: outcome of storing each fact. Owned by ``store_knowledge``.
-        retrieved_context: Strict mode: hits for the task. Owned by ``retrieve_context`` and
-            ``react_loop``.
-        references: Strict mode: uids that the answer cites, verified. Owned by
-            ``generate_answer``.
         disputes: New facts that would replace important ones, so that the user is asked first.
             Owned by ``store_knowledge`` and ``update_state_after_tool``, read by the service.
-        by_form: True if the model is given forms instead of tools. Owned by ``init_state``.
         is_answered: True if the calls that run were added to an answer, which they complete.
             Owned by ``assistant`` and ``answer_by_form``.
         answer: The final text. Owned by ``assistant``, ``answer_by_form``, ``complete_answer``,
@@ -392,34 +518,14 @@ class ConversationState(TypedDict, total=False):
             service.
     """
 
-    history: list[HistoryMessage]
-    summaries: list[str]
-    messages: Annotated[list[AnyMessage], add_messages]
-    pending_facts: list[memory_repo.Memory]
-    facts_loaded: bool
-    fact_added_in_last_run: bool
-    current_token_count: int
-    llm_context_size: int
-    system_in_history: bool
-    last_summary_ts: datetime
     relevant_memories: list[retrieval_repo.Hit]
     tools_used: Annotated[list[str], add]
-    lent_tools: tuple[BaseTool, ...]
-    by_form: bool
-    is_answered: bool
     sources: list[retrieval_repo.Hit]
     key_facts: Annotated[frozenset[int], or_]
     shown_facts: Annotated[frozenset[int], or_]
     asks: Asks | None
-    intent: prompts.Intent | None
-    search_query: str
-    extracted_facts: list[facts.Fact]
-    conflicts: list[Conflict]
-    accepted_conflicts: list[Conflict]
     disputes: Annotated[list[question_repo.Dispute], add]
-    outcomes: list[writer.Outcome]
-    retrieved_context: list[retrieval_repo.Hit]
-    references: list[str]
+    is_answered: bool
     answer: str
 
 

@@ -49,7 +49,9 @@ def zone_rows(changes: Changes, caller: Caller) -> Rows:
         (Button(f"{CLOCK} {zone_label(zone, caller)}", zone_action(zone, IN_ANSWER)),)
         for zone in changes.zones
     )
-    return (*rows, (not_mine_button(caller.language),)) if changes.names_zone else rows
+    if changes.names_zone:
+        return (*rows, (not_mine_button(caller.language),))
+    return rows
 
 
 def not_mine_button(language: Language) -> Button:
@@ -106,7 +108,9 @@ class ZoneService:
         guessed = None if caller.preferences.has_zone else caller.time_zone
         moved = await self.keep(caller.owner, zone, guessed=guessed)
         text = say("zone_set", caller.language, zone=zone_label(zone, caller))
-        return f"{text} {say('zone_moved', caller.language, count=moved)}" if moved else text
+        if moved:
+            return f"{text} {say('zone_moved', caller.language, count=moved)}"
+        return text
 
 
 def which_rows(zones: Sequence[str], caller: Caller) -> Rows:

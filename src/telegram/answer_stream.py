@@ -17,12 +17,11 @@ from src.base.config import Streaming
 from src.base.errors import AppError
 from src.pg.client import storable
 from src.talk.turn_state import AnswerView, Turn
-from src.telegram import delivery
 from src.telegram.buttons import stop_keyboard
 from src.telegram.delivery import Delivery
 from src.telegram.places import Address, find_refusal
 from src.telegram.rendering import MAX_UTF16, Part, render_start
-from src.telegram.requests import best_effort, is_not_modified, is_unknown_method
+from src.telegram.requests import UNKNOWN_ID, best_effort, is_not_modified, is_unknown_method
 from src.texts import say
 
 logger = logging.getLogger(__name__)
@@ -85,7 +84,7 @@ class AnswerStream(AnswerView):
             turn: The turn that is answered; a message of an earlier attempt is edited.
             on_message: Awaited with the id of the edited message as soon as it is known.
         """
-        self._on_message, self.message_id = on_message, turn.shown_in
+        self._on_message, self.message_id = on_message, self.shown_in
         self._language = turn.incoming.language
         works = [self._show_typing(), self._show_frames()]
         if self._is_slow:
@@ -115,14 +114,13 @@ class AnswerStream(AnswerView):
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def withdraw(self, turn: Turn, *, is_unwanted: bool) -> None:
+    async def withdraw(self, *, is_unwanted: bool) -> None:
         """Remove the Stop button of an answer that has not come to its end.
 
         Args:
-            turn: The turn; an earlier attempt may have shown the beginning.
             is_unwanted: True to remove the beginning, too: no answer follows it.
         """
-        message_id, chat_id = self.message_id or turn.shown_in, self._address.chat_id
+        message_id, chat_id = self.message_id or self.shown_in, self._address.chat_id
         if not message_id:
             return
         bot = self._delivery.bot
@@ -138,7 +136,9 @@ class AnswerStream(AnswerView):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAFT_REFRESH):
                     await self._changed.wait()
-            interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
+            interval = EDIT_SECONDS
+            if self._uses_drafts:
+                interval = DRAFT_SECONDS
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_refresh = self._uses_drafts and not self._changed.is_set()
             self._changed.clear()
@@ -190,7 +190,7 @@ class AnswerStream(AnswerView):
             await self._delivery.edit_once(self._address, self.message_id, part)
             return
         self.message_id = await self._delivery.send_once(self._address, part)
-        if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
+        if self._on_message is not None and self.message_id != UNKNOWN_ID:
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:

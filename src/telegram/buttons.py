@@ -8,6 +8,7 @@ from src.memory.memory_repo import message_number
 from src.talk.forget_screens import undo_buttons
 from src.talk.questions import choice_rows
 from src.talk.turn_state import IncomingMessage
+from src.talk.wishes import wish_rows
 from src.talk.zones import zone_rows
 from src.telegram.requests import best_effort, is_not_modified
 from src.texts import say
@@ -43,7 +44,7 @@ def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
         action = Action("source", (message_number(source.uid) or 0,))
         sources.append(Button(f"{numbers} {caller.day(source.said_at)}", action))
     rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
-    rows += zone_rows(answer.changes, caller)
+    rows += zone_rows(answer.changes, caller) + wish_rows(answer.changes, language)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
         rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
@@ -77,23 +78,23 @@ async def disable_button(query: types.CallbackQuery) -> None:
     message = query.message
     if not isinstance(message, types.Message) or message.reply_markup is None:
         return
-    disabled = [
-        [_disabled(one) if one.callback_data == query.data else one for one in row]
-        for row in message.reply_markup.inline_keyboard
-    ]
-    edit, keyboard = message.edit_reply_markup, Inline(inline_keyboard=disabled)
+    rows = [list(row) for row in message.reply_markup.inline_keyboard]
+    for row in rows:
+        for index, one in enumerate(row):
+            if one.callback_data == query.data:
+                off = types.DisabledButton()
+                row[index] = types.InlineKeyboardButton(text=one.text, disabled=off)
+    edit, keyboard = message.edit_reply_markup, Inline(inline_keyboard=rows)
     failure = await best_effort(edit(reply_markup=keyboard))
     if isinstance(failure, exceptions.TelegramBadRequest) and not is_not_modified(failure):
         await best_effort(edit(reply_markup=build_keyboard(remaining_rows(query))))
 
 
-def _disabled(button: types.InlineKeyboardButton) -> types.InlineKeyboardButton:
-    return types.InlineKeyboardButton(text=button.text, disabled=types.DisabledButton())
-
-
 def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
     """Return the buttons beside the pressed one, except those in ``excluded``."""
-    markup = query.message.reply_markup if isinstance(query.message, types.Message) else None
+    markup = None
+    if isinstance(query.message, types.Message):
+        markup = query.message.reply_markup
     done = {query.data, *(button.action.pack() for row in excluded for button in row)}
     rows = [
         tuple(

@@ -15,7 +15,7 @@ from src.telegram.buttons import Inline, build_keyboard
 from src.telegram.entities import utf16_length
 from src.telegram.places import ACT_ANYWHERE, Address, Route, find_refusal, is_refusal
 from src.telegram.rendering import Part
-from src.telegram.requests import is_not_modified, with_quick_retries
+from src.telegram.requests import UNKNOWN_ID, is_not_modified, with_quick_retries
 from src.texts.reply import Action, Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,6 @@ Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
 MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
-UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
 TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")
@@ -104,7 +103,9 @@ class Delivery:
         """
         route = Route(address)
         parts = [with_times(part, times) for part in rendering.split_text(text)]
-        keyboard_index = -1 if edit is None else 0
+        keyboard_index = 0
+        if edit is None:
+            keyboard_index = -1
         parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
         if edit is not None:
             await self._edit_or_send(route, edit, parts.pop(0))
@@ -221,7 +222,9 @@ class Delivery:
 
     async def edit_once(self, address: Address, message_id: int, part: Part) -> None:
         """Change one of the bot's messages, without retries; raises as ``send_once``."""
-        keyboard = part.keyboard if isinstance(part.keyboard, Inline) else None
+        keyboard = None
+        if isinstance(part.keyboard, Inline):
+            keyboard = part.keyboard
         await self.bot.edit_message_text(
             text=part.text,
             chat_id=address.chat_id,
@@ -324,11 +327,15 @@ def _adapt(part: Part, route: Route) -> list[Part]:
     """
     keyboard = part.keyboard
     if route.is_elsewhere and keyboard is not None:
-        rows = keyboard.inline_keyboard if isinstance(keyboard, Inline) else []
+        rows = []
+        if isinstance(keyboard, Inline):
+            rows = keyboard.inline_keyboard
         kept = [[one for one in row if _acts_anywhere(one)] for row in rows]
         part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
     reason = route.reason
-    return rendering.with_lead(reason, [part]) if reason else [part]
+    if reason:
+        return rendering.with_lead(reason, [part])
+    return [part]
 
 
 def _acts_anywhere(button: types.InlineKeyboardButton) -> bool:
@@ -347,7 +354,9 @@ def with_times(part: Part, times: Times) -> Part:
         if start < 0:
             continue
         left = f"{left[:start]}{TAKEN * len(phrase)}{left[start + len(phrase) :]}"
-        shown = "t" if CLOCK.fullmatch(phrase) else "D"
+        shown = "D"
+        if CLOCK.fullmatch(phrase):
+            shown = "t"
         if shown == "D" and CLOCK.search(phrase):
             shown = "wDt"
         entities.append(

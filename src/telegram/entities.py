@@ -1,14 +1,18 @@
-"""Markdown as a Telegram text and its entities; what is no markup is shown as it was written."""
+"""Markdown as a Telegram text and its entities; what is no markup is shown as it was written.
+
+``keep_words`` escapes what the user wrote, so that it is no markup either.
+"""
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyromark
 from aiogram.types import MessageEntity
 
+from src.memory.citations import CODE
 from src.texts.signs import Signs
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
@@ -188,13 +192,17 @@ class _Writer:
         if kind in LINKS:
             return {"type": "text_link", "url": self._signs.restored(details["dest_url"])}
         if kind == "CodeBlock":
-            info = "" if details == "Indented" else self._signs.restored(details["Fenced"])
+            info = ""
+            if details != "Indented":
+                info = self._signs.restored(details["Fenced"])
             return {"type": "pre", "language": next(iter(info.split()), None)}
         if kind == "Heading" and not UNDERLINE.search(self._source[start:end]):
             return {"type": "bold"}
         if kind == "BlockQuote" and not self._quotes:
             return {"type": "blockquote"}
-        return {"type": INLINE[kind]} if kind in INLINE else {}
+        if kind in INLINE:
+            return {"type": INLINE[kind]}
+        return {}
 
     def _mark(self, kind: str, start: int) -> None:
         """Write what stands before the text of an element: a number, a bullet, a bracket."""
@@ -261,7 +269,9 @@ class _Writer:
             self._write(address)
         elif not opens and address not in label:
             self._write(f" ({address})")
-        return element.entity if opens else {}
+        if opens:
+            return element.entity
+        return {}
 
     def _cut(self, element: _Element) -> str:
         """Take away what the element contains, and return its text."""
@@ -295,3 +305,52 @@ def _width(text: str) -> int:
     visible = [character for character in text if not unicodedata.combining(character)]
     wide = [character for character in visible if unicodedata.east_asian_width(character) in "WF"]
     return len(visible) + len(wide)
+
+
+# Characters with a meaning in Markdown, without "[" and "(": a backslash before those starts a
+# formula.
+SPECIAL = re.compile(r"([\\`*_{}\]<>#+\-.!|~&$=^])")
+FORMATTING = re.compile(r"([\\*_<>|~&])")  # those that matter within a single word
+EDGES = " \t«»“”„\"'.,:;!?()[]…"
+MIN_LINE = 3  # characters
+MAX_LINES = 40  # lines of the user to search for in the answer
+
+
+def keep_words(markdown: str, user_texts: Iterable[str]) -> str:
+    """Escape the user's words in an answer, so that they stay as typed; linear in its length.
+
+    The user's lines are escaped if quoted whole, and their words everywhere. Code is left alone,
+    as nothing in it is formatted.
+
+    Args:
+        markdown: The answer.
+        user_texts: Texts of the user that the answer may repeat.
+    """
+    texts = list(dict.fromkeys(user_texts))
+    words = {word.strip(EDGES) for text in texts for word in text.split()}
+    special_words = frozenset(word for word in words if FORMATTING.search(word))
+    lines = {line.strip() for text in texts for line in text.splitlines()}
+    quoted = [line for line in lines if len(line) >= MIN_LINE and SPECIAL.search(line)]
+    if not special_words and not quoted:
+        return markdown
+    longest = sorted(quoted, key=len, reverse=True)[:MAX_LINES]
+    pattern = re.compile("|".join([f"(?P<code>{CODE})", *map(re.escape, longest)]), re.DOTALL)
+    pieces: list[str] = []
+    end = 0
+    for piece in pattern.finditer(markdown):
+        pieces.append(_escape_words(markdown[end : piece.start()], special_words))
+        pieces.append(piece[0] if piece["code"] else SPECIAL.sub(r"\\\1", piece[0]))
+        end = piece.end()
+    return "".join([*pieces, _escape_words(markdown[end:], special_words)])
+
+
+def _escape_words(markdown: str, words: frozenset[str]) -> str:
+    def escape(match: re.Match[str]) -> str:
+        word = match[0].strip(EDGES)
+        if word in words:
+            return FORMATTING.sub(r"\\\1", match[0])
+        return match[0]
+
+    if not words:
+        return markdown
+    return re.sub(r"\S+", escape, markdown)

@@ -17,7 +17,7 @@ from src.talk.commands import Command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.talk.turn_state import Teaching
-from src.telegram import buttons
+from src.telegram import buttons, imports
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
@@ -56,6 +56,7 @@ class Handlers:
         router.message.register(self.run_command, self.is_command)
         router.message.register(self.follow_migration, is_migration)
         router.message.register(self.take_zone, answers_zone_question)
+        router.message.register(self.take_import, imports.brings_import)
         router.message.register(self._turns.answer)
         router.edited_message.register(self.run_command, self.is_command, self.is_new)
         router.edited_message.register(self._turns.take_edit)
@@ -99,10 +100,15 @@ class Handlers:
     ) -> UpdateOutcome | None:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
-        kind = entry.kind if entry is not None else "command"
+        kind = "command"
+        if entry is not None:
+            kind = entry.kind
         text = command.argument or _own_replied_text(message)
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
+        if command.name == "import" and imports.find_document(message) is not None:
+            await self.take_import(message, context)
+            return None
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
             caller = await self._check_rights(context.stored, caller)
@@ -120,6 +126,13 @@ class Handlers:
             reply = await settings.find_zone_at(caller, location.latitude, location.longitude)
         else:
             reply = await settings.find_zone(caller, message.text or "")
+        await self._reply(context.stored, caller, reply)
+        return "explained"
+
+    async def take_import(self, message: types.Message, context: Context) -> UpdateOutcome:
+        """Read the file or the list that the user brings, and reply with what it holds."""
+        caller = context.caller
+        reply = await imports.read_import(self._core, self._delivery, message, caller)
         await self._reply(context.stored, caller, reply)
         return "explained"
 
@@ -167,7 +180,9 @@ class Handlers:
         if reply.keeps_others:
             reply = replace(reply, rows=(*reply.rows, *buttons.remaining_rows(query, reply.rows)))
         if not reply.is_note:
-            screen = query.message.message_id if query.message and reply.is_screen else None
+            screen = None
+            if query.message and reply.is_screen:
+                screen = query.message.message_id
             await self._reply(context.stored, caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.awaits_words):
             await buttons.disable_button(query)
@@ -198,9 +213,13 @@ class Handlers:
         target = _reply_address(source, address, context.stored.bot_id)
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
-            key = "source_quote_bot" if source.is_bots else "source_quote"
-            day = caller.day(source.said_at)
-            quote = say(key, language, said_at=day, text=source.text)
+            key = "source_quote"
+            if source.is_bots:
+                key = "source_quote_bot"
+            day = said_at = caller.day(source.said_at)
+            if source.imported_from is not None:
+                said_at = f"{day}, {say('words_of_imported', language, name=source.imported_from)}"
+            quote = say(key, language, said_at=said_at, text=source.text)
             await self._delivery.send_text(address, quote, times=((day, source.said_at),))
         popup = say("tap_source", language, day=caller.day(source.said_at))
         await buttons.show_popup(query, popup)
@@ -211,7 +230,9 @@ class Handlers:
         In a group the message must be the sender's own, answered by the message with the button.
         """
         message, is_gone = query.message, False
-        answered = message.reply_to_message if isinstance(message, types.Message) else None
+        answered = None
+        if isinstance(message, types.Message):
+            answered = message.reply_to_message
         is_own = answered is not None and answered.message_id == number
         is_own = is_own and answered is not None and answered.from_user == query.from_user
         if number and (is_own or not context.caller.owner.is_group):
@@ -262,6 +283,11 @@ class Handlers:
         sent = await self._delivery.show_reply(address, reply, replacing=replacing)
         if sent is not None and reply.asks is not None:
             await self._run(self._core.updates.set_asked, stored.id, sent, reply.asks)
+        shown = sent or replacing
+        if reply.import_id is not None and shown is not None:
+            place = address.chat_id, address.thread_id, shown
+            show_in, language = self._core.imports.rows.show_in, caller.language
+            await self._run(show_in, caller.owner, reply.import_id, place, language)
 
     async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.
@@ -308,7 +334,7 @@ async def answers_zone_question(message: types.Message, context: Context) -> boo
 
     A message that is no reply must be a location or a few words that may name a place.
     """
-    if context.stored.zone_asked and message.reply_to_message is None:
+    if context.stored.asked_before == "zone" and message.reply_to_message is None:
         return message.location is not None or may_name_place(message.text or "")
     has_place = message.text is not None or message.location is not None
     return has_place and asked_by_bot(context.stored).get("asks") == "zone"
@@ -328,7 +354,9 @@ def _own_replied_text(message: types.Message) -> str:
     if answered is None or sender_id_of(answered) != sender_id_of(message):
         return ""
     is_own = sender_id_of(message) != 0 and answered.forward_origin is None
-    return text_of(answered).strip() if is_own else ""
+    if is_own:
+        return text_of(answered).strip()
+    return ""
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

@@ -20,10 +20,10 @@ from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
-from src.talk import change_notes, command_service, edits, zones
+from src.talk import answering, command_service, edits, wishes, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
-from src.telegram import buttons, delivery, rendering
+from src.telegram import buttons, delivery, entities, rendering
 from src.telegram.answer_stream import AnswerStream
 from src.telegram.content import Content, read_content
 from src.telegram.delivery import Delivery
@@ -127,7 +127,8 @@ class TurnHandler:
         """
         text = without_address(text_of(message), self._identity)
         teaching = None
-        if (command := parse_command(text)) is not None:
+        command = parse_command(text)
+        if command is not None:
             entry = command_service.COMMANDS.get(command.name)
             if entry is None or entry.kind != "teach":
                 return "ignored"  # effects of a command are not undone
@@ -144,8 +145,11 @@ class TurnHandler:
             heard = await self.core.client.run(self.core.updates.was_heard, context.stored.id)
             return "ignored" if heard else await self.answer(message, context)
         if outcome.what != "last":
-            return "done" if outcome.what == "older" else "ignored"
-        if leftover := list(outcome.leftover):
+            if outcome.what == "older":
+                return "done"
+            return "ignored"
+        leftover = list(outcome.leftover)
+        if leftover:
             chat_id = incoming.owner.telegram_user_id
             await best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run_turn(incoming, message, context)
@@ -158,16 +162,16 @@ class TurnHandler:
         turn = Turn(incoming, view, context.control)
         if may_be_comment(message):
             pause = timedelta(seconds=self.core.settings.gather_seconds)
-            turn.answer_after = context.stored.received_at + pause
+            view.answer_after = context.stored.received_at + pause
         try:
             outcome = await self.core.agent.run_turn(turn)
         except AppError as error:
             is_gone = isinstance(error, ConversationGoneError)
             is_unwanted = is_gone and not isinstance(error, TransientError)
-            await view.withdraw(turn, is_unwanted=is_unwanted)
+            await view.withdraw(is_unwanted=is_unwanted)
             raise
         if not view.is_delivered:
-            await view.withdraw(turn, is_unwanted=outcome in WITHOUT_ANSWER)
+            await view.withdraw(is_unwanted=outcome in WITHOUT_ANSWER)
         return outcome
 
     def _address(self, context: Context) -> Address:
@@ -194,19 +198,22 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
-        notes, changes = await change_notes.describe_changes(core.client, turn, answer)
+        notes, changes = await answering.describe_changes(core.client, turn, answer)
         rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
         rows = (*rows, *buttons.turn_rows(incoming))
-        zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
+        zone_hint = ""
+        if answer.changes.names_zone:
+            zone_hint = zones.zone_note(incoming.caller)
         parts = await rendering.render(
-            rendering.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
+            entities.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
         )
         if incoming.heard:
             lead = say("heard", incoming.language, text=incoming.heard)
             parts = rendering.with_lead(lead, parts)
-        note = "\n".join(filter(None, (incoming.problem, notes, zone_hint)))
+        offer = wishes.offer_of(answer.changes, incoming.language)
+        note = "\n".join(filter(None, (incoming.problem, notes, zone_hint, offer)))
         if note:
             parts = rendering.with_note(parts, note)
         previews: frozenset[str] = frozenset()
@@ -219,7 +226,7 @@ class TelegramView(AnswerStream):
             self._address,
             parts,
             skip=answer.delivered_parts,
-            edit=self.message_id or turn.shown_in,
+            edit=self.message_id or self.shown_in,
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
@@ -300,6 +307,7 @@ def without_address(text: str, identity: BotIdentity) -> str:
     mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
     stripped = "".join([*(part.rstrip() for part in before), last]).strip()
-    if match := identity.address_pattern.match(stripped):
+    match = identity.address_pattern.match(stripped)
+    if match:
         stripped = stripped[match.end() :]
     return stripped or text

@@ -118,7 +118,9 @@ class Address:
     def private_chat(self) -> int | None:
         """The private chat of a group's member; None for one who writes as a channel or group."""
         is_person = self.chat_id < 0 and self.person is not None and self.person > 0
-        return self.person if is_person else None
+        if is_person:
+            return self.person
+        return None
 
     @property
     def chat_fields(self) -> dict[str, Any]:
@@ -153,7 +155,9 @@ class Route:
         """The words that say why a message comes here, until they have arrived."""
         if self.lost is None or self.is_told:
             return ""
-        ending = "_group" if self.is_elsewhere else ""
+        ending = ""
+        if self.is_elsewhere:
+            ending = "_group"
         return say(f"{self.lost.reason}{ending}", self.address.language)
 
     def leave(self, lost: errors.PlaceLostError) -> None:

@@ -259,7 +259,9 @@ WELL_PAUSE, TROUBLE_PAUSE = 60.0, 2.0  # seconds between two questions
 
 def read_state(info: types.WebhookInfo) -> WebhookState:
     """Return the parts of Telegram's answer that tell whether it can deliver."""
-    failed_at = info.last_error_date.timestamp() if info.last_error_date else 0.0
+    failed_at = 0.0
+    if info.last_error_date:
+        failed_at = info.last_error_date.timestamp()
     return WebhookState(info.url, info.pending_update_count, failed_at, info.last_error_message)
 
 

@@ -2,13 +2,11 @@
 
 import asyncio
 import logging
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aiogram.types import ForceReply, InlineKeyboardMarkup, LinkPreviewOptions, MessageEntity
 
-from src.memory.citations import CODE
 from src.telegram.entities import convert, utf16_length
 from src.texts.plain_text import is_visible
 
@@ -155,48 +153,3 @@ def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
 def _small(start: int, note: str) -> MessageEntity:
     """A blockquote, whose text is smaller, as Telegram has no small print."""
     return MessageEntity(type="blockquote", offset=start, length=utf16_length(note))
-
-
-# Characters with a meaning in Markdown, without "[" and "(": a backslash before those starts a
-# formula.
-SPECIAL = re.compile(r"([\\`*_{}\]<>#+\-.!|~&$=^])")
-FORMATTING = re.compile(r"([\\*_<>|~&])")  # those that matter within a single word
-EDGES = " \t«»“”„\"'.,:;!?()[]…"
-MIN_LINE = 3  # characters
-MAX_LINES = 40  # lines of the user to search for in the answer
-
-
-def keep_words(markdown: str, user_texts: Iterable[str]) -> str:
-    """Escape the user's words in an answer, so that they stay as typed; linear in its length.
-
-    The user's lines are escaped if quoted whole, and their words everywhere. Code is left alone,
-    as nothing in it is formatted.
-
-    Args:
-        markdown: The answer.
-        user_texts: Texts of the user that the answer may repeat.
-    """
-    texts = list(dict.fromkeys(user_texts))
-    words = {word.strip(EDGES) for text in texts for word in text.split()}
-    special_words = frozenset(word for word in words if FORMATTING.search(word))
-    lines = {line.strip() for text in texts for line in text.splitlines()}
-    quoted = [line for line in lines if len(line) >= MIN_LINE and SPECIAL.search(line)]
-    if not special_words and not quoted:
-        return markdown
-    longest = sorted(quoted, key=len, reverse=True)[:MAX_LINES]
-    pattern = re.compile("|".join([f"(?P<code>{CODE})", *map(re.escape, longest)]), re.DOTALL)
-    pieces: list[str] = []
-    end = 0
-    for piece in pattern.finditer(markdown):
-        pieces.append(_escape_words(markdown[end : piece.start()], special_words))
-        pieces.append(piece[0] if piece["code"] else SPECIAL.sub(r"\\\1", piece[0]))
-        end = piece.end()
-    return "".join([*pieces, _escape_words(markdown[end:], special_words)])
-
-
-def _escape_words(markdown: str, words: frozenset[str]) -> str:
-    def escape(match: re.Match[str]) -> str:
-        word = match[0].strip(EDGES)
-        return FORMATTING.sub(r"\\\1", match[0]) if word in words else match[0]
-
-    return re.sub(r"\S+", escape, markdown) if words else markdown

@@ -1,13 +1,26 @@
-"""Requests to Telegram, with errors of our own: retried at once, left to the queue, optional."""
+"""Requests to Telegram: a session with checks and rate limits, and errors of our own.
+
+A request that fails is retried at once, left to the queue, or was optional.
+"""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
-from aiogram import exceptions
-from aiohttp import ClientConnectorError
+from aiogram import Bot, exceptions
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.session.middlewares import base
+from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
+from aiogram.methods.base import TelegramType
+from aiohttp import ClientConnectorError, ClientSession
+from aiolimiter import AsyncLimiter
 
 from src.base import errors
+from src.base.metrics import Metrics
 from src.telegram.places import is_refusal, refusal_error
 
 T = TypeVar("T")
@@ -16,6 +29,16 @@ P = ParamSpec("P")
 QUICK_RETRIES = 3  # immediate retries of requests that certainly did not arrive
 MAX_QUICK_WAIT = 5.0  # seconds; a longer retry_after is left to the queue
 BEST_EFFORT_SECONDS = 10  # seconds for optional requests
+UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
+TIMEOUT = 20  # seconds for a request that names no other
+FLOOD_PAUSE = 3  # seconds to wait after a 429 of a gateway, which names none
+# Result of a request that Telegram has accepted with an unparsable response.
+ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
+# Telegram's limits: about one message per second in a chat (short bursts pass), 20 per minute in a
+# group.
+PRIVATE_BURST, PRIVATE_SECONDS = 5, 5.0
+GROUP_BURST, GROUP_SECONDS = 20, 60.0
+MAX_CHATS = 10_000  # cached limiters; the least recently used one is evicted
 
 
 def delivery_error(error: Exception) -> errors.AppError:
@@ -79,3 +102,99 @@ async def best_effort(request: Awaitable[Any]) -> Exception | None:
     except (exceptions.AiogramError, TimeoutError) as error:
         return error
     return None
+
+
+class TelegramSession(AiohttpSession):
+    """aiogram's session with any kind of proxy, to which the status says what an answer means.
+
+    A gateway's page is then the refusal of its status, and a message that Telegram has accepted
+    is not sent again because a field of the answer is newer than aiogram.
+    """
+
+    def __init__(self, proxy_url: str | None = None, **options: Any) -> None:
+        """Create a session; ``proxy_url`` is the address of a proxy, with its login."""
+        super().__init__(timeout=TIMEOUT, **options)
+        # pydantic knows Response[Message] as long as somebody holds it, and then builds it anew.
+        self._response_types: set[type[Response[Any]]] = set()
+        self._by_proxy: ClientSession | None = None
+        self._proxy_url = proxy_url
+
+    async def create_session(self) -> ClientSession:
+        """Return the open session."""
+        if self._proxy_url is None:
+            return await super().create_session()
+        if self._by_proxy is None or self._by_proxy.closed:
+            from src.telegram.proxy_connector import build_connector  # imported if needed
+
+            self._by_proxy = ClientSession(connector=build_connector(self._proxy_url))
+        return self._by_proxy
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._by_proxy is not None:
+            await self._by_proxy.close()
+        await super().close()
+
+    def check_response(
+        self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
+    ) -> Response[TelegramType]:
+        """Parse a response.
+
+        Raises:
+            TelegramAPIError: It was refused; the class depends on the status.
+            ClientDecodeError: A response with a success status is not the Bot API's. One that says
+                ``ok`` is accepted unparsed if only the success matters.
+        """
+        try:
+            response = super().check_response(bot, method, status_code, content)
+            self._response_types.add(type(response))
+            return response
+        except exceptions.ClientDecodeError as error:
+            if status_code < HTTPStatus.MULTIPLE_CHOICES:
+                is_ok = isinstance(error.data, dict) and error.data.get("ok") is True
+                if is_ok and not method.__api_method__.startswith("get"):
+                    return Response.model_construct(ok=True, result=ACCEPTED)
+                # The error's text may quote a user, so it is replaced.
+                cause = ValueError(type(error.original).__name__)
+                raise exceptions.ClientDecodeError(error.message, cause, None) from None
+        refusal: dict[str, Any] = {"ok": False, "description": f"HTTP {status_code}"}
+        if status_code == HTTPStatus.TOO_MANY_REQUESTS:
+            refusal["parameters"] = {"retry_after": FLOOD_PAUSE}
+        return super().check_response(bot, method, status_code, json.dumps(refusal))
+
+
+class ThrottleMiddleware(base.BaseRequestMiddleware):
+    """Delays messages above Telegram's limits instead of provoking a 429."""
+
+    def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
+        """Allow so many messages per second over all chats (Telegram's default is 30)."""
+        self._global_limiter = AsyncLimiter(messages_per_second, 1.0)
+        self._limiter_of = lru_cache(MAX_CHATS)(_build_limiter)
+        self._metrics = metrics
+
+    async def __call__(
+        self,
+        make_request: base.NextRequestMiddlewareType[TelegramType],
+        bot: Bot,
+        method: TelegramMethod[TelegramType],
+    ) -> Response[TelegramType]:
+        """Wait for a slot, then send and count the request."""
+        if isinstance(method, SendMessage | EditMessageText):
+            chat_id = 0
+            if isinstance(method.chat_id, int):
+                chat_id = method.chat_id
+            await self._limiter_of(chat_id).acquire()
+            await self._global_limiter.acquire()
+        result = "error"
+        try:
+            response: Response[TelegramType] = await make_request(bot, method)
+            result = "ok"
+            return response
+        finally:
+            self._metrics.requests.labels(method.__api_method__, result).inc()
+
+
+def _build_limiter(chat_id: int) -> AsyncLimiter:
+    if chat_id < 0:
+        return AsyncLimiter(GROUP_BURST, GROUP_SECONDS)
+    return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)

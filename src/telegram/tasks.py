@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal, cast
 
@@ -15,6 +16,7 @@ from procrastinate.jobs import Job
 from src.base import errors
 from src.base.metrics import Metrics
 from src.base.owners import Caller
+from src.base.zones import local_time
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.pg.user_settings_repo import UserSettings
@@ -23,7 +25,7 @@ from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder, Reminder
 from src.reminders.screens import LATE, arrival
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.incoming import Context, looks_like_part
 from src.telegram.places import Address
@@ -123,7 +125,7 @@ class UpdateTasks:
         self._updates.mark_handled(update, "stopped")
 
     async def apologise(self, update: int) -> None:
-        """Tell the sender of an update that it is quarantined.
+        """Tell the sender of an update that it was put aside.
 
         Args:
             update: Row id in ``telegram_updates``.
@@ -131,7 +133,7 @@ class UpdateTasks:
         stored = await self._run(self._updates.find_waiting, update, put_aside=True)
         # None: it has been requeued in between.
         if stored is not None and stored.kind in (*APOLOGY_KINDS, "callback"):
-            await self._apologise(stored, errors.QuarantinedError.text_key)
+            await self._apologise(stored, errors.PutAsideError.text_key)
 
     async def show_ending(self, answer: int) -> None:
         """Show a question as it is stored now: decided by words, or expired after a week.
@@ -149,7 +151,9 @@ class UpdateTasks:
             return
         message_id = ended.sent_message_ids[-1]
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
-        text = ended.text if is_one else None
+        text = None
+        if is_one:
+            text = ended.text
         try:
             await self._delivery.try_to_change(ended.chat_id, message_id, text)
         except (errors.ChatUnavailableError, errors.PlaceLostError):
@@ -236,7 +240,9 @@ class UpdateTasks:
             await self._run(mark, stored.bot_id, stored.chat_id, stored.message_id)
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
-        key = error.text_key if isinstance(error, errors.AppError) else "error_internal"
+        key = "error_internal"
+        if isinstance(error, errors.AppError):
+            key = error.text_key
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
@@ -275,7 +281,8 @@ class UpdateTasks:
 
 PLAN = "plan_reminders"
 PLAN_PRIORITY = job_repo.REMINDER_PRIORITY + 1
-ReminderOutcome = Literal["on time", "late", "unreachable", "failed"]
+ReminderOutcome = Literal["on time", "late", "left out", "unreachable", "failed"]
+PLAN_FOLLOW_UPS = "plan_follow_ups"
 
 
 class ReminderTasks:
@@ -293,14 +300,23 @@ class ReminderTasks:
         app.task(name=REMIND, queue=queue, retry=BackOff())(self.remind)
         # Planning precedes all due reminders, so that none is late because of a late plan.
         schedule("* * * * *", app, queue, PLAN, self.plan_now, priority=PLAN_PRIORITY)
+        schedule("*/30 * * * *", app, job_repo.BACKGROUND_QUEUE, PLAN_FOLLOW_UPS, self.plan_asking)
 
     async def plan_now(self) -> None:
         """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""
         try:
-            if planned := await self._core.reminders.plan(datetime.now(UTC)):
+            planned = await self._core.reminders.plan(datetime.now(UTC))
+            if planned:
                 logger.info("planned reminders", extra={"reminders": planned})
         except errors.StorageError as error:
             logger.warning("reminders are planned a minute later", exc_info=error)
+
+    async def plan_asking(self) -> None:
+        """Store the follow-ups of today."""
+        try:
+            await self._core.follow_ups.plan(datetime.now(UTC))
+        except errors.StorageError as error:
+            logger.warning("follow-ups are planned half an hour later", exc_info=error)
 
     async def remind(self, reminder: int, due: int) -> None:
         """Send one reminder.
@@ -343,7 +359,7 @@ class ReminderTasks:
             return "unreachable"
         address = Address(*reminder.owner, found.reply_to, reminder.asker_id, found.language)
         try:
-            await self._delivery.show_reply(address, arrival(found, now))
+            is_sent = await self._show(address, found, due, now)
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._run(self._core.user_settings.mark_inactive, chat_id)
@@ -359,8 +375,41 @@ class ReminderTasks:
             logger.error("gave up on a reminder", extra=log, exc_info=error)  # noqa: TRY400
             await self._run(mark, reminder.id, due, now=now, is_sent=False)
             return "failed"
-        await self._run(mark, reminder.id, due, now=now)
-        return "late" if now - reminder.due_at > LATE else "on time"
+        await self._run(mark, reminder.id, due, now=now, is_sent=is_sent)
+        if not is_sent:
+            return "left out"
+        if now - reminder.due_at > LATE:
+            return "late"
+        return "on time"
+
+    async def _show(self, address: Address, found: DueReminder, due: int, now: datetime) -> bool:
+        """Send a reminder; of the bot's own messages, return False if one is not to be sent.
+
+        Those are recorded before they are sent, so that none comes twice, whatever happens.
+        """
+        reminder, core = found.reminder, self._core
+        settings = await self._run(core.user_settings.get, reminder.owner.telegram_user_id)
+        caller = replace(core.caller(reminder.owner, settings, found.language), moment=now)
+        if reminder.kind == "reminder":
+            known = await core.day.known_about(caller, reminder)
+            await self._delivery.show_reply(address, arrival(found, now, known))
+            return True
+        if reminder.kind == "brief":
+            reply = await core.briefs.compose(reminder, caller)
+        else:
+            reply = await core.follow_ups.compose(found, caller)
+        day = local_time(now, caller.time_zone).date()
+        take, restore = core.day.rows.take, core.day.rows.restore
+        if reply is None or not await self._run(take, reminder.id, due, now=now, day=day):
+            return False
+        try:
+            await self._delivery.show_reply(address, reply)
+        except errors.DeliveryUnknownError as error:  # it may have arrived
+            logger.warning("a brief or question may be lost", exc_info=error)
+        except errors.AppError:
+            await self._run(restore, reminder.id, due)
+            raise
+        return True
 
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
         _count_error(error, self._core.metrics)

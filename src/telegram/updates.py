@@ -121,7 +121,9 @@ def with_question(update: NewUpdate, question: Question | None) -> NewUpdate:
         return update
     kind = update.kind
     if kind == "message":
-        kind = "teach" if question["asks"] == "correction" else "command"
+        kind = "command"
+        if question["asks"] == "correction":
+            kind = "teach"
     return replace(update, kind=kind, payload={**update.payload, ASKED: question})
 
 

@@ -37,8 +37,11 @@ def gather_words(message: Json) -> Json:
     _link_texts(gathered)
     if isinstance(rich, dict):
         _take_blocks(gathered, rich)
-    if buttons := "\n".join(_button_lines(gathered.get("reply_markup"))):
-        field = "caption" if isinstance(gathered.get("caption"), str) else "text"
+    buttons = "\n".join(_button_lines(gathered.get("reply_markup")))
+    if buttons:
+        field = "text"
+        if isinstance(gathered.get("caption"), str):
+            field = "caption"
         words = gathered.get(field)
         gathered[field] = f"{words}\n{buttons}" if isinstance(words, str) else buttons
     if isinstance(replied, dict):
@@ -77,7 +80,9 @@ def rich_words(value: Any, separator: str = "") -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        within = CELL_SEPARATOR if separator == "\n" else ""
+        within = ""
+        if separator == "\n":
+            within = CELL_SEPARATOR
         parts = [rich_words(entry, within) for entry in value]
         return separator.join(part for part in parts if part or not separator)
     if not isinstance(value, dict):
@@ -110,7 +115,9 @@ def _link_texts(value: Json) -> None:
     Those of ``text`` are mostly called ``entities``.
     """
     for field, entities in list(value.items()):
-        words = "text" if field == "entities" else str(field).removesuffix("_entities")
+        words = "text"
+        if field != "entities":
+            words = str(field).removesuffix("_entities")
         if words != field and isinstance(value.get(words), str) and isinstance(entities, list):
             value[words], value[field] = _add_addresses(value[words], entities)
 
@@ -118,7 +125,9 @@ def _link_texts(value: Json) -> None:
 def _with_address(words: str, url: Any) -> str:
     """Links to people (``tg://user``) have no address that anyone could read."""
     is_address = isinstance(url, str) and url != "" and not url.startswith("tg://user")
-    return f"{words} ({url})" if is_address and url.rstrip("/") not in words else words
+    if is_address and url.rstrip("/") not in words:
+        return f"{words} ({url})"
+    return words
 
 
 def _add_addresses(text: str, entities: list[Any]) -> tuple[str, list[Any]]:

@@ -81,15 +81,17 @@ class Question(TypedDict, total=False):
     """Question of a reply, as it is stored until a message answers it.
 
     Attributes:
-        asks: ``zone``: for the user's time zone; ``correction``: how a fact is right.
+        asks: ``zone``: for the user's time zone; ``correction``: how a fact is right; ``import``:
+            for a file or a list.
         memory_id: That fact.
     """
 
-    asks: Literal["zone", "correction"]
+    asks: Literal["zone", "correction", "import"]
     memory_id: int
 
 
 ASK_ZONE: Question = {"asks": "zone"}
+ASK_FILE: Question = {"asks": "import"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Reply:
         files: Files to send with it; the sender closes them.
         times: Phrases of the text that tell a moment.
         is_personal: True if it concerns only the caller, also in a group; then it is only a text.
+        import_id: The import of which it shows the state, which goes on changing.
     """
 
     text: str
@@ -124,6 +127,7 @@ class Reply:
     popup: str = ""
     times: Times = ()
     is_personal: bool = False
+    import_id: int | None = None
 
     @property
     def awaits_words(self) -> bool:

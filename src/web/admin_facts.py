@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from src.base.owners import Owner
 from src.memory.consolidation import ConsolidationRepository
-from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.memory.memory_repo import KINDS, FactQuery, StoredFact
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.web.admin_site import (
@@ -68,7 +68,7 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
         "q": text_of(request, "q", MAX_WORDS),
     }
     refused: list[Record] = []
-    facts: list[Memory] = []
+    facts: list[StoredFact] = []
     merges: list[Record] = []
     number = int_of(request, "fact")
     if asked["state"] == "refused":
@@ -145,7 +145,7 @@ async def _finish(site: AdminSite, request: Request, done: str, action: str, is_
     return f"{path}/facts{query_of(request, done=done)}"
 
 
-async def _list_facts(site: AdminSite, owner: Owner, query: FactQuery) -> list[Memory]:
+async def _list_facts(site: AdminSite, owner: Owner, query: FactQuery) -> list[StoredFact]:
     return await site.run(site.core.memory.memories.facts.list_facts, owner, query)
 
 

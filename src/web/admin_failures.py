@@ -59,11 +59,11 @@ SELECT queue_name, CASE status WHEN 'todo' THEN 'waiting' ELSE 'running' END AS 
 FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2 DESC
 """
 
-# Jobs that failed for good, are quarantined, or wait for their next attempt, with their chat and
+# Jobs that failed for good, are put aside, or wait for their next attempt, with their chat and
 # their last error.
 SELECT_JOBS = """
 SELECT j.id, j.queue_name, j.task_name, j.attempts, j.args, j.scheduled_at, d.deaths,
-       CASE WHEN d.put_aside_at IS NOT NULL THEN 'quarantined'
+       CASE WHEN d.put_aside_at IS NOT NULL THEN 'put aside'
             WHEN j.status = 'failed' THEN 'failed' ELSE 'retrying' END AS state,
        coalesce(d.put_aside_at, f.failed_at, e.at) AS since, f.reason,
        coalesce(u.chat_id, c.telegram_user_id) AS telegram_user_id,
@@ -86,7 +86,7 @@ SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM procrastinat
 WHERE id = %(id)s AND status = 'failed'
 """
 
-# Delete a failed or quarantined job, and the payload of its update.
+# Delete a job that failed or was put aside, and the payload of its update.
 DROP_JOB = """
 WITH dropped AS (
     DELETE FROM procrastinate_jobs j
@@ -159,10 +159,10 @@ async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
     return "/queue"
 
 
-async def retry_quarantined(site: AdminSite, request: Request, _form: Fields) -> str:
-    """Give all quarantined jobs back to their queues."""
+async def retry_put_aside(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Give all jobs that were put aside back to their queues."""
     await site.run(site.core.dead_jobs.retry)
-    await site.note(request, "retry all quarantined")
+    await site.note(request, "retry all put aside")
     return "/queue"
 
 

@@ -60,7 +60,9 @@ class Submission:
         """HTTP status of the page that follows."""
         if isinstance(self.refused, SettingsConflictError):
             return 409
-        return 422 if self.refused else 200
+        if self.refused:
+            return 422
+        return 200
 
 
 UNSENT = Submission()  # the page was opened without one

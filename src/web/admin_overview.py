@@ -156,7 +156,7 @@ async def _examine_queue(site: AdminSite, last: Record | None, put_aside: int) -
     if waiting and oldest > MAX_WAIT:
         troubles.append(f"the oldest message has waited for {seconds(oldest)}")
     if put_aside:
-        troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
+        troubles.append(f"{count(put_aside)} put aside, waiting for your decision")
     return Health("Queue", now, "; ".join(troubles), last, "/queue")
 
 

@@ -53,7 +53,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         figures("/queue", failures.QUEUE),
         figures("/batches", failures.BATCHES),
         figures("/batches/{batch:uuid}", failures.show_batch),
-        form("/queue/retry-quarantined", failures.retry_quarantined),
+        form("/queue/retry-put-aside", failures.retry_put_aside),
         form("/queue/{job:int}/retry", failures.retry_job),
         form("/queue/{job:int}/drop", failures.drop_job),
         page("/users", people.show_people),

@@ -95,7 +95,7 @@ SELECT_ID = "SELECT id FROM owners WHERE id = %(owner)s"
 # Conversations of an owner; a private chat may have several topics.
 SELECT_TALKS = """
 SELECT telegram_user_id, thread_id, created_at FROM conversations
-WHERE owner_id = %(owner)s ORDER BY thread_id LIMIT %(limit)s
+WHERE owner_id = %(owner)s AND import_id IS NULL ORDER BY thread_id LIMIT %(limit)s
 """
 
 # Summaries of messages that left the window, newest first.
@@ -220,7 +220,7 @@ async def erase_person(site: AdminSite, request: Request, form: Fields) -> str |
     if form.get("confirm", "").strip() != number:
         problem = f"Nothing was erased: type {number} to erase everything of them."
         return await show_person(site, request, status=422, problem=problem)
-    await site.core.commands.forgetting.erase_owner(owner.telegram_user_id)
+    await site.core.commands.erasing.erase_owner(owner.telegram_user_id)
     await site.note(request, "erase everything", path_of(owner)[1:])
     return "/audit"  # it lists the erasure
 

@@ -28,10 +28,10 @@ from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
-from src.web.admin_markdown import link_references, render_markdown
 from src.web.admin_words import FILTERS, labels
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
+from src.web.marked_text import link_references, render_markdown
 
 logger = logging.getLogger(__name__)
 
@@ -278,7 +278,9 @@ class AdminSite:
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
         session, address = session_of(request), client_address(request)
-        who = session.name if session else ""
+        who = ""
+        if session:
+            who = session.name
         await self.rows(INSERT_ACTION, who=who, address=address, action=action, target=target)
 
     def midnight(self, days: int = 1) -> datetime:
@@ -293,7 +295,9 @@ class AdminSite:
         return f"{local_time(moment, self.zone):%H:%M}"
 
     def _format_moment(self, moment: datetime | None) -> str:
-        return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
+        if moment:
+            return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -357,7 +361,9 @@ def _redirect_inside(request: Request, next_: str) -> Response:
 
 def client_address(request: Request) -> str:
     """Return the address of the client; proxies of ``TRUSTED_PROXIES`` are resolved by then."""
-    return request.client.host if request.client else "unknown"
+    if request.client:
+        return request.client.host
+    return "unknown"
 
 
 def _network_of(address: str) -> str:

@@ -68,8 +68,12 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
     else:
         rows = await site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
         page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
-    older = page[0]["position"] if page and has_older else None
-    newer = page[-1]["position"] if page and has_newer else None
+    older = None
+    if page and has_older:
+        older = page[0]["position"]
+    newer = None
+    if page and has_newer:
+        newer = page[-1]["position"]
     ids = [row["id"] for row in page]
     bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids, zone=site.zone)
     calls = await site.rows(SELECT_CALLS, owner, ids=ids)

@@ -20,7 +20,9 @@ def labels() -> Mapping[str, Any]:
 
 def count(number: Number | None) -> str:
     """Return ``12,345``; a dash without a number."""
-    return "–" if number is None else f"{number:,.0f}"
+    if number is None:
+        return "–"
+    return f"{number:,.0f}"
 
 
 def money(amount: Number | None, currency: str) -> str:
@@ -40,8 +42,12 @@ def seconds(number: Number | None) -> str:
     if value < 1:
         return f"{value * 1000:.0f} ms"
     if value < 60:
-        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
-    return f"{value / 60:.0f} min" if value < 3600 else f"{value / 3600:.1f} h"
+        if value < 10:
+            return f"{value:.1f} s"
+        return f"{value:.0f} s"
+    if value < 3600:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:.1f} h"
 
 
 def size(number: Number | None) -> str:
@@ -58,12 +64,16 @@ def size(number: Number | None) -> str:
 
 def signed(number: Number | None) -> str:
     """Return ``+12`` or ``-3``."""
-    return "–" if number is None else f"{number:+,.0f}"
+    if number is None:
+        return "–"
+    return f"{number:+,.0f}"
 
 
 def masked(text: str | None) -> str:
     """Redact secrets in a text, door codes included; without a text, all is redacted."""
-    return MASK if text is None else redact(text, household=True)
+    if text is None:
+        return MASK
+    return redact(text, household=True)
 
 
 FILTERS: dict[str, Callable[..., str]] = {
@@ -75,4 +85,6 @@ def plain_cell(value: Any) -> str:
     """Format a cell of CSV; no text begins a formula in a spreadsheet."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{value}"
-    return "" if value is None else str(value)
+    if value is None:
+        return ""
+    return str(value)

@@ -1,6 +1,8 @@
 """ASGI app of ``/app``: the page of the Mini App, and its API to the caller's own memory."""
 
+import asyncio
 import html
+import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -20,8 +22,10 @@ from src.base.owners import Owner
 from src.base.zones import parse_day_start
 from src.core import Core
 from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
+from src.imports.files import open_again
+from src.imports.records import Opened
 from src.memory.forgetting_repo import UndoResult
-from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.memory.memory_repo import KINDS, FactQuery, StoredFact
 from src.privacy.export import FileFormat
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
@@ -81,10 +85,11 @@ MAX_TEXT = 4096  # characters of a correction: the limit of Telegram messages
 MAX_QUERY = 500
 MAX_TIME = 100
 MAX_OFFSET = 1_000_000
+MAX_UPLOAD = 500 << 20  # bytes of a file that is imported
 # Cost of a request, taken from the ``Allowance`` of its sender.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 # Commands of the chat that the page offers, and those of them that take an argument.
-COMMANDS = ("remind", "settings", "privacy", "usage", "delete_me")
+COMMANDS = ("about", "today", "remind", "settings", "privacy", "usage", "delete_me")
 WITH_ARGUMENT = ("remind", "settings")
 FILE_TYPES = {".json": "application/json", ".md": "text/markdown", ".zip": "application/zip"}
 
@@ -130,6 +135,7 @@ class Api:
             post("/reminders/{number}/restore", CHANGE, self.restore_reminder),
             post("/buttons", CHANGE, self.press),
             post("/commands/{command}", CHANGE, self.command),
+            self._route("PUT", "/import", EXPORT, self.bring),
         ]
 
     async def start(self, call: VerifiedCall) -> Json:
@@ -151,8 +157,8 @@ class Api:
         words, fact_query = call.text("text", MAX_QUERY), _build_fact_query(call)
         every = replace(fact_query, kind=None, limit=MAX_SEARCHED, offset=0)
         found = await self._memories.find_facts(call.caller.owner, words, every)
-        counts = Counter(fact.memory_type for fact in found)
-        facts = [fact for fact in found if fact_query.kind in (None, fact.memory_type)]
+        counts = Counter[str](fact.fact.memory_type for fact in found)
+        facts = [fact for fact in found if fact_query.kind in (None, fact.fact.memory_type)]
         return _build_facts_page(call, facts[fact_query.offset :], counts, fact_query.offset)
 
     async def pin(self, call: VerifiedCall) -> Json:
@@ -221,7 +227,11 @@ class Api:
         of the private chat is a timeline of its own: ``?topic=``.
         """
         query, user = call.request.query_params, call.caller.owner.telegram_user_id
-        owner = Owner(user, to_number(query.get("topic", ""), 18) or 0)
+        topic = query.get("topic", "")
+        thread_id = to_number(topic.removeprefix("-"), 18) or 0
+        if topic.startswith("-"):  # an imported conversation
+            thread_id = -thread_id
+        owner = Owner(user, thread_id)
         place: PageCursor | None = None
         if "message" in query:
             id_ = to_number(query["message"], 18) or 0
@@ -351,6 +361,25 @@ class Api:
         await sessions.leave(call.caller.owner, call.request, response)
         return response
 
+    async def bring(self, call: VerifiedCall) -> Json:
+        """Read an uploaded file (``?name=``), and return what it holds, with the choices.
+
+        The file has no name on the disk, so that it leaves no trace.
+        """
+        name = call.request.query_params.get("name", "")[:MAX_QUERY]
+        with tempfile.TemporaryFile() as file:
+            size = 0
+            async for piece in call.request.stream():
+                size += len(piece)
+                if size > MAX_UPLOAD:
+                    raise call.refusal(413, "import_too_big")
+                await asyncio.to_thread(file.write, piece)
+            file.flush()
+            reply = await self._core.commands.imports.read(
+                call.caller, Opened(name, partial(open_again, file))
+            )
+        return views.reply_view(reply)
+
     def _route(self, method: str, path: str, cost: float, endpoint: Endpoint) -> Route:
         async def serve(request: Request) -> Response:
             async with self._gate.verified(request, cost) as call:
@@ -410,7 +439,7 @@ def _build_fact_query(call: VerifiedCall) -> FactQuery:
 
 
 def _build_facts_page(
-    call: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
+    call: VerifiedCall, facts: list[StoredFact], counts: Mapping[str, int], offset: int
 ) -> Json:
     shown = [views.fact_view(fact, call.caller) for fact in facts[:FACTS]]
     next_offset = offset + FACTS if len(facts) > FACTS else None

@@ -21,21 +21,32 @@ HIT_KINDS = {"memory": "fact"}  # others are messages
 ASKED = ("command", "teach")  # origins of facts that the user asked to remember
 # Buttons of the chat that the page offers; they check the owner of what they name.
 PRESSED = frozenset(
-    {"unremind", "later", "mode", "language", "length", "remembering", "zone", "delete"}
+    {
+        "unremind",
+        "later",
+        "mode",
+        "language",
+        "length",
+        "remembering",
+        "asking",
+        "zone",
+        "delete",
+        "import",
+    }
 )
 
 
-def fact_view(fact: memory_repo.Memory, caller: Caller) -> Json:
+def fact_view(fact: memory_repo.StoredFact, caller: Caller) -> Json:
     """Return a fact with its source and its past, the latest first."""
     return {
         "id": fact.id,
-        "kind": fact.memory_type,
+        "kind": fact.fact.memory_type,
         "text": fact.text,
-        "pinned": fact.pinned,
-        "day": caller.day(fact.said_at),
-        "quote": fact.quote or fact.text,
+        "pinned": fact.fact.pinned,
+        "day": caller.day(fact.source.said_at),
+        "quote": fact.source.quote or fact.text,
         "asked": fact.origin in ASKED,
-        "message": fact.message_id,
+        "message": fact.source.message_id,
         "before": [
             {"text": old.text, "until": caller.day(old.until) if old.until else None}
             for old in fact.past[:MAX_PAST]

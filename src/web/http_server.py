@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from src.base.errors import ConfigError, StorageError
 from src.core import Core
-from src.pg.embedded_folder import find_shortage
+from src.pg.embedded import find_shortage
 from src.queue.job_repo import JobRepository
 from src.texts.reply import ReplyFile
 
@@ -65,7 +65,9 @@ class WithHeaders:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle an ASGI connection."""
-        headers = self._static if "/static/" in scope["path"] else self._headers
+        headers = self._headers
+        if "/static/" in scope["path"]:
+            headers = self._static
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -243,7 +245,9 @@ class HttpServer(uvicorn.Server):
         Raises:
             ConfigError: The port is taken, or not permitted.
         """
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        family = socket.AF_INET
+        if ":" in self._host:
+            family = socket.AF_INET6
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

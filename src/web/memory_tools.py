@@ -14,9 +14,9 @@ from src.core import Core
 from src.history.conversation_repo import ConversationRepository, StoredMessage
 from src.history.new_messages import add_time_label
 from src.memory.citations import hit_id
-from src.memory.embedding_space import WEAK
-from src.memory.memory_repo import FactQuery, Memory, StoredFacts, message_number
+from src.memory.memory_repo import FactQuery, StoredFact, StoringRepository, message_number
 from src.memory.retriever import Query
+from src.memory.thresholds import WEAK
 from src.memory.writer import SourceText
 from src.outside.connection_repo import Connection
 from src.pg.client import Transaction
@@ -193,14 +193,14 @@ class MemoryTools:
     async def _fetch_fact(self, caller: Caller, uid: str) -> Json | None:
         number = fact_number(uid) or 0
         fact = await self._run(self._memories.facts.find_fact, caller.owner, number)
-        if fact is None or fact.memory_type == PRIVATE:
+        if fact is None or fact.fact.memory_type == PRIVATE:
             return None
         metadata = {
-            "kind": fact.memory_type,
-            "said_at": _moment(fact.said_at, caller),
-            "quote": fact.quote or "",
-            "told_by": fact.speaker or "the user",
-            "holds": fact.retired_at is None,
+            "kind": fact.fact.memory_type,
+            "said_at": _moment(fact.source.said_at, caller),
+            "quote": fact.source.quote or "",
+            "told_by": fact.source.speaker or "the user",
+            "holds": fact.retirement is None,
         }
         return {"text": fact.text, "metadata": metadata}
 
@@ -210,7 +210,7 @@ class MemoryTools:
             return None
 
         def find(transaction: Transaction) -> Any:
-            return StoredFacts(transaction, owner).find_message(number)
+            return StoringRepository(transaction, owner).find_message(number)
 
         message = await self._run(self._core.client.in_transaction, find)
         source = await self._run(self._memories.facts.find_source, owner, uid)
@@ -253,8 +253,8 @@ class MemoryTools:
             "facts": [
                 _fact_record(fact, caller)
                 for fact in facts
-                if fact.valid_from is not None
-                and local_time(fact.valid_from, caller.time_zone).date() == today
+                if fact.fact.valid_from is not None
+                and local_time(fact.fact.valid_from, caller.time_zone).date() == today
             ],
         }
 
@@ -308,14 +308,14 @@ def _moment(moment: datetime, caller: Caller) -> str:
     return local_time(moment.astimezone(UTC), caller.time_zone).isoformat(timespec="minutes")
 
 
-def _fact_record(fact: Memory, caller: Caller) -> Json:
-    said_on = local_time(fact.said_at, caller.time_zone)
+def _fact_record(fact: StoredFact, caller: Caller) -> Json:
+    said_on = local_time(fact.source.said_at, caller.time_zone)
     record = {
         "id": fact_uid(fact.id),
         "text": fact.text,
-        "kind": fact.memory_type,
+        "kind": fact.fact.memory_type,
         "said_on": f"{said_on:%Y-%m-%d}",
     }
-    if fact.speaker is not None:
-        record["told_by"] = fact.speaker
+    if fact.source.speaker is not None:
+        record["told_by"] = fact.source.speaker
     return record

@@ -25,7 +25,7 @@ from src.memory.forgetter import Forgetter
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.purge_repo import PurgeRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.setup import build_dispatcher
 from src.telegram.tasks import UpdateTasks

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from src.memory.forget_matching import Candidate, choose_best, is_meant, read_request
+from src.memory.forget_matching import Statement, choose_best, is_meant, read_request
 from tests.attacks.frame import run_attack
 
 FACTS = 30  # stored facts per request
@@ -100,7 +100,7 @@ KINDS = (
 class Stored:
     """A stored fact and a request that means it."""
 
-    told: Candidate
+    told: Statement
     request: str
 
 
@@ -116,10 +116,10 @@ def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
     for kind in KINDS:
         for value, form in kind.values:
             text = kind.told.format(value)
-            fact = Candidate(text, kind.subject, kind.relation, value)
+            fact = Statement(text, kind.subject, kind.relation, value)
             if not typed:
                 subject = value if kind.subject == "user" else kind.subject
-                fact = Candidate(text, rng.choice([kind.subject, subject]), "other", text)
+                fact = Statement(text, rng.choice([kind.subject, subject]), "other", text)
             request = rng.choice(kind.requests).format(value, form)
             facts.append(Stored(fact, request))
     return facts
@@ -128,7 +128,7 @@ def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
 def attack(
     n: int,
     seed: int,
-    chosen: Callable[[str, Sequence[Candidate]], list[int]],
+    chosen: Callable[[str, Sequence[Statement]], list[int]],
     *,
     typed: bool = True,
 ) -> dict[str, object]:
@@ -168,7 +168,7 @@ def _without_rivals(pool: Sequence[Stored], meant: Stored) -> list[Stored]:
     return [stored for stored in pool if stored.request != meant.request]
 
 
-def by_rules(request: str, facts: Sequence[Candidate]) -> list[int]:
+def by_rules(request: str, facts: Sequence[Statement]) -> list[int]:
     """Choose facts as ``Forgetter.forget_about`` does among current facts."""
     read = read_request(request)
     chosen = choose_best(read, [fact for fact in facts if is_meant(read, fact)])

@@ -19,6 +19,7 @@ from functools import partial
 
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
+from src.base.owners import Caller, Owner, Preferences
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import quoted
@@ -50,9 +51,15 @@ from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
 from src.reading.voices import Voice
 from src.reading.words import content_words
+from src.reminders.briefs import read_order, read_times
+from src.reminders.day import read_date
+from src.reminders.day_repo import Told
+from src.reminders.follow_ups import asks_no_more, stake_of
 from src.reminders.rules import read_change, read_words
+from src.talk.about import subject_of_text
 from src.talk.commands import parse_command
 from src.talk.orders import reads_as_yes
+from src.talk.wishes import read_correction
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
@@ -64,6 +71,7 @@ from tests.attacks.frame import run_attack
 from tests.attacks.hostile_texts import Kind, kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+CALLER = Caller(Owner(1), Preferences("en", "Europe/Kyiv"), NOW)
 BOT = BotIdentity(42, "pomni_bot", "Помни")
 MESSAGE = 4096  # characters; Telegram's limit
 LONG = 100_000  # characters of a long paste or answer
@@ -216,6 +224,13 @@ READERS: dict[str, Reader] = {
     "line_kinds.kind_of": line_kinds.kind_of,
     "replies.is_note": replies.is_note,
     "replies.corrects": replies.corrects,
+    "briefs.read_order": lambda text: read_order(f"brief {text}"[:80], CALLER),
+    "briefs.read_times": lambda text: read_times(text[:1000], CALLER),
+    "day.read_date": lambda text: read_date(Told("msg-1", "", text[:500], NOW), "Europe/Kyiv"),
+    "follow_ups.stake_of": stake_of,
+    "follow_ups.asks_no_more": asks_no_more,
+    "wishes.read_correction": read_correction,
+    "about.subject_of_text": subject_of_text,
     "model.answer": lambda text: model.answer([HumanMessage(text)], ["save_user_fact"]),
     "tasks summary": summarised,
     "tasks extraction": extracted,

@@ -56,7 +56,7 @@ class Result:
         unexcused: Duplicates that no kill explains.
         unhandled: Remaining updates and jobs, and answers not marked as delivered.
         rows_wrong: Deviation of the stored messages from one user row and one answer each. A
-            quarantined message has neither. If the third kill hit while its answer was being
+            message put aside has neither. If the third kill hit while its answer was being
             sent, the user has already written the next message and takes the apology for its
             answer; that message is answered together with the one after it, so it has no answer
             row either.

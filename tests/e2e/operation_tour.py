@@ -291,7 +291,7 @@ class AdminTour:
         await press("Retry job")
         await page.get_by_text("Drop", exact=True).last.click()
         await page.locator("details[open] button").click()
-        await page.get_by_text("Quarantined").first.wait_for()
+        await page.get_by_text("Put aside").first.wait_for()
         await press("Retry all")
         await page.get_by_text("no job has killed its process").wait_for()
         await page.goto(f"{self._address}/usage")

@@ -16,6 +16,7 @@ from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
 from tests.tables import (
     ROWS_OF_OWNER,
+    bring,
     columns_that_hold,
     count_death,
     fail_embedding,
@@ -192,6 +193,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
         open_question(world.dsn, Owner(person))
         remind(world.dsn, Owner(person))
         lend(world.dsn, Owner(person))
+        bring(world.dsn, Owner(person))
     filled = ROWS_OF_OWNER.keys() - {"unindexed_messages"}  # all of them are digested
     assert {table for table, _ in rows_of(world.dsn, Owner(ANNA))} == filled
     others = [rows_of(world.dsn, Owner(BORIS)), of_boris_in_group(world)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from src.operate.backup import backup
-from src.pg import embedded_folder
+from src.pg import embedded
 from src.pg.migrations import newest_version
 from tests.conftest import database_url, execute, query
 from tests.e2e.bot_command import Machine
@@ -99,7 +99,7 @@ def test_an_ordinary_role_talks_backs_up_restores_and_erases(
     done = machine.run("backup", "own.backup")
     assert (done.status, done.stderr) == (0, "")
     listed = subprocess.run(
-        [embedded_folder.binary("pg_restore"), "--list", tmp_path / "own.backup"],
+        [embedded.binary("pg_restore"), "--list", tmp_path / "own.backup"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "EXTENSION" not in listed.stdout
@@ -133,7 +133,7 @@ def test_a_superuser_s_backup_becomes_the_role_s(
     """Also one that an earlier release wrote, with its extension and the comment on it."""
     file = tmp_path / "super.backup"
     if is_old:
-        dump = [embedded_folder.binary("pg_dump"), "--format=custom", "--file", file, dsn]
+        dump = [embedded.binary("pg_dump"), "--format=custom", "--file", file, dsn]
         subprocess.run(dump, check=True)
         assert b"EXTENSION" in file.read_bytes()
     else:

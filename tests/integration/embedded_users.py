@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg2
 
-from src.pg.embedded_folder import SYSTEM_USER
+from src.pg.embedded import SYSTEM_USER
 
 PROJECT = Path(__file__).resolve().parents[2]
 

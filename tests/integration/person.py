@@ -22,7 +22,7 @@ from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.history.turn_repo import StoredAnswer
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import StoredFact
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
@@ -30,8 +30,7 @@ from src.pg.client import PgClient
 from src.reading.facts import Fact, Origin
 from src.reading.voices import TYPED, Voice
 from src.talk.edits import EditKind, take_edit
-from src.talk.turn_control import TurnControl
-from src.talk.turn_state import IncomingMessage, Turn
+from src.talk.turn_state import IncomingMessage, Turn, TurnControl
 from src.texts import Language
 from src.texts import reply as replies
 from src.texts.reply import Action, Button
@@ -289,7 +288,7 @@ class Person:
         asked = Query(self.owner, text, self.moment + timedelta(days=365))
         return await self.core.memory.retriever.search(replace(asked, **query))
 
-    async def living(self) -> list[Memory]:
+    async def living(self) -> list[StoredFact]:
         """Return the current facts, oldest first."""
         found = self.core.memory.memories.facts.list_facts(self.owner)
         return sorted(found, key=lambda memory: memory.id)

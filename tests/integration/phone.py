@@ -12,7 +12,7 @@ from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.memory.writer import Outcome, SourceText
 from src.reading.facts import Fact
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.receiver import GetRawUpdates
 from src.telegram.setup import build_dispatcher

@@ -17,7 +17,7 @@ from src.pg.client import PgClient
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import Poller, PollTiming, UpdateIntake
-from src.telegram.setup import TelegramSession
+from src.telegram.requests import TelegramSession
 from src.telegram.updates import AllowList, BotIdentity
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram

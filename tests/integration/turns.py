@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from src.history.turn_repo import StoredAnswer
 from src.talk.turn import AgentService
-from src.talk.turn_control import TurnControl
-from src.talk.turn_state import AnswerView, IncomingMessage, Turn
+from src.talk.turn_state import AnswerView, IncomingMessage, Turn, TurnControl
 
 
 class WatchedView(AnswerView):

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.web.admin_markdown import render_markdown
-from src.web.marked_text import LINK, MAX_DEPTH, NAMES, Node, parse_markdown
+from src.web.marked_text import LINK, MAX_DEPTH, NAMES, Node, parse_markdown, render_markdown
 from tests.e2e.test_admin_page import HOSTILE
 
 ALLOWED = frozenset((

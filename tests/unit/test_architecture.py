@@ -15,7 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The features, each with its own SQL, tools, screens and jobs; the others may ask the memory.
-FEATURES = ("src.memory", "src.reminders", "src.privacy", "src.outside", "src.media")
+FEATURES = (
+    "src.memory",
+    "src.reminders",
+    "src.privacy",
+    "src.outside",
+    "src.media",
+    "src.imports",
+)
 # How people come in; no door knows of another.
 DOORS = ("src.telegram", "src.web", "src.console", "src.operate")
 # Lowest first. A room imports from its own floor and from those before it in this table, and no

@@ -47,6 +47,8 @@ FLOOD = "tests/e2e/test_floods.py::test_floods_of_every_kind_keep_nobody_waiting
 
 # Each command of the pages: the test that runs it, or a shorter form of it.
 RUN = {
+    "python bot.py import FILE --user-id N [--facts]":
+        "tests/e2e/test_import_command.py::test_an_operator_brings_a_file_and_takes_it_back",
     "make run": DIALOGUE,
     "python bot.py [run]": DIALOGUE,
     "python bot.py doctor": DOCTOR,

@@ -20,7 +20,6 @@ from src.history.new_messages import ASKS, TypedWords, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
-from src.memory.embedding_space import RELATED, SURE
 from src.memory.prompts import (
     ExtractedFacts,
     Understanding,
@@ -29,6 +28,7 @@ from src.memory.prompts import (
     summary_messages,
     understanding_messages,
 )
+from src.memory.thresholds import RELATED, SURE
 from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
 from src.offline.replies import OVERVIEW_LINES, QUOTED
 from src.reading.facts import Fact

@@ -20,11 +20,14 @@ from src.memory.retriever import OverviewKind
 from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem
+from src.reminders.follow_ups import Stake
 from src.reminders.reminder_service import PERIODS
+from src.talk.about import SUBJECTS
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
+from src.talk.wishes import WISHES
 from src.telegram.content import UNREADABLE, UNSEEN
 from src.telegram.places import REFUSALS as PLACES
 from src.texts import (
@@ -50,6 +53,8 @@ TEXT_KEYS = {
     "error_document_broken", "error_document_kind", "error_document_protected",
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
+    "import_unknown", "import_html", "import_nothing", "import_broken", "import_broken_zip",
+    "import_password", "import_too_big",
 }  # fmt: skip
 TALK = shipped_weights().rows.keys() - {"note", "question"} - ORDERS  # with a sentence of its own
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours", "which"}
@@ -87,21 +92,28 @@ BUILT = {
     "f'offline_overview_{overview}'": {
         f"offline_overview_{kind}" for kind in get_args(OverviewKind)
     },
+    "f'follow_up_{stake}'": {f"follow_up_{stake}" for stake in get_args(Stake)},
+    "f'about_{subject}'": {f"about_{subject}" for subject in SUBJECTS},
+    "f'wish_{wish}'": {f"wish_{wish}" for wish in WISHES},
     "error.text_key": TEXT_KEYS,
     "content.problem": {"cannot_read"},
+    "question": {"import_who", "import_dates"},
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
-    "forget_screens.py": {
-        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
-    },
+    "forget_screens.py": {"undo_button", "undo_saved_button"},
+    "erasure_screens.py": {"delete_ask", "delete_ask_again"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "answering.py": {"limit_user", "limit_bot", "limit_minute"},
     "orders.py": {"zone_which", "zone_unknown", "private_kept", "private_kept_group"},
     "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "buttons.py": {"erase_yes", "erase_no"},
+    "screens.py": {
+        "import_large", "import_large_app", "import_take",
+        "import_search", "import_done", "import_done_none",
+    },
     "attachments.py": {
         "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
     },
@@ -218,7 +230,7 @@ def test_each_language_is_written_in_its_own_letters() -> None:
 def test_users_read_of_no_variable_and_no_file_of_the_operator_s() -> None:
     of_operators = re.compile(r"[A-Z]{3,}_[A-Z]+|\.env\b|\bdocs/")
     named = {key for key in keys("en") for one in LANGUAGES if of_operators.search(say(key, one))}
-    assert named == {"console_model"}
+    assert named == {"console_model", "import_large", "import_large_app"}
 
 
 def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
@@ -238,7 +250,9 @@ def test_start_and_help_name_the_commands(language: Language) -> None:
 
 # The commands that do not work in a place.
 PLACES: dict[Place, set[str]] = {
-    "private": set(), "group": {"app", "page", "connect", "delete_me"}, "console": {"app", "stop"},
+    "private": set(),
+    "group": {"about", "app", "brief", "connect", "delete_me", "import", "page", "today"},
+    "console": {"app", "stop"},
 }  # fmt: skip
 
 

@@ -219,8 +219,9 @@ def test_facts_survive_new_with_the_words_that_told_them(talk: Talk) -> None:
     memories = MemoryRepository(talk.client)
     [before] = memories.list_facts(Owner(OWNER), KEY_FACTS)
     new = talk.repo.create_new_conversation(OWNER)
-    assert memories.list_facts(Owner(OWNER), KEY_FACTS) == [replace(before, message_id=None)]
-    source = memories.find_source(Owner(OWNER), before.uid)
+    after = replace(before, source=replace(before.source, message_id=None))
+    assert memories.list_facts(Owner(OWNER), KEY_FACTS) == [after]
+    source = memories.find_source(Owner(OWNER), before.source.uid)
     assert source is not None and (source.text, source.said_at) == ("cats", SAID_AT)
     for gone in (talk.id, str(talk.id), uuid4()):
         with pytest.raises(ConversationGoneError):

@@ -294,7 +294,7 @@ async def test_a_document_is_found_by_its_name_and_shown_as_a_file(phone: Phone)
     memory = phone.rig.core.memory
     await memory.digest.digest_turn(phone.rig.conversation(USER))
     hits = await memory.retriever.search(Query(phone.owner, "что было в том чеке?", NOW))
-    assert (hits[0].author, hits[0].provenance) == ("чек из пекарни.txt", "file")
+    assert (hits[0].author.name, hits[0].author.provenance) == ("чек из пекарни.txt", "file")
     record = memory_record(1, hits[0], "Europe/Moscow")
     assert record["from_file"] == "чек из пекарни.txt" and "words_of" not in record
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from src.memory.retrieval_repo import RetrievalRepository
+from src.memory.retrieval_repo import RetrievalRepository, Shown
 from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, called
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
@@ -37,7 +37,7 @@ async def test_nothing_is_searched_while_the_prompt_shows_all(rig: Rig) -> None:
     person.model.embedding_requests.clear()
     assert await ask(person) == ""
     assert person.model.embedding_requests == [], "nor is the question embedded"
-    found = await person.find(ASKED, conversation_id=person.conversation(), before_position=1)
+    found = await person.find(ASKED, shown=Shown(person.conversation(), 1))
     assert found == [], "a search finds nothing"
     assert await person.find(ASKED), "but for what the prompt shows"
 

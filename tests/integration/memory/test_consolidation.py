@@ -55,7 +55,7 @@ async def test_what_is_stored_twice_becomes_one_with_both_sources(teller: Person
     await slip_in(teller, "Я очень люблю зелёный чай", importance=8, pinned=True)
     await night(teller)
     [fact] = await teller.living()
-    assert (fact.text, fact.importance, fact.pinned) == ("Люблю зелёный чай", 8, True)
+    assert (fact.text, fact.fact.importance, fact.fact.pinned) == ("Люблю зелёный чай", 8, True)
     sources = "SELECT count(*) FROM memory_sources WHERE memory_id = %(id)s"
     assert teller.rows(sources, id=fact.id) == [(2,)]
     [change] = done(teller)
@@ -72,8 +72,8 @@ async def test_what_an_operator_takes_apart_stays_apart(teller: Person) -> None:
     await night(teller)
     assert take_apart(teller, Owner(1)) is False, "it is not his"
     assert take_apart(teller) is True and take_apart(teller) is False
-    assert [(f.text, f.importance, f.pinned) for f in await teller.living()] == [
-        (f.text, f.importance, f.pinned) for f in before
+    assert [(f.text, f.fact.importance, f.fact.pinned) for f in await teller.living()] == [
+        (f.text, f.fact.importance, f.fact.pinned) for f in before
     ]
     for _ in range(2):
         await night(teller)

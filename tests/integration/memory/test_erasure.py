@@ -14,7 +14,7 @@ from src.base.errors import ConversationGoneError, MessageMovedError
 from src.base.owners import Caller, Owner, Preferences
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import NewEntity, NewMemory, Source, StoredFacts
+from src.memory.memory_repo import NewEntity, Proposal, Source, StoringRepository
 from src.pg.locks import lock_facts
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import NewUpdate, UpdateKind
@@ -26,6 +26,7 @@ from tests.integration.polling import eventually
 from tests.integration.turns import answer_turn, begin_turn
 from tests.tables import (
     ROWS_OF_OWNER,
+    bring,
     columns_that_hold,
     count_death,
     dump,
@@ -173,6 +174,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     send_batch(rig.core.dsn, owner)
     open_question(rig.core.dsn, owner)
     lend(rig.core.dsn, owner, word)
+    bring(rig.core.dsn, owner, word)
     await write(rig, user, f"{word} и прощай", f"пока, {word}")
     left = rig.client.execute(KEEP_UNREAD, {**owner.columns(), "limit": 10})
     assert left > 0, "as if /new came now"
@@ -547,18 +549,18 @@ async def test_what_was_under_way_leaves_nothing_behind(rig: Rig, stage: str) ->
 async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig: Rig) -> None:
     asked = await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    fact = NewMemory(
+    fact = Proposal(
         fact=Fact(text="Аня любит qzanna", subject="аня", relation="likes", object="qzanna"),
         language="ru",
         origin="extraction",
         content_hash="qzanna",
-        source=Source(asked, "Аня любит qzanna", NOON),
+        source=Source.of_message(asked, "Аня любит qzanna", NOON),
         terms=["qzanna"],
         entities=[NewEntity("qzanna", [frozenset({"qzanna"})], "person")],
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)
-        StoredFacts(transaction, GROUP).add(fact)
+        StoringRepository(transaction, GROUP).add(fact)
         erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")

@@ -20,7 +20,7 @@ from src.llm.reply import ModelUsage
 from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewEntity, NewMemory, Source, StoredFacts
+from src.memory.memory_repo import MemoryRepository, NewEntity, Proposal, Source, StoringRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
@@ -78,10 +78,10 @@ class Group:
         )
 
     def teach(self, message: int, text: str) -> int:
-        fact = NewMemory(
+        fact = Proposal(
             Fact(text=text, subject="cat", relation="name", object=text),
             language="en", origin="teach", content_hash=text,
-            source=Source(message, text, NOON), terms=["cats", text],
+            source=Source.of_message(message, text, NOON), terms=["cats", text],
             entities=[
                 NewEntity("Cat", [frozenset({"cat"})], "pet"),
                 NewEntity(text, [frozenset({text})], "thing"),
@@ -90,7 +90,7 @@ class Group:
 
         def store(transaction: Transaction) -> int:
             lock_facts(transaction, self.owner)
-            return StoredFacts(transaction, self.owner).add(fact)
+            return StoringRepository(transaction, self.owner).add(fact)
 
         return self.client.in_transaction(store)
 
@@ -179,7 +179,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert filled == ROWS_OF_OWNER.keys() - {
         "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
         "job_deaths", "batch_requests", "daily_messages", "failures",
-        "unindexed_messages", "memory_tokens", "page_sessions",
+        "unindexed_messages", "memory_tokens", "page_sessions", "imports", "import_rows",
     }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip

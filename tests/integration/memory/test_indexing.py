@@ -125,7 +125,7 @@ async def test_what_stands_deep_in_a_long_message_is_found_by_its_meaning(desk: 
     [texts] = [request for request in desk.embedded() if len(request) > 2]
     assert sum("Ключ" in text for text in texts) == 1 and len(texts) == 4
     hit, *_ = await desk.search("Ключ от сейфа лежит под горшком")
-    assert (hit.source_id, hit.starts_at > 1000) == (message, True)
+    assert (hit.source_id, hit.match.starts_at > 1000) == (message, True)
     assert "Ключ от сейфа" in hit.text and len(hit.text) <= PASSAGE
 
 
@@ -285,10 +285,10 @@ async def test_words_are_found_before_the_embedding_exists(desk: Desk) -> None:
     await desk.index_words()
     [hit] = await desk.search("Как зовут мою собаку?")
     assert hit.text == "У меня есть собака Рекс"
-    assert hit.cosine is None and hit.bm25 > 0
+    assert hit.match.cosine is None and hit.match.bm25 > 0
     await desk.indexer.embed_pending()
     [hit] = await desk.search("Как зовут мою собаку?")
-    assert (hit.cosine or 0.0) > 0
+    assert (hit.match.cosine or 0.0) > 0
 
 
 async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
@@ -333,6 +333,7 @@ class FussyEndpoint:
         return await self._embed(texts)
 
 
+@pytest.mark.own_database  # its embedder is spoilt for other tests
 async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(desk: Desk) -> None:
     for number in range(5):
         desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
@@ -344,7 +345,7 @@ async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(de
     assert await desk.indexer.embed_pending() == 0, "it is not asked again for a minute"
     assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
     [hit] = await desk.search("номер 3", limit=1)
-    assert hit.text == "номер 3" and hit.similarity > 0.9
+    assert hit.text == "номер 3" and hit.match.similarity > 0.9
 
 
 @pytest.mark.own_database
@@ -373,9 +374,10 @@ async def test_a_text_that_fails_is_tried_again_after_pauses_growing_to_a_day(de
     assert await desk.indexer.embed_pending() == 1
     assert desk.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
     [hit] = await desk.search("ромашка", limit=1)
-    assert hit.similarity > 0.5
+    assert hit.match.similarity > 0.5
 
 
+@pytest.mark.own_database  # its embedder is spoilt for other tests
 async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: Desk) -> None:
     message = desk.add("яд")
     desk.moment += timedelta(days=1)
@@ -442,7 +444,7 @@ async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(d
     )
     assert desk.rows(unit) == [(total,)]
     [hit] = await desk.search("ромашки", limit=1)
-    assert (hit.cosine or 0.0) > 0, "the query was not kept as it came"
+    assert (hit.match.cosine or 0.0) > 0, "the query was not kept as it came"
 
 
 async def test_an_answer_is_given_whatever_the_endpoint_returns(desk: Desk) -> None:

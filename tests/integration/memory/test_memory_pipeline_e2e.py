@@ -17,11 +17,12 @@ from src.base.metrics import Metrics
 from src.base.owners import Caller, Owner, Preferences
 from src.core import build_caller
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import Source, StoredFact
 from src.memory.retriever import Retriever
 from src.memory.turn_context import Finding, TurnContext, Window
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
+from src.reading.facts import Fact
 from src.talk.assistant import update_state_after_tool
 from src.talk.main_graph import Models, build_graph, route_after_tool, route_summary
 from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts, load_facts
@@ -45,7 +46,7 @@ class CountingMemories(Memories):
 
     fetched = 0
 
-    async def get_user_facts(self, owner: Owner) -> list[Memory]:
+    async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
         self.fetched += 1
         return await super().get_user_facts(owner)
 
@@ -53,7 +54,7 @@ class CountingMemories(Memories):
 class FailingMemories(CountingMemories):
     """Memories whose database is away just when the key facts are fetched."""
 
-    async def get_user_facts(self, owner: Owner) -> list[Memory]:
+    async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
         self.fetched += 1
         raise StorageUnavailableError("the server closed the connection")
 
@@ -210,12 +211,9 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
 # inserted and replaced by load_facts
 
 
-def known(text: str) -> Memory:
+def known(text: str) -> StoredFact:
     """A fact that was said this morning."""
-    return Memory(
-        1, text, "user_fact", "user", "other", text, 8, 1.0, False, None, None, None,
-        "msg-1", MORNING, 1, None, None, None,
-    )  # fmt: skip
+    return StoredFact(1, Fact(text=text, importance=8), Source(1, text, MORNING, "msg-1"))
 
 
 async def load(person: Person, messages: list[AnyMessage], *facts: str) -> list[AnyMessage]:

@@ -50,11 +50,12 @@ async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Per
     )
     assert (outcome.kind, outcome.text) == ("new", "Меня зовут Анна")
     assert outcome.uid == f"msg-{said.message_id}"
-    [fact] = await teller.living()
-    assert (fact.id, fact.subject, fact.relation, fact.object) == (
+    [stored] = await teller.living()
+    fact, source = stored.fact, stored.source
+    assert (stored.id, fact.subject, fact.relation, fact.object) == (
         outcome.memory_id, "user", "name", "Анна",
     )  # fmt: skip
-    assert (fact.importance, fact.said_at, fact.uid) == (10, said.said_at, outcome.uid)
+    assert (fact.importance, source.said_at, source.uid) == (10, said.said_at, outcome.uid)
     assert teller.rows("SELECT message_id, uid, episode, quote, said_at FROM memory_sources") == [
         (said.message_id, outcome.uid, f"teach_{outcome.uid}", "меня зовут Анна", said.said_at)
     ]
@@ -62,7 +63,7 @@ async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Per
         "SELECT language, origin, valid_from, valid_until, retired_at FROM memories"
     ) == [("ru", "teach", None, None, None)]
     [hit] = await teller.find("как меня зовут?")
-    assert (hit.kind, hit.source_id, hit.uid) == ("memory", fact.id, outcome.uid)
+    assert (hit.kind, hit.source_id, hit.uid) == ("memory", stored.id, outcome.uid)
     assert teller.rows("SELECT count(*) FROM document_embeddings") == [(1,)]
 
 
@@ -76,7 +77,7 @@ async def test_the_same_words_are_one_fact_with_two_sources(
     new, same = await teller.tell(first), await teller.tell(again, importance=8)
     assert (new.kind, same.kind, same.memory_id) == ("new", "same", new.memory_id)
     [fact] = await teller.living()
-    assert (fact.text, fact.importance, fact.uid) == (first, 8, same.uid)
+    assert (fact.text, fact.fact.importance, fact.source.uid) == (first, 8, same.uid)
     assert [uid for (uid,) in teller.rows("SELECT uid FROM memory_sources ORDER BY id")] == [
         new.uid,
         same.uid,
@@ -302,7 +303,7 @@ async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Person) -> 
     rent = await teller.tell("Снимаю дачу", valid_until=end)
     await teller.tell("Больше не снимаю дачу", contradicts=[rent.memory_id or 0])
     await teller.core.memory.memories.undo(ME)
-    assert [fact.valid_until for fact in await teller.living()] == [end]
+    assert [fact.fact.valid_until for fact in await teller.living()] == [end]
 
 
 @pytest.mark.parametrize(("text", "stored", "day"), [
@@ -316,9 +317,10 @@ async def test_relative_dates_become_the_days_that_they_were(
 ) -> None:
     outcome = await teller.tell(text, memory_type="event")
     assert (outcome.kind, outcome.text) == ("new", stored)
-    [fact] = await teller.living()
-    start = fact.valid_from and fact.valid_from.astimezone(SATURDAY.tzinfo).date()
-    assert start == (day and SATURDAY.date().replace(day=day))
+    [start] = [fact.fact.valid_from for fact in await teller.living()]
+    assert (start and start.astimezone(SATURDAY.tzinfo).date()) == (
+        day and SATURDAY.date().replace(day=day)
+    )
 
 
 async def test_tomorrow_counts_from_the_users_own_midnight(teller: Person) -> None:
@@ -337,9 +339,8 @@ async def test_what_has_an_end_of_its_own_is_told_as_past_after_it(
     teller: Person, text: str, kind: str, until: str | None
 ) -> None:
     await teller.tell(text, memory_type=kind)
-    [fact] = await teller.living()
-    end = fact.valid_until and local_time(fact.valid_until, "Europe/Moscow").date().isoformat()
-    assert end == until
+    [end] = [fact.fact.valid_until for fact in await teller.living()]
+    assert (end and local_time(end, "Europe/Moscow").date().isoformat()) == until
     [hit] = [hit for hit in await teller.find(text) if hit.kind == "memory"]
     assert hit.is_over(teller.moment + timedelta(days=365)) == (until is not None)
 
@@ -419,7 +420,8 @@ async def test_beyond_the_limit_the_least_important_go_never_the_pinned(teller: 
 async def test_the_confidence_of_a_fact_is_stored(teller: Person) -> None:
     for text, written in (("Люблю чай", 0.4), ("Люблю кофе", "sure"), ("Люблю сок", 7)):
         await teller.tell(text, confidence=written)
-    assert [fact.confidence for fact in await teller.living()] == [pytest.approx(0.4), 1.0, 1.0]
+    stored = [fact.fact.confidence for fact in await teller.living()]
+    assert stored == [pytest.approx(0.4), 1.0, 1.0]
 
 
 async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:
@@ -441,7 +443,7 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
     assert await indexer.embed_pending() == 4
     assert await indexer.embed_pending() == 0
     [hit] = await teller.find("Живу в Калуге")
-    assert (hit.cosine or 0.0) > 0.5
+    assert (hit.match.cosine or 0.0) > 0.5
 
 
 async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(teller: Person) -> None:
@@ -469,3 +471,13 @@ async def test_a_fact_of_a_message_erased_or_forgotten_meanwhile_is_not_stored(
         assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused" and teller.written() == []
+
+
+@pytest.mark.parametrize(("least", "stored"), [(0.5, 1), (1.0, 2)])
+async def test_facts_are_the_same_only_if_similar_enough_to_be_compared(
+    teller: Person, least: float, stored: int
+) -> None:
+    teller.rig.set(memory_update_threshold=0.5, memory_dedup_threshold=least)
+    await teller.tell("Люблю зелёный чай")
+    await teller.tell("Я очень люблю зелёный чай")
+    assert len(await teller.living()) == stored

@@ -34,6 +34,7 @@ from src.history.timeline_repo import (
     ToolResultRepository,
 )
 from src.history.turn_repo import NO_CHANGES, AnswerSource, NewAnswer
+from src.imports.records import Record
 from src.llm.reply import ModelUsage
 from src.memory.change_repo import Change
 from src.memory.forgetter import Forgetter
@@ -41,12 +42,12 @@ from src.memory.memory_repo import (
     SELECT_FACTS,
     FactQuery,
     NewEntity,
-    NewMemory,
+    Proposal,
     Source,
-    StoredFacts,
+    StoringRepository,
 )
 from src.memory.question_repo import mark_disputed
-from src.memory.retrieval_repo import SearchRequest
+from src.memory.retrieval_repo import SearchRequest, Shown
 from src.memory.search_index_repo import (
     NewDocument,
     Scale,
@@ -78,11 +79,12 @@ MODULES = {
     "history.conversation_repo": "ConversationRepository",
     "history.timeline_repo": "TimelineRepository",
     "history.turn_repo": "TurnRepository",
+    "imports.import_repo": "ImportRepository",
     "memory.change_repo": "ChangeRepository",
     "memory.digest_repo": "ExtractionRepository SummaryRepository",
     "memory.forgetting_repo": "ForgettingRepository",
     "memory.group_moves": "GroupMoveRepository",
-    "memory.memory_repo": "MemoryRepository StoredFacts",
+    "memory.memory_repo": "MemoryRepository StoringRepository",
     "memory.question_repo": "QuestionRepository",
     "memory.retrieval_repo": "RetrievalRepository",
     "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
@@ -90,6 +92,7 @@ MODULES = {
     "outside.connection_repo": "ConnectionRepository",
     "outside.page_session_repo": "PageSessionRepository",
     "privacy.export": "ExportRepository",
+    "reminders.day_repo": "DayRepository",
     "reminders.reminder_repo": "ReminderRepository",
     "talk.edits": "EditRepository",
     "talk.record_repo": "RecordRepository",
@@ -134,6 +137,7 @@ class Filled:
         documents: What the search holds of him.
         summary: Of his first two messages.
         reminders: One that comes once, and one that comes every day.
+        imported: An import that waits, with a message and a memory.
     """
 
     owner: Owner
@@ -146,6 +150,7 @@ class Filled:
     documents: list[int]
     summary: int
     reminders: list[int]
+    imported: int
 
     @property
     def uids(self) -> list[str]:
@@ -190,14 +195,14 @@ class Repositories:
         return [row[0] for row in self.client.fetch_all(sql, parameters)]
 
 
-def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemory:
+def new_memory(word: str, text: str, message_id: int, **changes: Any) -> Proposal:
     """A fact as the writer hands it to the repository; its hash is its text."""
     values: dict[str, Any] = {
         "fact": Fact(text=f"{text} {word}", relation="lives_in", object=word, importance=8),
         "language": "en",
         "origin": "teach",
         "content_hash": f"{text} {word}",
-        "source": Source(message_id, f"{text} {word}", SAID),
+        "source": Source.of_message(message_id, f"{text} {word}", SAID),
         "terms": terms(f"{text} {word}"),
         "vector": VECTOR,
         "entities": [
@@ -206,7 +211,7 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemo
         ],
         **changes,
     }
-    return NewMemory(**values)
+    return Proposal(**values)
 
 
 def fill(client: PgClient, owner: Owner) -> Filled:
@@ -270,9 +275,28 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
     )
     reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
+    imported = fill_import(do, owner, word)
     return Filled(
-        owner, word, conversation, first, asked, answer.id, facts, documents, summary.id, reminders
+        owner, word, conversation, first, asked, answer.id, facts, documents, summary.id,
+        reminders, imported,
+    )  # fmt: skip
+
+
+def fill_import(do: Repositories, owner: Owner, word: str) -> int:
+    """Somebody brings a chat in which nobody is known yet, and what an assistant remembers."""
+    sql = (
+        "INSERT INTO imports (owner_id, source, name) VALUES (%(owner)s, 'list', %(word)s)"
+        " RETURNING id"
     )
+    [number] = do.ids(sql, **owner.columns(), word=word)
+    records = [
+        Record("whatsapp", word, word, f"{word} 1", f"I hid {word}", SAID, who=word),
+        Record("list", word, word, f"{word} 2", f"hides {word}", SAID, kind="memory"),
+    ]
+    do.ImportRepository.add_rows(number, 0, records, SAID)
+    do.ImportRepository.finish_reading(number, [word])
+    do.client.execute("UPDATE imports SET days_first = NULL WHERE id = %(id)s", {"id": number})
+    return number
 
 
 def set_reminder(
@@ -293,10 +317,10 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
     def work(transaction: Transaction) -> list[int]:
         def add(text: str, number: int) -> int:
             memory = new_memory(word, text, asked[number], model_id=do.model)
-            return StoredFacts(transaction, owner).add(memory)
+            return StoringRepository(transaction, owner).add(memory)
 
         plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
-        StoredFacts(transaction, owner).retire([old], successor=new, reason="replaced")
+        StoringRepository(transaction, owner).retire([old], successor=new, reason="replaced")
         return [plain, new, old]
 
     facts = do.client.in_transaction(work)
@@ -491,6 +515,55 @@ def snooze_and_finish(reminders: Any, s: Stage, who: Filled) -> Any:
         reminders.finish(s.me.owner, number)
 
 
+def of_import(method: str, *more: Any, **options: Any) -> Callable[[Any, Stage, Filled], Any]:
+    """A method about somebody's import."""
+
+    def run(imports: Any, s: Stage, who: Filled) -> Any:
+        return getattr(imports, method)(s.me.owner, who.imported, *more, **options)
+
+    return run
+
+
+def restored_reminder(whose: Filled) -> dict[str, Any]:
+    """Columns of a reminder of an export."""
+    columns = dict.fromkeys(("recurrence", "message_id", "snooze_of", "delivered_at"))
+    text = {"text": f"of {whose.word[0]}", "language": "en", "time_zone": "UTC"}
+    times = {"due_at": DUE, "created_at": SAID, "cancelled_at": None, "is_waiting": True}
+    return columns | text | times
+
+
+def with_brief(method: str) -> Callable[[Any, Stage, Filled], Any]:
+    """A method of the days, of one who has a brief."""
+
+    def run(days: Any, s: Stage, _: Filled) -> Any:
+        new = NewReminder("brief", DUE, DAILY, "Europe/Moscow", "ru")
+        brief = days.set_brief(s.me.owner, new, now=SAID)
+        return brief.text if method == "set_brief" else getattr(days, method)(s.me.owner)
+
+    return run
+
+
+def ask_about(days: Any, s: Stage, who: Filled) -> bool:
+    """I am asked how something went."""
+    new = NewReminder("follow-up", DUE, None, "Europe/Moscow", "ru")
+    about = f"fact-{who.facts[0]}"
+    return bool(days.add_follow_up(s.me.owner, new, about, SAID.date(), now=SAID))
+
+
+def mute_question(days: Any, s: Stage, who: Filled) -> bool:
+    """I was asked, and want no more of it."""
+    ask_about(days, s, who)
+    [number] = s.do.ids("SELECT max(id) FROM reminders WHERE kind = 'follow_up'")
+    days.take(number, int(DUE.timestamp()), now=SAID, day=SAID.date())
+    return bool(days.mute(s.me.owner))
+
+
+def came(days: Any, s: Stage, _: Filled) -> Any:
+    """What has come on a day."""
+    s.do.ReminderRepository.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE)
+    return days.list_came(s.me.owner, SAID, LATER)
+
+
 def cancel_and_undo(reminders: Any, s: Stage, who: Filled) -> Any:
     """A cancelled reminder comes again."""
     reminders.cancel(s.me.owner, who.reminders[0])
@@ -517,15 +590,15 @@ def records_of(s: Stage, who: Filled) -> list[Action]:
 # Methods that the names of their parameters do not tell how to call: with my repository, about
 # somebody's records.
 ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
-    "StoredFacts.list_similar": similar,
-    "StoredFacts.add": add_fact,
-    "StoredFacts.add_source": lambda mine, s, who: mine.add_source(
-        who.facts[0], Source(s.me.asked[2], "words", SAID)
+    "StoringRepository.list_similar": similar,
+    "StoringRepository.add": add_fact,
+    "StoringRepository.add_source": lambda mine, s, who: mine.add_source(
+        who.facts[0], Source.of_message(s.me.asked[2], "words", SAID)
     ),
-    "StoredFacts.retire": lambda mine, _, who: mine.retire(
+    "StoringRepository.retire": lambda mine, _, who: mine.retire(
         who.facts, successor=None, reason="replaced", until=SAID
     ),
-    "StoredFacts.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
+    "StoringRepository.retire_surplus": lambda mine, *_: mine.retire_surplus(0),
     "MemoryRepository.add_rejected": lambda mine, s, who: mine.add_rejected(
         s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
     ),
@@ -552,10 +625,10 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     ],
     "RetrievalRepository.search": lambda mine, s, who: [
         mine.search(s.request()),
-        mine.search(s.request(conversation_id=who.conversation, before_position=1)),
+        mine.search(s.request(shown=Shown(who.conversation, 1))),
     ],
     "RetrievalRepository.list_messages": lambda mine, s, who: mine.list_messages(
-        s.me.owner, period=(None, None), conversation_id=who.conversation, before_position=2
+        s.me.owner, period=(None, None), shown=Shown(who.conversation, 2)
     ),
     "EmbeddingRepository.find_model": lambda mine, *_: mine.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda mine, *_: mine.add_model(
@@ -594,6 +667,36 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
         s.do, s.me.owner, s.me.word, who.asked[0], None
     ),
     "ReminderRepository.list_delivered": deliver_and_list,
+    "ReminderRepository.restore": lambda mine, s, who: mine.restore(
+        s.me.owner, restored_reminder(who)
+    ),
+    "ReminderRepository.remove": lambda mine, s, _: mine.remove(
+        s.me.owner, [*s.them.reminders, s.me.reminders[0]]
+    ),
+    "ImportRepository.begin": lambda mine, s, _: mine.begin(s.me.owner, "x", "en"),
+    "ImportRepository.find": of_import("find"),
+    "ImportRepository.count": of_import("count"),
+    "ImportRepository.list_memories": of_import("list_memories", limit=10, offset=0),
+    "ImportRepository.set_own_name": lambda mine, s, who: mine.set_own_name(
+        s.me.owner, who.imported, who.word
+    ),
+    "ImportRepository.set_order": of_import("set_order", days_first=False),
+    "ImportRepository.choose": of_import("choose", reads_facts=True),
+    "ImportRepository.keep": of_import("keep", keeps=False),
+    "ImportRepository.take_back": of_import("take_back"),
+    "ImportRepository.show_in": of_import("show_in", (1, 0, 2), "uk"),
+    "DayRepository.list_said": lambda mine, s, _: mine.list_said(
+        s.me.owner, SAID - timedelta(days=9), SAID + timedelta(days=9)
+    ),
+    "DayRepository.list_came": came,
+    "DayRepository.set_brief": with_brief("set_brief"),
+    "DayRepository.find_brief": with_brief("find_brief"),
+    "DayRepository.stop_brief": with_brief("stop_brief"),
+    "DayRepository.add_follow_up": ask_about,
+    "DayRepository.list_asked": lambda mine, s, who: [
+        ask_about(mine, s, who), mine.list_asked(s.me.owner)
+    ],
+    "DayRepository.mute": mute_question,
     "ReminderRepository.cancel": lambda mine, s, who: mine.cancel(s.me.owner, *who.reminders),
     "ReminderRepository.undo": cancel_and_undo,
     "ReminderRepository.finish": snooze_and_finish,
@@ -637,6 +740,17 @@ FOR_EVERYBODY = frozenset(
         "ReminderRepository.defer_soon", "ReminderRepository.find_due",
         "ReminderRepository.mark_delivered", "ReminderRepository.count_failure",
         "ReminderRepository.prune", "ErasureRepository.vacuum",
+        *(  # a step of a reading or of the job, on the one import that it has in hand
+            f"ImportRepository.{step}"
+            for step in (
+                "add_rows", "finish_reading", "lock", "list_rows", "list_unkept", "clear_text",
+                "add_messages", "list_to_index", "add_summaries", "set_stored", "find_links",
+                "list_successors", "note_settings", "find_former_settings", "finish",
+                "list_messages", "list_new", "delete", "close", "find_under_way",
+                "delete_abandoned", "find_price",
+            )
+        ),
+        "DayRepository.list_followed", "DayRepository.take", "DayRepository.restore",
     }
 )  # fmt: skip
 # What concerns a chat as a whole, with all its topics.
@@ -655,6 +769,7 @@ SAY_LITTLE = frozenset(
     {
         "EditRepository.find_topic",
         "ExportRepository.has_owner", "PageSessionRepository.count_open",
+        "TurnRepository.is_answer", "ImportRepository.count",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "MemoryRepository.list_replaced_behind",
@@ -812,8 +927,10 @@ def test_no_search_whatever_leads_to_another_owner(
         periods=data.draw(
             st.lists(st.just((SAID - timedelta(days=1), SAID + timedelta(days=1))), max_size=2)
         ),
-        conversation_id=data.draw(st.sampled_from([me.conversation, them.conversation, None])),
-        before_position=data.draw(st.integers(0, 5)),
+        shown=Shown(
+            data.draw(st.sampled_from([me.conversation, them.conversation, None])),
+            data.draw(st.integers(0, 5)),
+        ),
         with_assistant=data.draw(st.booleans()),
         with_retired=data.draw(st.booleans()),
         limit=data.draw(st.integers(0, 200)),

@@ -124,6 +124,9 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         ceilings=core.ceilings,
         metrics=core.metrics,
         zones=core.zones,
+        briefs=core.briefs,
+        follow_ups=core.follow_ups,
+        has_model=True,
     )
 
 

@@ -24,7 +24,7 @@ from src.base import mcp_file as limits
 from src.base.mcp_file import MAX_OUTPUT, MAX_TOOLS, read_servers
 from src.outside.sessions import open_session
 from src.pg.client import PgClient
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.tool_server import ORDER
@@ -156,8 +156,11 @@ async def test_a_server_at_an_address_answers_fails_shows_and_says_too_much(
             answer = await person.say("много?", called("good__huge"), "не вышло")
             assert answer.text == "не вышло"
             assert "The tool failed: the outside server" in results(person.requests[-1])[0]
-            await until(is_ready(person, "good"), "its return")
-            assert said(await ask(person, "good__add", a=2, b=3)) == "5"
+            result = ""
+            while "<tool_result>" not in result:
+                await until(is_ready(person, "good"), "its return")
+                result = await ask(person, "good__add", a=2, b=3)
+            assert said(result) == "5"
 
 
 async def test_a_server_that_was_restarted_is_found_again(opened: Opening) -> None:

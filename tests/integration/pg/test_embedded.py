@@ -17,8 +17,7 @@ import pytest
 
 from src.base.errors import StorageUnavailableError
 from src.pg.client import PgClient
-from src.pg.embedded import EmbeddedPostgres
-from src.pg.embedded_folder import find_shortage
+from src.pg.embedded import EmbeddedPostgres, find_shortage
 from tests.integration.embedded_users import (
     ServerUser,
     Stranger,

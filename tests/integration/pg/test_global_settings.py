@@ -15,9 +15,9 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import (
     GlobalSettings,
     GlobalSettingsRepository,
+    SettingsService,
     check_settings,
 )
-from src.pg.settings_service import SettingsService
 from src.web.admin_settings import SELECT_CHANGES
 
 pytestmark = pytest.mark.own_database

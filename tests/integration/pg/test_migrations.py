@@ -19,7 +19,7 @@ from src.base.owners import Owner
 from src.memory.consolidation import ConsolidationRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.pg.client import PgClient
-from src.pg.embedded_folder import binary
+from src.pg.embedded import binary
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.migrations import (
     LAST_OLD,

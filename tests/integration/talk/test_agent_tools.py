@@ -19,7 +19,7 @@ from src.talk.graph_run import MAX_STEPS
 from src.talk.main_graph import Models, build_graph
 from src.talk.tools import ToolHistoryService
 from src.talk.turn import AgentService
-from src.talk.turn_control import TurnControl
+from src.talk.turn_state import TurnControl
 from src.texts import say
 from tests.fakes.openai_server import Reply, call_text
 from tests.integration.person import USER, Rig, incoming
@@ -131,6 +131,9 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         ceilings=core.ceilings,
         metrics=Metrics(),
         zones=core.zones,
+        briefs=core.briefs,
+        follow_ups=core.follow_ups,
+        has_model=True,
     )
 
 

@@ -26,10 +26,9 @@ GROUP = -1_001_234_567_890
 DRAFT_ID = 99
 
 
-def turn(message_id: int | None = None) -> Turn:
-    """A turn whose earlier attempt began to show its answer in a message, if in any."""
+def turn() -> Turn:
     caller = Caller(Owner(USER), Preferences("ru", "UTC"), datetime.now(UTC))
-    return Turn(IncomingMessage(caller, "вопрос"), shown_in=message_id)
+    return Turn(IncomingMessage(caller, "вопрос"))
 
 
 class Shown:
@@ -43,11 +42,9 @@ class Shown:
     async def note(self, message_id: int) -> None:
         self.messages.append(message_id)
 
-    async def open(
-        self, address: Address, message_id: int | None = None, streaming: Streaming = "drafts"
-    ) -> AnswerStream:
+    async def open(self, address: Address, streaming: Streaming = "drafts") -> AnswerStream:
         stream = AnswerStream(self.delivery, address, DRAFT_ID, False, streaming=streaming)
-        await stream.open(turn(message_id), self.note)
+        await stream.open(turn(), self.note)
         return stream
 
 

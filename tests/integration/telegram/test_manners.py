@@ -110,7 +110,8 @@ async def test_other_reactions_and_other_messages_are_left_alone(phone: Phone) -
     phone.rig.model.queue("Не знаю.")
     await phone.write("Какая погода на Марсе?")
     await phone.fake.react(USER, phone.last.message_id, "👎")
-    assert await phone.work() == ["ignored"]
+    assert await phone.work() == ["done"]
+    assert phone.last.text == say("wish_which", "ru"), "it cited nothing"
     await phone.fake.send_text(STRANGER, "/help")
     await phone.work()
     forged = {"chat": {"id": STRANGER, "type": "private"}, "message_id": answer, "date": 1,
@@ -118,7 +119,7 @@ async def test_other_reactions_and_other_messages_are_left_alone(phone: Phone) -
               "new_reaction": [{"type": "emoji", "emoji": "👎"}]}  # fmt: skip
     await phone.fake.push_raw({"update_id": 9900, "message_reaction": forged})
     assert await phone.work() == ["ignored"]
-    assert len(phone.fake.sent_to(USER)) == before + 1 and phone.facts() == [CITY]
+    assert len(phone.fake.sent_to(USER)) == before + 2 and phone.facts() == [CITY]
 
 
 # Limits

@@ -29,7 +29,7 @@ async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: 
     text = phone.last.text
     assert text.startswith(say("settings_title", language)) and NAMES[language] in text
     zone = first_zone(language, "Europe/Moscow")
-    assert place_of_zone(zone, language) in text and len(buttons(phone.last)) == 5
+    assert place_of_zone(zone, language) in text and len(buttons(phone.last)) == 6
 
 
 @pytest.mark.parametrize(("off", "on", "language"), [

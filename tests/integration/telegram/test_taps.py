@@ -6,20 +6,22 @@ A death is an action that was done, and then nothing of it was shown: its job co
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from src.base.errors import DeliveryError
 from src.talk.command_service import ACTIONS
+from src.telegram.delivery import Delivery
 from src.telegram.receiver import GetRawUpdates
+from src.telegram.tasks import ReminderTasks
 from src.telegram.updates import AllowList
 from src.texts import say
 from src.texts.reply import Action
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.memory.test_memory_commands import open_card
-from tests.integration.phone import STRANGER, USER, Phone, buttons
+from tests.integration.phone import STRANGER, USER, Phone, buttons, never
 from tests.integration.polling import build_intake
 from tests.integration.reminding import DAILY, arrive, set_reminder
 
@@ -79,6 +81,17 @@ async def ringing(phone: Phone) -> SentMessage:
     return await arrive(phone, await set_reminder(phone, "таблетки", repeats=DAILY))
 
 
+async def asked(phone: Phone) -> SentMessage:
+    now = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
+    phone.rig.core.user_settings.change(USER, follow_ups=True)
+    await phone.said("завтра экзамен", now - timedelta(days=2))
+    await phone.rig.core.follow_ups.plan(now)
+    sql = "SELECT id, extract(epoch FROM due_at)::bigint FROM reminders WHERE is_waiting"
+    [(number, due)] = phone.rig.rows(sql)
+    await ReminderTasks(phone.rig.core, Delivery(phone.bot, never)).deliver(number, due, now)
+    return phone.last
+
+
 async def choosing(phone: Phone) -> SentMessage:
     await phone.write("/settings")
     return await phone.tap(say("settings_language", "ru"))
@@ -110,6 +123,8 @@ ONCE: list[tuple[str, Scene, str, str]] = [
     ("unremind listed", after(REMINDER, "/reminders"), "unremind", ""),
     ("done", rung, "done", ""), ("later", rung, "later", say("later_hour", "ru")),
     ("done, goes on", ringing, "done", ""), ("norepeat", ringing, "norepeat", ""),
+    ("nobrief", after("/brief 8:00"), "nobrief", ""), ("mute", asked, "mute", ""),
+    ("wish", after("Где мой паспорт?", "короче"), "wish", "коротко"),
     ("settings", choosing, "settings", ""),
     ("choose", after("/settings"), "choose", say("settings_mode", "ru")),
     ("language", choosing, "language", "English"),
@@ -123,7 +138,7 @@ AGAIN: list[tuple[str, Scene, str, str]] = [
     ("choose zone", after("/settings"), "choose", say("settings_zone", "ru")),
 ]  # fmt: skip
 # Buttons that name a page or a value; ``language`` and ``facts`` stand for them.
-LIKE_OTHERS = {"reminders", "mode", "length", "remembering"}
+LIKE_OTHERS = {"reminders", "mode", "length", "remembering", "asking"}
 # Those of features that are off here: see test_memory_server.py and test_page_outside.py.
 OFF = {"lend", "allow", "revoke", "leave"}
 
@@ -166,7 +181,7 @@ async def test_a_second_tap_shows_what_the_first_did(
 
 @pytest.mark.parametrize(("scene", "action", "label"), [
     pytest.param(*row, id=name) for name, *row in ONCE
-    if name not in {"undo", "recall", "unremind", "zone", "unsend", "erase"}
+    if name not in {"undo", "recall", "unremind", "zone", "unsend", "erase", "wish"}
 ])  # fmt: skip
 async def test_a_tap_after_a_death_shows_what_was_done(
     phone: Phone, scene: Scene, action: str, label: str
@@ -185,7 +200,8 @@ async def test_a_tap_after_a_death_shows_what_was_done(
 
 
 @pytest.mark.parametrize(("scene", "action", "label"), [
-    pytest.param(*row, id=name) for name, *row in ONCE if name in {"undo", "recall", "unremind"}
+    pytest.param(*row, id=name) for name, *row in ONCE
+    if name in {"undo", "recall", "unremind", "wish"}
 ])  # fmt: skip
 async def test_a_button_with_nothing_left_to_do_goes(
     phone: Phone, scene: Scene, action: str, label: str

@@ -12,7 +12,7 @@ from aiogram import Bot
 from aiogram.exceptions import TelegramForbiddenError
 
 from src.base.metrics import Metrics
-from src.telegram.setup import GROUP_BURST, MAX_CHATS, PRIVATE_BURST, ThrottleMiddleware
+from src.telegram.requests import GROUP_BURST, MAX_CHATS, PRIVATE_BURST, ThrottleMiddleware
 from tests.fakes.telegram_server import FakeTelegram
 
 USER = 2**41 + 7

@@ -231,7 +231,7 @@ async def test_a_failed_job_says_why_and_is_given_back_or_dropped(
     assert rig.rows("SELECT payload FROM telegram_updates WHERE id = " + str(update)) == [({},)]
     audit = (await inside.get("/audit")).text
     assert "retry job" in audit and "drop job" in audit
-    await inside.post("/queue/retry-quarantined", data=form)
+    await inside.post("/queue/retry-put-aside", data=form)
 
 
 async def test_a_batch_says_what_came_to_nothing(rig: Rig, inside: Browser) -> None:

@@ -233,10 +233,10 @@ async def test_a_fact_is_pinned_forgotten_and_taken_back(rig: Rig, inside: Brows
     page = (await inside.get(f"{base}?fact={memory.id}")).text  # where the links to it lead
     assert f'id="fact-{memory.id}"' in page and "У меня кот Барсик" in page and "пёс" not in page
     await inside.post(f"{base}/{memory.id}/pin", data=form)
-    assert [m.pinned for m in await somebody.living()] == [True]
+    assert [m.fact.pinned for m in await somebody.living()] == [True]
     await inside.post(f"{base}/{foreign.id}/pin", data=form)
     await inside.post(f"{base}/{foreign.id}/forget", data=form)
-    assert [m.pinned for m in await other.living()] == [False], "another's is left alone"
+    assert [m.fact.pinned for m in await other.living()] == [False], "another's is left alone"
     await inside.post(f"{base}/{memory.id}/unpin", data=form)
     await inside.post(f"{base}/{memory.id}/forget", data=form)
     assert await somebody.living() == []
@@ -269,7 +269,7 @@ async def test_a_fact_stands_once_with_whoever_told_it_and_is_found_by_what_it_i
 
     page = (await inside.get(base)).text
     assert page.count("Люблю чай") == 1 and "Also told" in page, "its quote says the same"
-    assert f"?msg={tea.message_id}#msg-{tea.message_id}" in page
+    assert f"?msg={tea.source.message_id}#msg-{tea.source.message_id}" in page
     assert await listed("") == ["Живу в Томске", "Люблю чай"]
     assert await listed("state=past") == ["Живу в Омске"]
     assert await listed("state=all&q=ЖИВУ") == ["Живу в Томске", "Живу в Омске"]

@@ -223,8 +223,8 @@ async def test_what_an_assistant_stores_never_passes_as_the_person_s_words(lende
     )
     assert stored == [("connected", "Cursor", "bot", "Cursor")]
     hits = [hit for hit in await person.find("проект Маяк") if "Маяк" in hit.text]
-    assert hits and not any(hit.is_own for hit in hits)
-    assert {hit.author for hit in hits} == {"Cursor"}
+    assert hits and not any(hit.author.provenance == "typed" for hit in hits)
+    assert {hit.author.name for hit in hits} == {"Cursor"}
     await person.say("чем я занята?", "Маяком")
     prompt = "\n".join(text for _, text in person.rig.prompt())
     assert "Cursor" in prompt
@@ -233,7 +233,7 @@ async def test_what_an_assistant_stores_never_passes_as_the_person_s_words(lende
     assert say("memory_speaker", "ru", name="Cursor") in card.text
     person.core.conversations.create_new_conversation(person.user)
     hits = [hit for hit in await person.find("проект Маяк") if "Маяк" in hit.text]
-    assert hits and not any(hit.is_own for hit in hits), "nor after /new"
+    assert hits and not any(hit.author.provenance == "typed" for hit in hits), "nor after /new"
 
 
 async def test_an_assistant_replaces_nothing_that_the_person_told(lender: Lender) -> None:
@@ -259,11 +259,11 @@ async def test_one_s_own_words_take_the_place_of_an_assistant_s(lender: Lender) 
         "Любит зелёный чай", said=person.write("Любит зелёный чай", at=datetime.now(UTC))
     )
     [fact] = await person.living()
-    assert fact.speaker is None and fact.origin == "teach"
+    assert fact.source.speaker is None and fact.origin == "teach"
     again = await lender.ask(token, "remember", text="Любит зелёный чай")
     assert again["saved"], "it is known"
     [fact] = await person.living()
-    assert fact.speaker is None
+    assert fact.source.speaker is None
 
 
 @pytest.mark.parametrize(("text", "reason"), [

@@ -11,15 +11,8 @@ import numpy as np
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.llm.embeddings import (
-    MAX_CACHED,
-    MAX_MARKS,
-    MAX_QUERY,
-    Embedder,
-    Vectors,
-    clean_end,
-    clean_start,
-)
+from src.llm.embedding_engine import MAX_MARKS, clean_end, clean_start
+from src.llm.embeddings import MAX_CACHED, MAX_QUERY, Embedder, Vectors
 
 
 class Recorder(Embedder):

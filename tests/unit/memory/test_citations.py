@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from src.memory.citations import memory_record, number_references
-from src.memory.retrieval_repo import Hit
+from src.memory.retrieval_repo import Hit, Validity
 from src.memory.search_index_repo import DocumentKind
 from src.talk.graph_run import StreamedReferences, resolve_citations
 
@@ -53,9 +53,9 @@ def test_a_reference_after_a_short_word_of_the_user_still_counts() -> None:
 
 def test_a_fact_that_is_over_is_told_as_past() -> None:
     hit = Hit("memory", 1, 1, "msg-1", "user", SAID, "Конференция 3 мая",
-              valid_until=datetime(2026, 5, 4, tzinfo=UTC))  # fmt: skip
+              validity=Validity(end=datetime(2026, 5, 4, tzinfo=UTC)))  # fmt: skip
     assert memory_record(1, hit, "UTC")["note"] == "past: over since 2026-05-03, say that it was"
-    ahead = Hit(**{**vars(hit), "valid_until": datetime(9000, 1, 1, tzinfo=UTC)})
+    ahead = replace(hit, validity=Validity(end=datetime(9000, 1, 1, tzinfo=UTC)))
     assert "note" not in memory_record(1, ahead, "UTC")
 
 

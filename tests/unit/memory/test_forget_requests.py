@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from src.memory.forget_matching import Candidate, is_meant, read_request
+from src.memory.forget_matching import Statement, is_meant, read_request
 from src.reading.reminder_phrases import read_reminder
 from src.reading.requests import (
     asks_to_forget_all,
@@ -50,9 +50,9 @@ def test_what_is_not_to_be_forgotten_is_no_request(text: str) -> None:
     ("забудь что я курю", "не поверишь, я курю опять"),
 ])  # fmt: skip
 def test_what_else_a_sentence_denies_is_not_what_is_meant(text: str, told: str) -> None:
-    assert is_meant(read_request(text), Candidate(told, is_fact=False))
+    assert is_meant(read_request(text), Statement(told, is_fact=False))
     assert not is_meant(
-        read_request("forget that i eat meat"), Candidate("i dont eat meat", is_fact=False)
+        read_request("forget that i eat meat"), Statement("i dont eat meat", is_fact=False)
     )
 
 
@@ -117,9 +117,9 @@ def test_what_may_be_a_reason_is_left_out_where_nothing_is_found(about: str, thi
     ("забудь що я позичила насті гроші", "я позичила насті 900 до середи"),
 ])  # fmt: skip
 def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
-    assert is_meant(read_request(text), Candidate(told))
+    assert is_meant(read_request(text), Statement(told))
     for other in ("ned is 40", "дрель стоит 900", "долг платежом красен", "лёва живёт в доме 3"):
-        assert not is_meant(read_request(text), Candidate(other, is_fact=False))
+        assert not is_meant(read_request(text), Statement(other, is_fact=False))
 
 
 @pytest.mark.parametrize("text", [

@@ -9,7 +9,7 @@ import pytest
 
 from src.memory.crosslingual import may_be_same_name, term_groups
 from src.memory.ranking import rank
-from src.memory.retrieval_repo import Hit
+from src.memory.retrieval_repo import Hit, Match, Validity
 from src.reading.time_expressions import read_time
 from src.texts.morphology import terms
 
@@ -22,7 +22,9 @@ ASKED = ("Where were we?", read_time("Where were we?", NOON))
 def said(number: int, text: str, speaker: str) -> Hit:
     """A message of a talk of its own, as near to the question as all others."""
     moment = NOON + timedelta(days=number)
-    return Hit("message", number, number, f"msg-{number}", speaker, moment, text, cosine=0.3)
+    return Hit(
+        "message", number, number, f"msg-{number}", speaker, moment, text, match=Match(cosine=0.3)
+    )
 
 
 def order(speaker: str, *texts: str, question: str = "Where were we?") -> list[str]:
@@ -32,7 +34,9 @@ def order(speaker: str, *texts: str, question: str = "Where were we?") -> list[s
 
 
 def test_a_fact_that_is_over_comes_after_one_that_holds() -> None:
-    over = replace(said(1, "In Riga until Friday", "user"), kind="memory", valid_until=LATER)
+    over = replace(
+        said(1, "In Riga until Friday", "user"), kind="memory", validity=Validity(end=LATER)
+    )
     holds = replace(said(1, "In Riga for good", "user"), kind="memory", source_id=2, uid="msg-2")
     asked = read_time("Where were we?", LATER + timedelta(days=1))
     for facts in ([over, holds], [holds, over]):
@@ -43,14 +47,14 @@ def test_a_fact_that_is_over_comes_after_one_that_holds() -> None:
 
 
 def test_of_two_that_differ_in_the_value_the_newer_one_comes_first() -> None:
-    old = replace(said(1, "My brother's hobby is chess", "user"), cosine=0.5, bm25=4.0)
-    new = replace(said(5, "now my brother's hobby is pottery", "user"), cosine=0.4, bm25=4.0)
-    other = replace(said(6, "my brother is home", "user"), cosine=0.3, bm25=1.0)
+    old = replace(said(1, "My brother's hobby is chess", "user"), match=Match(0.5, 4.0))
+    new = replace(said(5, "now my brother's hobby is pottery", "user"), match=Match(0.4, 4.0))
+    other = replace(said(6, "my brother is home", "user"), match=Match(0.3, 1.0))
     asked = read_time("What is my brother's hobby?", LATER)
     assert [hit.text for hit in rank([old, new, other], "hobby?", asked)] == [
         new.text, old.text, other.text,
     ]  # fmt: skip
-    of_sister = replace(new, text="my sister's hobby is pottery", bm25=2.0)
+    of_sister = replace(new, text="my sister's hobby is pottery", match=Match(0.4, 2.0))
     assert rank([old, of_sister], "hobby?", asked)[0].text == old.text
 
 
@@ -60,7 +64,7 @@ def test_a_fact_counts_for_its_message_where_few_messages_told_one() -> None:
     asked = read_time("Where?", LATER)
     assert rank([told, *others], "Where?", asked)[0].uid == told.uid
     everyone = [replace(hit, tells_fact=True) for hit in plain]
-    assert len({hit.score for hit in rank(everyone, "Where?", asked)}) == 1
+    assert len({hit.match.score for hit in rank(everyone, "Where?", asked)}) == 1
 
 
 def test_among_people_long_turns_come_first_and_questions_last() -> None:
@@ -90,7 +94,9 @@ def test_a_wish_about_answers_comes_before_what_is_as_near(wish: str) -> None:
 
 def test_a_wish_that_was_taken_back_gains_nothing() -> None:
     wish = said(2, "Always answer in one sentence.", "user")
-    ranked = rank([said(1, LONG, "user"), replace(wish, retired_at=NOON)], *ASKED)
+    ranked = rank(
+        [said(1, LONG, "user"), replace(wish, validity=Validity(retired_at=NOON))], *ASKED
+    )
     assert ranked[0].text == LONG
 
 
@@ -100,12 +106,12 @@ def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
 
 
 def test_what_shares_words_and_has_no_vector_comes_before_what_is_only_near() -> None:
-    near, both = said(1, "Boats", "user"), replace(said(2, LONG, "user"), cosine=0.4, bm25=2.0)
-    answered = replace(said(3, "Take a boat", "assistant"), cosine=None, bm25=0.5)
-    far = replace(said(4, "Bye", "user"), cosine=None)
+    near, both = said(1, "Boats", "user"), replace(said(2, LONG, "user"), match=Match(0.4, 2.0))
+    answered = replace(said(3, "Take a boat", "assistant"), match=Match(None, 0.5))
+    far = replace(said(4, "Bye", "user"), match=Match())
     ranked = rank([far, near, answered, both], *ASKED)
     assert [hit.source_id for hit in ranked] == [2, 3, 1, 4]
-    assert ranked[1].cosine is None, "what is shown stays as it is"
+    assert ranked[1].match.cosine is None, "what is shown stays as it is"
 
 
 def meets(question: str, note: str) -> bool:

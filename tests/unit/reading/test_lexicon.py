@@ -25,6 +25,7 @@ FILES = sorted(lexicon.FOLDER.glob("*.toml"))
 FAMILIES = (
     "ask.",
     "change.",
+    "day.stakes.",
     "relations.",
     "sameness.",
     "time.",

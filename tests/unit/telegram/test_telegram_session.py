@@ -22,9 +22,7 @@ from aiogram.methods import GetFile, GetMe, SendChatAction, SendMessage
 
 from src.base.errors import DeliveryError, DeliveryNonsenseError, DeliveryRefusedError
 from src.queue.workers import MAX_REQUESTED_PAUSE, retry_delay
-from src.telegram.delivery import UNKNOWN_ID
-from src.telegram.requests import delivery_error
-from src.telegram.setup import FLOOD_PAUSE, TelegramSession
+from src.telegram.requests import FLOOD_PAUSE, UNKNOWN_ID, TelegramSession, delivery_error
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
 
 METHOD = SendMessage(chat_id=1, text="слова пользователя")

@@ -82,17 +82,22 @@ function brightness(hex) {
 
 // --- The API -----------------------------------------------------------------------------------
 
+// A file is uploaded as it is, however long that takes.
 export async function call(path, body) {
   const options = { headers: {}, cache: "no-store", credentials: "omit", redirect: "error" };
   if (isOutside) options.credentials = "same-origin"; // the cookie of a one-time link
   else options.headers.Authorization = `tma ${telegram?.initData ?? ""}`;
-  if (body !== undefined) {
+  const isFile = body instanceof File;
+  if (isFile) {
+    options.method = "PUT";
+    options.body = body;
+  } else if (body !== undefined) {
     options.method = "POST";
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
   const ending = new AbortController();
-  const timer = setTimeout(() => ending.abort(), ANSWER_MS);
+  const timer = isFile ? 0 : setTimeout(() => ending.abort(), ANSWER_MS);
   try {
     const response = await fetch(`api/${path}`, { ...options, signal: ending.signal });
     if (response.ok) return response;

@@ -85,6 +85,20 @@ export function makeMenu(begin) {
     prose(t("export_phone"), "quiet")]);
   }
 
+  function bringAlong() {
+    const body = el("div", {});
+    const show = (reply) => body.replaceChildren(prose(reply.text),
+      el("div", { class: "actions" }, ...reply.buttons.map(({ label, action }) =>
+        button(label, (pressed) => busy(pressed, async () =>
+          show(await ask("buttons", { action })))))));
+    const field = el("input", { type: "file", "aria-label": t("import") });
+    field.addEventListener("change", () => {
+      const [file] = field.files;
+      if (file) fill(body, () => ask(`import?name=${encodeURIComponent(file.name)}`, file), show);
+    });
+    push(t("import"), [prose(t("import_about")), el("div", { class: "group padded" }, field, body)]);
+  }
+
   // Asks twice, as the bot does; each answer is a button of its question.
   async function erase() {
     const body = el("div", { class: "group padded" });
@@ -118,8 +132,9 @@ export function makeMenu(begin) {
       el("h2", {}, t("settings")), chosen,
       el("h2", {}, t("data")),
       el("ul", { class: "group" },
+        way(t("about"), say("about")), way(t("today"), say("today")),
         way(t("privacy"), say("privacy")), way(t("usage"), say("usage")),
-        way(t("export"), takeAlong)),
+        way(t("export"), takeAlong), way(t("import"), bringAlong)),
       el("ul", { class: "group" }, isOutside ? way(t("leave"), leave) : null,
         way(t("erase"), erase, "", "head danger")),
     ],

@@ -1,0 +1,123 @@
+"""Reader of Claude's export: conversations, memories and projects."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from src.imports.files import read_items
+from src.imports.lists import read_memories
+from src.imports.records import MALFORMED, Broken, Opened, Record, Records, read_moment, title_of
+
+# Names of attachments that are what the user pasted into the message.
+PASTED = re.compile(r"(?:paste[ds]?\b.*|pasted[-_ ].*)?", re.IGNORECASE)
+
+
+def read(file: Opened, prefix: str) -> Records:
+    """Yield the user's messages of each conversation, and the texts attached to them.
+
+    Args:
+        file: The file.
+        prefix: Where the conversations are.
+    """
+    for number, conversation in enumerate(read_items(file, prefix), 1):
+        if isinstance(conversation, Broken):
+            yield conversation
+            continue
+        try:
+            yield from list(_read_conversation(conversation))
+        except MALFORMED:
+            title = conversation.get("name") if isinstance(conversation, dict) else ""
+            yield Broken(title_of(title) or f"{file.name} #{number}")
+
+
+def _read_conversation(conversation: dict[str, Any]) -> Records:
+    id_, title = str(conversation["uuid"]), title_of(conversation.get("name"))
+    said_at = read_moment(conversation.get("created_at"))
+    for number, message in enumerate(_find_branch(conversation["chat_messages"])):
+        said_at = read_moment(message.get("created_at")) or said_at
+        if message.get("sender") != "human":
+            continue
+        message_id = f"{id_}:{message.get('uuid') or number}"
+        texts = [_text_of(message)]
+        for place, attached in enumerate(message.get("attachments") or ()):
+            name, text = str(attached.get("file_name") or ""), attached.get("extracted_content")
+            if not isinstance(text, str) or not text.strip():
+                continue
+            if PASTED.fullmatch(name):
+                texts.append(text.strip())
+                continue
+            yield _file(id_, title, f"{message_id}:{place}", name, text, said_at)
+        text = "\n".join(filter(None, texts))
+        if text:
+            yield Record("claude", id_, title, message_id, text, said_at)
+
+
+def _find_branch(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last message and those that led to it; all, if they do not name their parents."""
+    by_id = {message.get("uuid"): message for message in messages}
+    if not all(message.get("parent_message_uuid") for message in messages):
+        return messages
+    branch: dict[Any, dict[str, Any]] = {}
+    current = messages[-1].get("uuid") if messages else None
+    while current in by_id and current not in branch:
+        branch[current] = by_id[current]
+        current = by_id[current]["parent_message_uuid"]
+    return list(reversed(branch.values()))
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    """Return the text of a message; where it is empty, the blocks hold it."""
+    text = message.get("text")
+    if isinstance(text, str) and text.strip():
+        return text.strip()
+    blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
+    texts = [block.get("text") for block in blocks if block.get("type", "text") == "text"]
+    return "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+
+
+def _file(
+    id_: str, title: str, source_id: str, name: str, text: str, said_at: datetime | None
+) -> Record:
+    """Return the text of a file, which holds words of others."""
+    details = {"provenance": "file", "origin": title_of(name)}
+    return Record("claude", id_, title, source_id, text.strip(), said_at, details=details)
+
+
+def read_memory_file(file: Opened, prefix: str) -> Records:
+    """Yield what Claude remembers of the user and of each project."""
+    for found in read_items(file, prefix):
+        if not isinstance(found, dict):
+            yield Broken(file.name)
+            continue
+        projects = found.get("project_memories")
+        texts = [found.get("conversations_memory")]
+        if isinstance(projects, dict):
+            texts += projects.values()
+        for text in texts:
+            if isinstance(text, str):
+                yield from read_memories(text, "claude", read_moment(found.get("updated_at")))
+
+
+def read_projects(file: Opened, prefix: str) -> Records:
+    """Yield the instructions and the files of each project that the user began.
+
+    Instructions are words to the assistant, and are held like a file.
+    """
+    for project in read_items(file, prefix):
+        try:
+            if project.get("is_starter_project"):
+                continue
+            id_, title = str(project["uuid"]), title_of(project.get("name"))
+            said_at = read_moment(project.get("created_at"))
+            for field in ("description", "prompt_template"):
+                text = project.get(field)
+                if isinstance(text, str) and text.strip():
+                    yield _file(id_, title, f"{id_}:{field}", title, text, said_at)
+            for number, doc in enumerate(project.get("docs") or ()):
+                if isinstance(doc.get("content"), str) and doc["content"].strip():
+                    source_id = f"{id_}:{doc.get('uuid') or number}"
+                    name = str(doc.get("filename") or "")
+                    at = read_moment(doc.get("created_at")) or said_at
+                    yield _file(id_, title, source_id, name, doc["content"], at)
+        except MALFORMED:
+            yield Broken(file.name)

@@ -1,0 +1,307 @@
+"""Files as they come: archives within bounds, JSON as a stream, with its known errors mended."""
+
+import codecs
+import gzip
+import json
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from datetime import datetime
+from io import TextIOWrapper
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO, cast
+
+import ijson
+
+from src.base.errors import AppError
+from src.base.zones import first_moment
+from src.imports.records import Broken, Opened, Reading
+from src.texts.encodings import detect_encoding
+
+MAX_ENTRIES = 200_000
+MAX_TOTAL = 4 << 30  # bytes of all entries that are read
+MAX_RATIO = 300  # of a large entry; the JSON of chats is compressed to a tenth
+SMALL = 1 << 20  # bytes of an entry whose ratio does not matter
+READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
+# Folders of a vault that hold no notes, and those of archives that hold no files.
+SKIPPED = frozenset(
+    {".obsidian", ".trash", "templates", "_templates", "шаблоны", "шаблони", "__macosx", ".git"}
+)
+TEMPLATES = ".obsidian/templates.json"
+UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
+CHUNK = 1 << 16
+MAX_HELD = 1 << 20  # characters without a safe place to cut
+MAX_LINE = 1 << 20
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+BYTES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9a-fA-F]{2})+)")
+BAD_ESCAPE = re.compile(r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+UNQUOTED = re.compile(r'("document_id":[ \t]*)(?!true\b|false\b|null\b)([^\s"\d\[{,}-][^\r\n,}]*)')
+SCALARS = frozenset({"string", "number", "boolean", "null"})
+MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+class UnreadableFileError(AppError):
+    """A file cannot be imported; ``text_key`` names the sentence with the next step."""
+
+    def __init__(self, text_key: str) -> None:
+        """``text_key`` is the key of the sentence for the user."""
+        super().__init__(text_key)
+        self.text_key = text_key
+
+
+def find_file(path: str) -> Opened | None:
+    """Return a file of this machine; None if there is none, as for a pasted text."""
+    file = Path(path).expanduser()
+    try:
+        return Opened(file.name, lambda: file.open("rb")) if file.is_file() else None
+    except OSError:  # the name is too long
+        return None
+
+
+def open_again(file: IO[bytes]) -> BinaryIO:
+    """Open a file without a name once more, at its beginning; both share one position."""
+    again = os.fdopen(os.dup(file.fileno()), "rb")
+    again.seek(0)
+    return again
+
+
+def list_entries(file: Opened, reading: Reading) -> Iterator[Opened]:
+    """Yield the file itself, or the entries of an archive that may hold something.
+
+    Raises:
+        UnreadableFileError: The archive is broken, has a password, or is too large unpacked.
+    """
+    with file.open() as content:
+        start = content.read(4)
+        if start[:2] == b"\x1f\x8b":
+            yield Opened(file.name, lambda: cast("BinaryIO", gzip.GzipFile(fileobj=file.open())))
+            return
+        if start[:2] != b"PK":
+            yield file
+            return
+        try:
+            with zipfile.ZipFile(content) as archive:
+                encoding = _find_name_encoding(archive)
+            with zipfile.ZipFile(content, metadata_encoding=encoding) as archive:
+                yield from _list_archive(archive, reading)
+        except (zipfile.BadZipFile, NotImplementedError) as error:
+            raise UnreadableFileError("import_broken_zip") from error
+
+
+def _find_name_encoding(archive: zipfile.ZipFile) -> str | None:
+    """Return the encoding of names that are not marked as UTF-8: macOS's, or that of Windows."""
+    unmarked = [info.filename for info in archive.infolist() if not info.flag_bits & UTF8_FLAG]
+    names = "".join(unmarked)
+    if names.isascii():
+        return None
+    try:
+        names.encode("cp437").decode()
+    except UnicodeDecodeError:
+        return "cp866"
+    return "utf-8"
+
+
+def _find_templates(archive: zipfile.ZipFile) -> set[str]:
+    """Return the folders of templates that Obsidian vaults name, in lower case."""
+    folders = set()
+    for info in archive.infolist():
+        if info.filename.endswith(TEMPLATES) and info.file_size < SMALL:
+            with suppress(ValueError, AttributeError):
+                folder = json.loads(archive.read(info)).get("folder")
+                folders.add(str(folder or "templates").strip("/").lower())
+    return folders
+
+
+def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened]:
+    infos = archive.infolist()
+    if len(infos) > MAX_ENTRIES:
+        raise UnreadableFileError("import_too_big")
+    skipped = SKIPPED | _find_templates(archive)
+    wanted = [info for info in infos if _is_wanted(info, skipped)]
+    for info in wanted:
+        if info.flag_bits & 1:
+            raise UnreadableFileError("import_password")
+        is_bomb = info.file_size > max(SMALL, MAX_RATIO * info.compress_size)
+        if is_bomb:
+            raise UnreadableFileError("import_too_big")
+    if sum(info.file_size for info in wanted) > MAX_TOTAL:
+        raise UnreadableFileError("import_too_big")
+    for info in sorted(wanted, key=lambda info: info.filename):
+        yield _open_entry(archive, info, reading)
+
+
+def _is_wanted(info: zipfile.ZipInfo, skipped: Collection[str]) -> bool:
+    path = PurePosixPath(info.filename)
+    folders = path.parts[:-1]
+    parts = {part.lower() for part in folders}
+    parts.add("/".join(folders).lower())
+    is_link = stat.S_ISLNK(info.external_attr >> 16)
+    is_hidden = path.name.startswith(".") or not parts.isdisjoint(skipped)
+    has_ending = path.name.lower().endswith(READ_ENDINGS)
+    return has_ending and not (info.is_dir() or is_link or is_hidden)
+
+
+def _open_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, reading: Reading) -> Opened:
+    changed_at = None
+    with suppress(ValueError, OverflowError):
+        changed_at = first_moment(datetime(*info.date_time), reading.time_zone)  # noqa: DTZ001
+
+    def open_it() -> BinaryIO:
+        content = cast("BinaryIO", archive.open(info))
+        if info.filename.lower().endswith(".gz"):
+            return cast("BinaryIO", gzip.GzipFile(fileobj=content))
+        return content
+
+    return Opened(info.filename, open_it, changed_at)
+
+
+class MendedJson:
+    """Reader of JSON whose known errors are mended: Telegram's broken escapes and bare values.
+
+    Bytes that are not UTF-8 become U+FFFD.
+    """
+
+    def __init__(self, content: BinaryIO) -> None:
+        """Read ``content``, in UTF-8 or, with a byte order mark, UTF-16."""
+        self._content = content
+        self._start = content.read(2)
+        encoding = MARKS.get(self._start, "utf-8-sig")
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._held = ""
+        self._mended = b""
+        self._is_over = False
+        self._read = 0
+
+    def read(self, size: int = CHUNK) -> bytes:
+        """Return at most ``size`` bytes, none at the end."""
+        while len(self._mended) < size and not self._is_over:
+            self._mend_more()
+        part, self._mended = self._mended[:size], self._mended[size:]
+        return part
+
+    def _mend_more(self) -> None:
+        data = self._start + self._content.read(CHUNK)
+        self._start = b""
+        self._read += len(data)
+        if self._read > MAX_TOTAL:
+            raise UnreadableFileError("import_too_big")
+        self._is_over = not data
+        text = self._held + self._decoder.decode(data, final=self._is_over)
+        cut = len(text)
+        if not self._is_over:
+            cut = _find_cut(text)
+        self._held = text[cut:]
+        self._mended += mend_json(text[:cut]).encode("utf-8", "replace")
+
+
+def _find_cut(text: str) -> int:
+    """Return the end of the last line, else a place that is within no escape."""
+    cut = text.rfind("\n") + 1
+    if cut:
+        return cut
+    for mark in (" ", ","):
+        cut = text.rfind(mark)
+        if cut > 0 and text[cut - 1] != "\\":
+            return cut
+    return len(text) if len(text) > MAX_HELD else 0
+
+
+def mend_json(text: str) -> str:
+    r"""Mend ``\xNN``, other escapes that JSON has not, and an unquoted ``document_id``."""
+    if "\\" in text:
+        text = BYTES.sub(_unescape_bytes, text)
+        text = BAD_ESCAPE.sub(r"\1\\\\", text)
+    if '"document_id"' in text:
+        text = UNQUOTED.sub(r'\1"\2"', text)
+    return CONTROLS.sub(" ", text)
+
+
+def _unescape_bytes(match: re.Match[str]) -> str:
+    data = bytes.fromhex(match[2].replace("\\x", ""))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return match[1] + "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in text)
+
+
+def read_items(file: Opened, prefix: str) -> Iterator[Any]:
+    """Yield the values at a prefix (see ``ijson.items``); a file that breaks off yields Broken.
+
+    Of a file with a value on each line, a broken line loses only itself.
+    """
+    if not prefix and _has_values_on_lines(file):
+        yield from _read_json_lines(file)
+        return
+    with file.open() as content:
+        items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
+        try:
+            yield from items
+        except (ijson.JSONError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile):
+            yield Broken("")
+
+
+def _has_values_on_lines(file: Opened) -> bool:
+    first, _, rest = read_head(file).partition("\n")
+    try:
+        return isinstance(json.loads(first), dict) and bool(rest.strip())
+    except ValueError:
+        return False
+
+
+def _read_json_lines(file: Opened) -> Iterator[Any]:
+    for line in read_lines(file):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(mend_json(line))
+        except ValueError:
+            yield Broken("")
+
+
+def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield each value with its prefix: objects at one of these prefixes whole, else scalars.
+
+    A file that breaks off yields Broken.
+    """
+    whole, at = None, ""
+    with file.open() as content:
+        events = ijson.parse(MendedJson(content), use_float=True, multiple_values=True)
+        try:
+            for prefix, event, value in events:
+                if whole is None:
+                    if event in SCALARS:
+                        yield prefix, value
+                    elif event == "start_map" and prefix in objects:
+                        whole, at = ijson.ObjectBuilder(), prefix
+                        whole.event(event, value)
+                    continue
+                whole.event(event, value)
+                if event == "end_map" and prefix == at:
+                    yield at, whole.value
+                    whole = None
+        except (ijson.JSONError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile):
+            yield "", Broken("")
+
+
+def read_lines(file: Opened) -> Iterator[str]:
+    """Yield the lines of a text without their ends, in the encoding of its beginning.
+
+    A line of more than MAX_LINE characters is cut into several.
+    """
+    with file.open() as content:
+        encoding = detect_encoding(content.read(CHUNK))
+    with file.open() as content, TextIOWrapper(content, encoding, "replace") as lines:
+        while line := lines.readline(MAX_LINE):
+            yield line.rstrip("\n")
+
+
+def read_head(file: Opened) -> str:
+    """Return the beginning of a text, without the last line if that may be cut."""
+    with file.open() as content:
+        data = content.read(CHUNK)
+    text = data.decode(detect_encoding(data), "replace")
+    return text.rpartition("\n")[0] if len(data) == CHUNK and "\n" in text else text

@@ -1,0 +1,104 @@
+"""Recognition of formats, by what a file holds and not by its name alone."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import ijson
+
+from src.imports import chatgpt, claude, lists, notes, pomni, telegram, whatsapp
+from src.imports.files import MendedJson, UnreadableFileError, list_entries, read_head
+from src.imports.records import Opened, Reading, Records
+
+Reader = Callable[[Opened], Records]
+MAX_EVENTS = 3_000_000  # values of a JSON file that are looked at
+NOTES = (".md", ".markdown")
+PAGES = ("<!doctype html", "<html")
+
+# What tells a JSON file apart: a reader by a prefix that only its format has, and where its
+# conversations are.
+SIGNS: Mapping[str, tuple[Callable[[Opened, str], Records], str]] = {
+    "item.mapping": (chatgpt.read, "item"),
+    "conversations.item.mapping": (chatgpt.read, "conversations.item"),
+    "mapping": (chatgpt.read, ""),
+    "item.chat_messages": (claude.read, "item"),
+    "conversations.item.chat_messages": (claude.read, "conversations.item"),
+    "chat_messages": (claude.read, ""),
+    "item.conversations_memory": (claude.read_memory_file, "item"),
+    "item.project_memories": (claude.read_memory_file, "item"),
+    "conversations_memory": (claude.read_memory_file, ""),
+    "project_memories": (claude.read_memory_file, ""),
+    "item.prompt_template": (claude.read_projects, "item"),
+    "item.docs": (claude.read_projects, "item"),
+    "prompt_template": (claude.read_projects, ""),
+    "docs": (claude.read_projects, ""),
+    "memories.item.memory": (lists.read_rows, "memories.item"),
+    "memories.item.content": (lists.read_rows, "memories.item"),
+    "results.item.memory": (lists.read_rows, "results.item"),
+    "item.memory": (lists.read_rows, "item"),
+    "memory": (lists.read_rows, ""),
+    "content": (lists.read_rows, ""),
+}
+TELEGRAM = frozenset(
+    {"chats.list", "left_chats.list", "messages.item.date_unixtime", "messages.item.from_id"}
+)
+
+
+def read_file(file: Opened, reading: Reading) -> Records:
+    """Yield the records of a file, or of all entries of an archive that are recognised.
+
+    Raises:
+        UnreadableFileError: Nothing in it is recognised, or it cannot be opened.
+    """
+    is_recognised = has_pages = False
+    for entry in list_entries(file, reading):
+        reader = _recognise(entry, reading, is_alone=entry.name == file.name)
+        if reader is None:
+            has_pages |= read_head(entry).lstrip("\ufeff \t\r\n").lower().startswith(PAGES)
+            continue
+        is_recognised = True
+        yield from reader(entry)
+    if not is_recognised:
+        raise UnreadableFileError("import_html" if has_pages else "import_unknown")
+
+
+def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | None:
+    head = read_head(entry)
+    start = head.lstrip("\ufeff \t\r\n")
+    if start.rstrip() == "[]":
+        return lambda _: iter(())
+    if start.startswith(("{", "[{", "[\n", "[\r", "[ ")):
+        found = _recognise_json(entry, reading)
+        if found is not None or not is_alone or entry.name.lower().endswith(".json"):
+            return found
+    if start.lower().startswith(PAGES) or "\0" in head:
+        return None
+    if whatsapp.looks_like_chat(head):
+        return partial(whatsapp.read, reading=reading)
+    is_note = entry.name.lower().endswith(NOTES)
+    if is_note and (not is_alone or notes.looks_like_note(head, entry.name)):
+        return partial(notes.read, reading=reading)
+    if is_alone and (lists.is_list(head) or entry.name.lower().endswith(".txt")):
+        return lists.read_text
+    return partial(notes.read, reading=reading) if is_note else None
+
+
+def _read_at(read: Callable[[Opened, str], Records], prefix: str, entry: Opened) -> Records:
+    return read(entry, prefix)
+
+
+def _recognise_json(entry: Opened, reading: Reading) -> Reader | None:
+    with entry.open() as content:
+        events = ijson.parse(MendedJson(content), multiple_values=True)
+        try:
+            for prefix, _, value in itertools.islice(events, MAX_EVENTS):
+                if prefix in SIGNS:
+                    read, base = SIGNS[prefix]
+                    return partial(_read_at, read, base)
+                if prefix == "format" and value == "pomni-export":
+                    return pomni.read
+                if prefix in TELEGRAM:
+                    return partial(telegram.read, reading=reading)
+        except (ijson.JSONError, OSError, EOFError):
+            return None
+    return None

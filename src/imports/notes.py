@@ -1,0 +1,87 @@
+"""Reader of Markdown notes, such as those of an Obsidian vault."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from src.base.zones import first_moment
+from src.imports.files import read_lines
+from src.imports.records import Opened, Reading, Record, Records, read_moment, title_of
+
+FRONTMATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+CREATED = re.compile(r"(?im)^(?:date|created(?:[_ -]at)?|дата)\s*:\s*[\"']?(\d{4}-\d\d-\d\d\S*)")
+EMBED = re.compile(r"!\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
+LINK = re.compile(r"\[\[([^\[\]\n|#]{0,200})(#[^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]")
+COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
+DAY = re.compile(
+    r"(?<!\d)(?:(?P<year>\d{4})[-_.]?(?P<month>\d\d)[-_.]?(?P<day>\d\d)"
+    r"|(?P<day_first>\d\d)\.(?P<month_second>\d\d)\.(?P<year_last>\d{4}))(?!\d)"
+)
+MARKS = re.compile(r"(?m)\A---[ \t]*$|\[\[[^\[\]\n]+\]\]|^[ \t]{0,20}[-*] \[[ xX]\] ")
+MAX_PART = 3000  # characters of a message: longer notes are cut between paragraphs
+MAX_NOTE = 2_000_000
+NOON = 12
+
+
+def looks_like_note(text: str, name: str) -> bool:
+    """Return True if a text has the marks of a note, or its name is that of a daily note."""
+    return MARKS.search(text) is not None or _day_of(name) is not None
+
+
+def read(file: Opened, reading: Reading) -> Records:
+    """Yield a note as the user's words, a long one in parts; of a daily note on its day."""
+    path = PurePosixPath(file.name)
+    text = "\n".join(read_lines(file))[:MAX_NOTE]
+    said_at = _find_date(path, text, reading) or file.changed_at
+    for part in _split(clean_note(text)):
+        id_ = hashlib.sha256(f"{path}\n{part}".encode()).hexdigest()[:32]
+        yield Record("notes", str(path), title_of(path.stem), id_, part, said_at)
+
+
+def clean_note(text: str) -> str:
+    """Return a note without the marks of links and comments; its properties stay."""
+    found = FRONTMATTER.match(text)
+    if found is not None:
+        text = f"{found[1].strip()}\n\n{text[found.end() :]}"
+    text = EMBED.sub(r"\1", COMMENT.sub("", text))
+    return LINK.sub(lambda link: link[3] or link[1] or (link[2] or "").lstrip("#"), text).strip()
+
+
+def _day_of(name: str) -> datetime | None:
+    found = DAY.search(PurePosixPath(name).stem)
+    if found is None:
+        return None
+    day, month = found["day"] or found["day_first"], found["month"] or found["month_second"]
+    year = found["year"] or found["year_last"]
+    try:
+        return datetime.fromisoformat(f"{year}-{month}-{day}").replace(hour=NOON)
+    except ValueError:
+        return None
+
+
+def _find_date(path: PurePosixPath, text: str, reading: Reading) -> datetime | None:
+    """Return noon of the day in a note's name, else the time in its properties."""
+    day = _day_of(path.name)
+    if day is not None:
+        return first_moment(day, reading.time_zone)
+    head = text[:2000] if text.startswith("---") else ""
+    found = CREATED.search(head)
+    return read_moment(found[1].rstrip("\"'")) if found else None
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield parts of at most MAX_PART characters, cut between paragraphs or lines."""
+    while len(text) > MAX_PART:
+        cut = text.rfind("\n\n", MAX_PART // 4, MAX_PART)
+        if cut < 0:
+            cut = text.rfind("\n", MAX_PART // 4, MAX_PART)
+        if cut < 0:
+            cut = text.rfind(" ", MAX_PART // 4, MAX_PART)
+        if cut < 0:
+            cut = MAX_PART
+        yield text[:cut].strip()
+        text = text[cut:].strip()
+    if text:
+        yield text

@@ -1,0 +1,115 @@
+"""Records of a file that is imported: what every reader yields, in the order of the file."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, Literal
+
+Kind = Literal["message", "memory", "fact", "reminder", "summary", "settings"]
+# Formats, with the names under which people know where their words come from.
+SOURCES = {
+    "chatgpt": "ChatGPT",
+    "claude": "Claude",
+    "telegram": "Telegram",
+    "whatsapp": "WhatsApp",
+    "notes": "Markdown",
+    "list": "AI",
+    "mem0": "mem0",
+    "pomni": "Pomni",
+}
+MAX_TITLE = 120  # characters
+MILLISECONDS = 1e11  # a larger number of seconds would be far in the future
+# What goes wrong in a conversation that does not have the shape of its format.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One message, memory, fact and so on of a file.
+
+    Attributes:
+        source: One of ``SOURCES``.
+        conversation: Id of its conversation in the source; with ``title``, for people.
+        title: See ``conversation``.
+        source_id: Its id in the source.
+        text: The words.
+        said_at: When it was written (aware); None if the file does not say.
+        who: Speaker of a chat in which the user is not known; empty for the user.
+        kind: What it is; a ``memory`` is what another assistant remembered.
+        details: Further columns, by kind.
+    """
+
+    source: str
+    conversation: str
+    title: str
+    source_id: str
+    text: str
+    said_at: datetime | None
+    who: str = ""
+    kind: Kind = "message"
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A conversation that cannot be read; an empty title: the file breaks off."""
+
+    title: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file to read, or an entry of an archive; it can be opened several times.
+
+    Attributes:
+        name: Its name.
+        open: Opens it at its beginning.
+        changed_at: When it was last changed, if an archive says so (aware).
+    """
+
+    name: str
+    open: Callable[[], BinaryIO]
+    changed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Conditions of a reading.
+
+    Attributes:
+        user_id: Telegram id of the user.
+        time_zone: Zone of the times that name none, a tz database name.
+        now: The time of the import (aware).
+    """
+
+    user_id: int
+    time_zone: str
+    now: datetime
+
+
+Records = Iterator[Record | Broken]
+
+
+def read_moment(value: Any) -> datetime | None:
+    """Read a Unix time in seconds or milliseconds, or an ISO time; None for anything else.
+
+    A time without a zone is UTC's, and 0 stands for none.
+    """
+    if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        seconds = float(value)
+        if abs(seconds) > MILLISECONDS:
+            seconds /= 1000
+        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def title_of(value: Any) -> str:
+    """Return a title as it is stored: a line of at most MAX_TITLE characters."""
+    return " ".join(value.split())[:MAX_TITLE] if isinstance(value, str) else ""

@@ -1,0 +1,320 @@
+"""Replies to /import, its buttons and its words: what a file holds, the choices, the progress."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
+from typing import BinaryIO, cast
+
+from src.base.owners import Caller
+from src.imports.files import UnreadableFileError
+from src.imports.import_repo import Contents, Import
+from src.imports.records import Opened
+from src.imports.service import ImportService
+from src.pg.client import PgClient
+from src.queue.job_repo import STORE_IMPORTS, JobRepository
+from src.texts import Language, say
+from src.texts.plain_text import shortened
+from src.texts.reply import ASK_FILE, Action, Button, Reply, Rows, pager_row
+
+PER_PAGE = 15  # memories of one page
+MAX_LINE = 160  # characters of a memory in a list
+MAX_BROKEN = 10  # titles of conversations that could not be read
+MAX_SPEAKERS = 8
+CHARACTERS_PER_TOKEN = 3
+WINDOW_TOKENS = 1700  # of a prompt beside its messages
+REPLY_TOKENS = 400  # of the facts of a window
+MILLION = 1_000_000
+SEARCH, FACTS, CANCEL, KEEP, DROP, OWN, DAY_FIRST, MONTH_FIRST, PAGE, UNDO = range(10)
+# The choices in words, for those who have no buttons.
+WORDS = {
+    "search": SEARCH, "facts": FACTS, "cancel": CANCEL, "keep": KEEP, "drop": DROP,
+    "undo": UNDO, "day": DAY_FIRST, "month": MONTH_FIRST, "me": OWN, "list": PAGE,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of reading for facts.
+
+    Attributes:
+        has_model: True if a model reads at all.
+        model: Its name, as prices name it.
+        window: Messages of one call.
+        share: Part of the price that is paid: half for batches.
+        currency: Of the prices.
+    """
+
+    has_model: bool
+    model: str
+    window: int
+    share: float
+    currency: str
+
+
+@dataclass(eq=False, repr=False)
+class ImportScreens:
+    """Replies about imports; ``_find_costs`` returns the costs as they are now."""
+
+    service: ImportService
+    _client: PgClient
+    _find_costs: Callable[[], Costs]
+    _app_url: str | None
+
+    async def command(self, caller: Caller) -> Reply:
+        """Reply to ``/import``: ask for a file, show the last import, or follow its words.
+
+        A longer text is a pasted list.
+        """
+        words, refusal = caller.argument.strip(), _find_refusal(caller)
+        if refusal is not None:
+            return refusal
+        first, _, rest = words.partition(" ")
+        if "\n" not in words and first.lower() in WORDS and (not rest or first.lower() == "me"):
+            return await self._follow(caller, WORDS[first.lower()], rest.strip())
+        if words:
+            data = words.encode()
+            return await self.read(caller, Opened("", lambda: cast("BinaryIO", BytesIO(data))))
+        last = await self._client.run(self.service.rows.find_last, caller.owner)
+        if last is not None and (last.state != "done" or await self._asks_to_keep(caller, last)):
+            return await self.screen(caller, last)
+        return Reply(say("import_usage", caller.language), asks=ASK_FILE)
+
+    async def read(self, caller: Caller, file: Opened) -> Reply:
+        """Read a file, and reply with what it holds."""
+        refusal = _find_refusal(caller)
+        if refusal is not None:
+            return refusal
+        try:
+            found = await self.service.read(caller, file)
+        except UnreadableFileError as error:
+            return Reply(say(error.text_key, caller.language))
+        return await self.screen(caller, found)
+
+    async def run_to_end(self, caller: Caller, reply: Reply) -> Reply:
+        """Store the import of a reply, or take it back, without a job queue; return its screen."""
+        assert reply.import_id is not None
+        rows, owner, name = self.service.rows, caller.owner, ""
+        while True:
+            found = await self._client.run(rows.find, owner, reply.import_id)
+            if found is None:
+                return Reply(say("import_undone", caller.language, name=name))
+            name = found.title
+            if found.state not in ("storing", "undoing"):
+                return await self.screen(caller, found)
+            await self.service.advance(found)
+
+    def refuse_large(self, language: Language) -> Reply:
+        """Reply to a file that Telegram does not hand to bots."""
+        key = "import_large_app" if self._app_url else "import_large"
+        return Reply(say(key, language))
+
+    async def press(self, caller: Caller, number: int, choice: int, value: int = 0) -> Reply:
+        """Take a choice of a button."""
+        found = await self._client.run(self.service.rows.find, caller.owner, number)
+        if found is None:
+            return Reply.closing_note(say("import_gone", caller.language))
+        return await self._choose(caller, found, choice, value)
+
+    async def _follow(self, caller: Caller, choice: int, name: str) -> Reply:
+        """Take a choice in words, for the last import."""
+        find = self.service.rows.find_last
+        found = await self._client.run(find, caller.owner, has_something=choice == UNDO)
+        if found is None:
+            return Reply(say("import_gone", caller.language))
+        value = 1
+        if choice == OWN:
+            names = [shown.casefold() for shown in found.names.values()]
+            if name.casefold() not in names:
+                return await self.screen(caller, found)
+            value = names.index(name.casefold())
+        return replace(await self._choose(caller, found, choice, value), is_screen=False)
+
+    async def _choose(self, caller: Caller, found: Import, choice: int, value: int) -> Reply:
+        rows, run, owner, number = self.service.rows, self._client.run, caller.owner, found.id
+        if choice == CANCEL and found.state == "waiting":
+            await run(rows.delete, number)
+            return Reply(say("import_cancelled", caller.language), is_screen=True)
+        is_clear = not _find_question(found)
+        if choice in (SEARCH, FACTS) and is_clear:
+            await run(partial(rows.choose, owner, number, reads_facts=choice == FACTS))
+        elif choice in (KEEP, DROP) and is_clear:
+            await run(partial(rows.keep, owner, number, keeps=choice == KEEP))
+        elif choice == UNDO:
+            await run(rows.take_back, owner, number)
+        elif choice == OWN and value < len(found.names):
+            await run(rows.set_own_name, owner, number, list(found.names)[value])
+        elif choice in (DAY_FIRST, MONTH_FIRST):
+            await run(partial(rows.set_order, owner, number, days_first=choice == DAY_FIRST))
+        await run(JobRepository(self._client).defer_indexing, STORE_IMPORTS)
+        current = await run(rows.find, owner, number)
+        if current is None:
+            return Reply.closing_note(say("import_gone", caller.language))
+        return await self.screen(caller, current, max(1, value) if choice == PAGE else 1)
+
+    async def screen(self, caller: Caller, import_: Import, page: int = 1) -> Reply:
+        """Return the screen of an import: its question, its contents, or its progress.
+
+        Args:
+            caller: The owner.
+            import_: The import.
+            page: Page of what another assistant remembers.
+        """
+        language = caller.language
+        contents = await self._client.run(self.service.rows.count, caller.owner, import_.id)
+        question = _find_question(import_)
+        if question:
+            text, rows = say(question, language), _question_rows(import_, question, language)
+            return Reply(text, rows, is_screen=True, import_id=import_.id)
+        parts, rows = [_state_line(import_, contents, language)], Rows()
+        if import_.state == "waiting":
+            parts = [self._summary(caller, import_, contents)]
+            rows = await self._choice_rows(import_, contents, language)
+        if import_.broken and import_.state == "waiting":
+            titles = "\n".join(f"• {title}" for title in import_.broken[:MAX_BROKEN])
+            parts.append(say("import_broken_some", language, titles=titles))
+        has_memories = contents.memories and import_.keeps_memories is None
+        if has_memories and import_.state != "undoing":
+            text, more = await self._memory_part(caller, import_, contents, page)
+            parts.append(text)
+            rows = (*more, *rows)
+        text = "\n\n".join(filter(None, parts))
+        return Reply(text, rows, is_screen=True, import_id=import_.id)
+
+    async def _asks_to_keep(self, caller: Caller, import_: Import) -> bool:
+        contents = await self._client.run(self.service.rows.count, caller.owner, import_.id)
+        return import_.keeps_memories is None and contents.memories > 0
+
+    def _summary(self, caller: Caller, import_: Import, contents: Contents) -> str:
+        language = caller.language
+        lines = [say("import_from", language, name=import_.title)]
+        if contents.messages and contents.first and contents.last:
+            years = f"{contents.first:%Y}–{contents.last:%Y}"
+            if contents.first.year == contents.last.year:
+                years = f"{contents.first:%Y}"
+            lines.append(
+                say(
+                    "import_messages",
+                    language,
+                    conversations=number(contents.conversations, language),
+                    years=years,
+                    messages=number(contents.messages, language),
+                )
+            )
+        if contents.known:
+            known = number(contents.known, language)
+            lines.append(say("import_known", language, messages=known))
+        if contents.facts or contents.reminders:
+            counts = {"facts": contents.facts, "reminders": contents.reminders}
+            lines.append(say("import_own", language, **counts))
+        return "\n".join(lines)
+
+    async def _choice_rows(self, import_: Import, contents: Contents, language: Language) -> Rows:
+        rows = list[tuple[Button, ...]]()
+        if contents.messages or contents.facts or contents.reminders:
+            key = "import_take" if import_.source == "pomni" else "import_search"
+            rows.append((_button(say(key, language), import_, SEARCH),))
+            costs = self._find_costs()
+            if contents.messages and costs.has_model and import_.source != "pomni":
+                cost = await self._client.run(self._estimate, costs, contents, language)
+                label = say("import_facts", language, cost=cost)
+                rows.append((_button(label, import_, FACTS),))
+        rows.append((_button(say("import_cancel", language), import_, CANCEL),))
+        return tuple(rows)
+
+    def _estimate(self, costs: Costs, contents: Contents, language: Language) -> str:
+        """Return about what reading costs: money if the price is known, else tokens."""
+        windows = -(-contents.messages // costs.window)
+        prompt = windows * WINDOW_TOKENS + contents.characters / CHARACTERS_PER_TOKEN
+        reply = windows * REPLY_TOKENS
+        price = self.service.rows.find_price(costs.model)
+        if price is None:
+            tokens = number(round(prompt + reply, -3) or 1000, language)
+            return say("import_tokens", language, tokens=tokens)
+        money = costs.share * (prompt * price[0] + reply * price[1]) / MILLION
+        return f"{max(money, 0.01):.2f} {costs.currency}"
+
+    async def _memory_part(
+        self, caller: Caller, import_: Import, contents: Contents, page: int
+    ) -> tuple[str, Rows]:
+        """Return what another assistant remembers, and the buttons to keep it."""
+        language, last = caller.language, -(-contents.memories // PER_PAGE)
+        page = min(page, last)
+        texts = await self._client.run(
+            self.service.rows.list_memories,
+            caller.owner,
+            import_.id,
+            limit=PER_PAGE,
+            offset=PER_PAGE * (page - 1),
+        )
+        lines = [say("import_memories", language, count=contents.memories, name=import_.title)]
+        lines += [f"• {shortened(text, MAX_LINE)}" for text in texts]
+        keep = say("import_keep", language, count=contents.memories)
+        rows: Rows = (
+            (_button(keep, import_, KEEP), _button(say("import_drop", language), import_, DROP)),
+        )
+        pages = pager_row(page, last, "import")
+        for row in pages:
+            buttons = [
+                replace(b, action=Action("import", (import_.id, PAGE, b.action.number(0))))
+                for b in row
+            ]
+            rows = (tuple(buttons), *rows)
+        return "\n".join(lines), rows
+
+
+def _find_refusal(caller: Caller) -> Reply | None:
+    """Return the reply where nothing can be imported: in a group, or without the memory."""
+    if caller.owner.is_group:
+        return Reply(say("import_group", caller.language), is_personal=True)
+    if not caller.preferences.memory_on:
+        return Reply(say("import_memory_off", caller.language))
+    return None
+
+
+def _find_question(import_: Import) -> str:
+    """Return the key of what has to be known first; "" if nothing has."""
+    if import_.state != "waiting":
+        return ""
+    if import_.names and import_.own_name is None:
+        return "import_who"
+    return "import_dates" if import_.days_first is None else ""
+
+
+def _question_rows(import_: Import, question: str, language: Language) -> Rows:
+    if question == "import_who":
+        names = list(import_.names.values())[:MAX_SPEAKERS]
+        found = [(_button(name, import_, OWN, place),) for place, name in enumerate(names)]
+    else:
+        found = [
+            (_button(say("import_day_first", language), import_, DAY_FIRST),),
+            (_button(say("import_month_first", language), import_, MONTH_FIRST),),
+        ]
+    return (*found, (_button(say("import_cancel", language), import_, CANCEL),))
+
+
+def _state_line(import_: Import, contents: Contents, language: Language) -> str:
+    name = import_.title
+    if import_.state == "undoing":
+        return say("import_undoing", language, name=name)
+    if import_.state == "done":
+        count = number(import_.total, language)
+        return say(
+            "import_done" if import_.total else "import_done_none",
+            language,
+            name=name,
+            count=count,
+        )
+    done = max(0, import_.total - contents.left)
+    counts = {"done": number(done, language), "total": number(import_.total, language)}
+    return say("import_storing", language, name=name, **counts)
+
+
+def _button(label: str, import_: Import, choice: int, value: int = 0) -> Button:
+    return Button(label, Action("import", (import_.id, choice, value)))
+
+
+def number(count: float, language: Language) -> str:
+    """Return a whole number with its thousands apart, as the language writes it."""
+    mark = "," if language == "en" else "\N{NO-BREAK SPACE}"
+    return f"{count:,.0f}".replace(",", mark)

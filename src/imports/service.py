@@ -1,0 +1,300 @@
+"""Imports step by step: a file is read into rows, and jobs store them or take them back.
+
+Each step is a transaction, and the next one finds in the rows what is left. So a killed process
+loses nothing and doubles nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Any, Literal
+from uuid import UUID
+
+from src.base.errors import StorageRejectedError
+from src.base.owners import Caller, Owner
+from src.base.zones import local_time
+from src.imports.files import UnreadableFileError
+from src.imports.formats import read_file
+from src.imports.import_repo import Import, ImportRepository, StagedRow
+from src.imports.records import Broken, Kind, Opened, Reading, read_moment
+from src.memory.indexer import Indexer
+from src.memory.memory_repo import Source
+from src.memory.restore_repo import RestoredFact, RestoredFacts
+from src.memory.writer import MemoryWriter, SourceText
+from src.pg.client import PgClient, Transaction
+from src.pg.connection import PATIENT
+from src.pg.locks import lock_facts
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.queue.dead_jobs import JobDeathRepository
+from src.queue.job_repo import JobRepository
+from src.reading.facts import Fact, fact_number
+from src.reading.recurrences import Recurrence, next_after
+
+logger = logging.getLogger(__name__)
+
+READ_BATCH = 500  # rows of one statement
+KEPT_AT_ONCE = 20  # memories that become facts in one step
+MAX_BROKEN = 50  # titles that are kept
+PAST = ("retired_at", "retired_reason", "speaker", "private_text")
+IN_ORDER: tuple[Kind, ...] = ("message", "fact", "reminder", "summary", "settings")
+
+Outcome = Literal["more", "done", "gone"]
+
+
+@dataclass(frozen=True)
+class ReminderSteps:
+    """Steps on reminders that imports take.
+
+    Attributes:
+        restore: Stores a reminder of an export in a transaction, unless the owner has it; returns
+            its id.
+        remove: Deletes reminders of the owner by their ids.
+    """
+
+    restore: Callable[[Transaction, Owner, dict[str, Any]], int | None]
+    remove: Callable[[Transaction, Owner, Sequence[int]], None]
+
+
+@dataclass(eq=False, repr=False)
+class ImportService:
+    """Reads files, stores what they hold, and takes it back."""
+
+    _client: PgClient
+    _indexer: Indexer
+    _writer: MemoryWriter
+    _reminders: ReminderSteps
+
+    def __post_init__(self) -> None:
+        """Build the repository on the client."""
+        self.rows = ImportRepository(self._client)
+
+    async def read(self, caller: Caller, file: Opened) -> Import:
+        """Read a file into rows, which wait for the caller's choice.
+
+        Raises:
+            UnreadableFileError: Nothing in it can be imported.
+            StorageError: The database is away.
+        """
+        return await asyncio.to_thread(self._read, caller, file)
+
+    def _read(self, caller: Caller, file: Opened) -> Import:
+        owner, now = caller.owner, caller.moment
+        number = self.rows.begin(owner, file.name, caller.language)
+        reading = Reading(owner.telegram_user_id, caller.time_zone, now)
+        broken: list[str] = []
+        try:
+            count = self._add_rows(number, file, reading, broken)
+            if not count:
+                raise UnreadableFileError("import_broken" if broken else "import_nothing")
+        except UnreadableFileError:
+            self.rows.delete(number)
+            raise
+        self.rows.finish_reading(number, broken[:MAX_BROKEN])
+        self._choose_known_name(caller, number)
+        found = self.rows.find(owner, number)
+        if found is None:  # the owner was erased meanwhile, or began another import
+            raise UnreadableFileError("import_nothing")
+        return found
+
+    def _add_rows(self, number: int, file: Opened, reading: Reading, broken: list[str]) -> int:
+        count = 0
+        records = read_file(file, reading)
+        while batch := list(islice(records, READ_BATCH)):
+            broken += [one.title or file.name for one in batch if isinstance(one, Broken)]
+            found = [one for one in batch if not isinstance(one, Broken)]
+            self.rows.add_rows(number, count, found, reading.now)
+            count += len(found)
+        return count
+
+    def _choose_known_name(self, caller: Caller, number: int) -> None:
+        """Note who the caller is in a chat, if the file tells it, or it has one speaker."""
+        found = self.rows.find(caller.owner, number)
+        if found is None or not found.names:
+            return
+        if self.rows.count(caller.owner, number).messages:
+            self.rows.set_own_name(caller.owner, number, "")
+        elif len(found.names) == 1:
+            self.rows.set_own_name(caller.owner, number, *found.names)
+
+    async def advance(self, import_: Import, job: int | None = None) -> Outcome:
+        """Do the next step of an import under way.
+
+        Args:
+            import_: The import.
+            job: The job that does it. Its deaths are forgotten with each step: what gets on does
+                not kill its process.
+
+        Raises:
+            TransientError: The database is away; the step is repeated.
+        """
+        run = self._client.run
+        if import_.state == "done":  # its end was not shown yet
+            return "done"
+        if import_.state == "undoing":
+            return await run(self._do_step, partial(self._take_back_some, import_.id), job)
+        to_index = list[UUID]()
+        outcome = await run(self._do_step, partial(self._store_some, import_.id, to_index), job)
+        for conversation_id in to_index:
+            await self._indexer.index_conversation(conversation_id)
+        if outcome == "done" and import_.keeps_memories and await self._keep_some(import_):
+            return "more"
+        if outcome == "done":
+            await run(self._do_step, partial(self._finish, import_.id), job)
+            await run(JobRepository(self._client).defer_indexing)  # and embed
+        return outcome
+
+    def _do_step(self, step: Callable[[Transaction], Outcome], job: int | None) -> Outcome:
+        def work(transaction: Transaction) -> Outcome:
+            if job is not None:
+                JobDeathRepository(transaction).forget(job)
+            return step(transaction)
+
+        return self._client.in_transaction(work, limits=PATIENT)
+
+    def _store_some(self, number: int, to_index: list[UUID], transaction: Transaction) -> Outcome:
+        rows = ImportRepository(transaction)
+        import_ = rows.lock(number, "storing")
+        if import_ is None:
+            return "gone"
+        to_index.clear()
+        kinds = IN_ORDER
+        if import_.keeps_memories:
+            kinds = (*IN_ORDER, "memory")
+        for kind in kinds:
+            batch = rows.list_rows(number, kind)
+            if batch:
+                self._store_batch(transaction, import_, batch)
+                if kind in ("message", "memory"):
+                    to_index += rows.list_to_index(number, batch)
+                return "more"
+        return "done"
+
+    def _store_batch(
+        self, transaction: Transaction, import_: Import, batch: Sequence[StagedRow]
+    ) -> None:
+        rows, kind = ImportRepository(transaction), batch[0].kind
+        if kind in ("message", "memory"):
+            rows.add_messages(import_, batch)
+        elif kind == "summary":
+            rows.add_summaries(import_.id, batch)
+        elif kind == "fact":
+            self._restore_facts(transaction, import_, batch)
+        else:
+            restore = self._restore_reminder
+            if kind == "settings":
+                restore = self._restore_settings
+            for row in batch:
+                restore(transaction, import_, row)
+
+    def _finish(self, number: int, transaction: Transaction) -> Outcome:
+        rows = ImportRepository(transaction)
+        import_ = rows.lock(number, "storing")
+        if import_ is not None:
+            facts = RestoredFacts(transaction, import_.owner)
+            for fact, successor in rows.list_successors(number):
+                facts.link(fact, successor)
+            rows.finish(number)
+        return "done"
+
+    async def _keep_some(self, import_: Import) -> bool:
+        """Make facts of some memories; return True if there may be more."""
+        unkept = await self._client.run(self.rows.list_unkept, import_.id, KEPT_AT_ONCE)
+        for row in unkept:
+            assert row.stored_id is not None
+            said = SourceText(row.stored_id, row.text, local_time(row.said_at, "UTC"))
+            fact = Fact(text=row.text, quote=row.text)
+            try:
+                await self._writer.remember(import_.owner, fact, said, origin="teach")
+            except StorageRejectedError as error:
+                logger.warning("a memory could not be kept", exc_info=error)
+        numbers = [row.number for row in unkept]
+        await self._client.run(self.rows.clear_text, import_.id, numbers)
+        return bool(unkept)
+
+    def _restore_facts(
+        self, transaction: Transaction, import_: Import, batch: Sequence[StagedRow]
+    ) -> None:
+        lock_facts(transaction, import_.owner)
+        rows, facts = ImportRepository(transaction), RestoredFacts(transaction, import_.owner)
+        uids = [source["uid"] for row in batch for source in row.details.get("sources", ())]
+        links = rows.find_links(import_.id, uids)
+        for row in batch:
+            restored = _build_fact(row, links)
+            rows.set_stored(import_.id, row.number, facts.restore(restored))
+
+    def _restore_reminder(self, transaction: Transaction, import_: Import, row: StagedRow) -> None:
+        rows, details = ImportRepository(transaction), row.details
+        names = [details[name] for name in ("message", "snooze_of") if name in details]
+        links = rows.find_links(import_.id, names)
+        columns = dict.fromkeys(("recurrence", "delivered_at", "cancelled_at"))
+        columns |= {**details, "text": row.text, "created_at": row.said_at}
+        columns["message_id"] = links.get(details.get("message", ""))
+        columns["snooze_of"] = links.get(details.get("snooze_of", ""))
+        columns["language"] = import_.language
+        _move_past_reminder(columns, datetime.now(row.said_at.tzinfo))
+        stored = self._reminders.restore(transaction, import_.owner, columns)
+        rows.set_stored(import_.id, row.number, stored)
+
+    def _restore_settings(self, transaction: Transaction, import_: Import, row: StagedRow) -> None:
+        rows, settings = ImportRepository(transaction), UserSettingsRepository(transaction)
+        user = import_.owner.telegram_user_id
+        before = vars(settings.get(user))
+        changed = {name: value for name, value in row.details.items() if before[name] != value}
+        rows.set_stored(import_.id, row.number, 1)
+        rows.note_settings(import_.id, row.number, {name: before[name] for name in changed})
+        if changed:
+            settings.change(user, **changed)
+
+    def _take_back_some(self, number: int, transaction: Transaction) -> Outcome:
+        rows = ImportRepository(transaction)
+        import_ = rows.lock(number, "undoing")
+        if import_ is None:
+            return "gone"
+        lock_facts(transaction, import_.owner)
+        facts = RestoredFacts(transaction, import_.owner)
+        messages = rows.list_messages(number)
+        if messages:
+            facts.take_back(messages)
+            return "more"
+        facts.take_back((), rows.list_new(number, "fact"))
+        self._reminders.remove(transaction, import_.owner, rows.list_new(number, "reminder"))
+        if former := rows.find_former_settings(number):
+            user = import_.owner.telegram_user_id
+            UserSettingsRepository(transaction).change(user, **former)
+        rows.delete(number)
+        facts.tidy()
+        return "done"
+
+
+def _build_fact(row: StagedRow, links: dict[str, int]) -> RestoredFact:
+    details = row.details
+    sources = []
+    for one in details.get("sources", ()):
+        number = links.get(one["uid"]) or fact_number(one["uid"], "msg-") or 0
+        said_at = read_moment(one["said_at"]) or row.said_at
+        sources.append(Source.of_message(number, one["quote"], said_at))
+    columns = {name: details[name] for name in Fact.model_fields if name in details}
+    for name in ("valid_from", "valid_until"):
+        columns[name] = read_moment(details.get(name))
+    fact = Fact(text=row.text).model_copy(update={"object": "", **columns, "text": row.text})
+    past = {name: details[name] for name in PAST if name in details}
+    return RestoredFact(fact, sources, row.said_at, past, details.get("kind", "user_fact"))
+
+
+def _move_past_reminder(columns: dict[str, Any], now: datetime) -> None:
+    """Let a reminder whose time has passed wait for its next one, if it has one."""
+    due_at = read_moment(columns["due_at"])
+    if not columns["is_waiting"] or due_at is None or due_at > now:
+        return
+    columns["is_waiting"] = False
+    if columns["recurrence"]:
+        recurrence = Recurrence.from_text(columns["recurrence"])
+        try:
+            columns["due_at"] = next_after(recurrence, now, columns["time_zone"]).isoformat()
+            columns["is_waiting"] = True
+        except OverflowError:
+            pass

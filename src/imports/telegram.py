@@ -1,0 +1,92 @@
+"""Reader of Telegram Desktop's ``result.json``, of one chat or of all."""
+
+from dataclasses import replace
+from typing import Any
+
+from src.base.zones import first_moment
+from src.imports.files import walk_json
+from src.imports.records import (
+    MALFORMED,
+    Broken,
+    Opened,
+    Reading,
+    Record,
+    Records,
+    read_moment,
+    title_of,
+)
+
+LISTS = ("", "chats.list.item.", "left_chats.list.item.")  # prefixes of a chat
+MESSAGES = frozenset(f"{prefix}messages.item" for prefix in LISTS)
+FIELDS = frozenset(f"{prefix}{field}" for prefix in LISTS for field in ("name", "type", "id"))
+OTHERS = ("forwarded_from", "forwarded_from_id", "saved_from", "via_bot")
+
+
+def read(file: Opened, reading: Reading) -> Records:
+    """Yield what people wrote themselves; only the user's, if the file tells who that is.
+
+    Otherwise ``who`` names each writer, and ``details`` has the name.
+    """
+    own, chat = f"user{reading.user_id}", dict[str, Any]()
+    for prefix, value in walk_json(file, MESSAGES):
+        if isinstance(value, Broken):
+            yield value
+        elif prefix == "personal_information.user_id":
+            own = f"user{value}"
+        elif prefix in MESSAGES:
+            yield from _try_to_read(value, chat, own, reading)
+        elif prefix in FIELDS:
+            field = prefix.rpartition(".")[2]
+            if field == "name" or field in chat:  # the next chat; Saved Messages has no name
+                chat = {}
+            chat[field] = value
+
+
+def _try_to_read(
+    message: dict[str, Any], chat: dict[str, Any], own: str, reading: Reading
+) -> Records:
+    try:
+        record = _read_message(message, chat, reading)
+    except MALFORMED:
+        yield Broken(title_of(chat.get("name")) or "?")
+        return
+    if record is not None and record.who == own:
+        record = replace(record, who="", details={})
+    if record is not None:
+        yield record
+
+
+def _read_message(
+    message: dict[str, Any], chat: dict[str, Any], reading: Reading
+) -> Record | None:
+    """Return a message that its sender wrote; None for any other."""
+    if message.get("type", "message") != "message" or any(key in message for key in OTHERS):
+        return None
+    text, sender = _join(message.get("text")), message.get("from_id")
+    if not text or sender is None:
+        return None
+    if isinstance(sender, int):  # exports until 2021
+        sender = f"user{sender & 0xFFFFFFFF}"
+    said_at = read_moment(message.get("date_unixtime"))
+    if said_at is None:
+        local = read_moment(message["date"])
+        said_at = first_moment(local.replace(tzinfo=None), reading.time_zone) if local else None
+    chat_id, title = str(chat.get("id")), title_of(chat.get("name"))
+    if chat.get("type") == "saved_messages" and not title:
+        title = "Saved Messages"
+    source_id, name = f"{chat_id}:{message['id']}", title_of(message.get("from"))
+    details = {"name": name} if name else {}
+    return Record(
+        "telegram", chat_id, title, source_id, text, said_at, str(sender), details=details
+    )
+
+
+def _join(text: Any) -> str:
+    """Return a text that is a string, or a list of strings and of objects with a text."""
+    parts = text if isinstance(text, list) else [text]
+    words = []
+    for part in parts:
+        word = part.get("text") if isinstance(part, dict) else part
+        if isinstance(word, str):
+            words.append(word)
+    return "".join(words).strip()

@@ -1,0 +1,176 @@
+"""Reader of WhatsApp's exported chats, which have no schema."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from src.base.zones import first_moment
+from src.imports.files import read_lines
+from src.imports.records import Opened, Reading, Record, Records, title_of
+
+SPACES = dict.fromkeys(map(ord, "\u202f\u00a0\u2009"), " ")
+INVISIBLE = "\u200e\u200f\u202a\u202c\ufeff"
+LINE = re.compile(
+    rf"[{INVISIBLE}]*(\[)?(\d{{1,4}})([./-])\s?(\d{{1,2}})[./-]\s?(\d{{2,4}})\.?,?\s+"
+    r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s?([ap]\.?\s?m\.?)?"
+    r"(?(1)\]\s?|\s[-–—]\s)(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+# Words of the program in place of what was sent or deleted.
+PLACEHOLDER = re.compile(
+    r"<[^<>\n]{3,60}>|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
+    r"|(?:this message was deleted|you deleted this message|missed (?:voice|video) call"
+    r"|(?:eliminaste este|se eliminó este) mensaje|você apagou esta mensagem"
+    r"|esta mensagem foi apagada|hai eliminato questo messaggio|questo messaggio è stato eliminato"
+    r"|(?:diese nachricht wurde|du hast diese nachricht) gelöscht|vous avez supprimé ce message"
+    r"|ce message a été supprimé|usunięto tę wiadomość|ta wiadomość została usunięta"
+    r"|(?:данное )?сообщение удалено|вы удалили (?:данное|это) сообщение"
+    r"|(?:це )?повідомлення видалено|ви видалили це повідомлення"
+    r"|(?:image|video|audio|gif|sticker|document|contact card|video note) omitted"
+    r"|(?:изображение|фото|видео|аудиофайл|аудио|стикер|документ|gif) "
+    r"(?:отсутствует|опущено|пропущено|пропущен)"
+    r"|(?:зображення|фото|відео|аудіо|стікер|документ|gif) (?:відсутнє|відсутній|пропущено))\.?",
+    re.IGNORECASE,
+)
+EDITED = re.compile(rf"[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>[ \n]{{0,4}}$")
+CHAT_NAME = re.compile(
+    r"^(?:whatsapp chat (?:with|-)|чат whatsapp с(?: контактом)?|чат whatsapp із|whatsapp чат -?)"
+    r"\s*|\s*\(\d+\)$",
+    re.IGNORECASE,
+)
+HALF_DAY = 12
+CENTURY = 2000
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The beginning of a message: three numbers of its date in their order, time and words.
+
+    ``is_clear`` is True if the form of the date says that the first one is the day.
+    """
+
+    date: tuple[int, int, int]
+    time: tuple[int, int, int]
+    words: str
+    is_clear: bool
+
+
+def looks_like_chat(text: str) -> bool:
+    """Return True if the beginning of a text is that of an exported chat."""
+    lines = [line for line in text.splitlines() if line.strip(INVISIBLE + " ")]
+    found = sum(_parse(line) is not None for line in lines[:40])
+    return bool(found) and _parse(lines[0]) is not None
+
+
+def read(file: Opened, reading: Reading) -> Records:
+    """Yield all messages, each with its writer's name; the user's is not known.
+
+    Where the order of day and month is open, ``details`` has the time in the other order.
+    """
+    title = CHAT_NAME.sub("", PurePosixPath(file.name).stem).strip()
+    if title.lower() in ("_chat", "chat", ""):
+        title = title_of(PurePosixPath(file.name).parent.name)
+    days_first = find_order(line for line, _ in _messages(file))
+    times = Counter[str]()
+    for line, body in _messages(file):
+        name, colon, text = line.words.partition(": ")
+        if not colon:
+            continue
+        if _is_placeholder(text):  # a caption may follow
+            text = ""
+        text = "\n".join([text, *body])
+        name = name.strip(INVISIBLE + "~ ")
+        text = EDITED.sub("", text).strip(INVISIBLE + " \n")
+        said_at = _moment(line, days_first is not False, reading)
+        if said_at is None or not text:
+            continue
+        details: dict[str, str] = {"name": name}
+        if days_first is None:
+            other = _moment(line, False, reading)
+            details["other_order"] = (other or said_at).isoformat()
+        key = f"{line.date}{line.time}{name}\n{text}"
+        times[key] += 1
+        source_id = hashlib.sha256(f"{key}{times[key]}".encode()).hexdigest()[:32]
+        yield Record(
+            "whatsapp", title, title, source_id, text, said_at, name or "?", details=details
+        )
+
+
+def find_order(lines: Iterable[_Line]) -> bool | None:
+    """Return whether the day is first in the dates of a file; None if nothing tells it.
+
+    A number above twelve tells it, else the order in time, as long as it fits one of both.
+    """
+    is_ordered = {True: True, False: True}
+    before: dict[bool, tuple[int, int, int]] = {}
+    is_clear = is_same = True
+    for line in lines:
+        first, second, year = line.date
+        if first > HALF_DAY or second > HALF_DAY:
+            return first > HALF_DAY
+        is_clear &= line.is_clear
+        is_same &= first == second
+        for days_first, date in ((True, (year, second, first)), (False, (year, first, second))):
+            is_ordered[days_first] &= before.get(days_first, date) <= date
+            before[days_first] = date
+    if is_clear or is_same:
+        return True
+    if is_ordered[True] == is_ordered[False]:
+        return None
+    return is_ordered[True]
+
+
+def _messages(file: Opened) -> Iterator[tuple[_Line, list[str]]]:
+    """Yield the first line of each message, and the lines after it."""
+    line: _Line | None = None
+    body: list[str] = []
+    for text in read_lines(file):
+        found = _parse(text)
+        if found is None:
+            body.append(text)
+            continue
+        if line is not None:
+            yield line, body
+        line, body = found, []
+    if line is not None:
+        yield line, body
+
+
+def _parse(text: str) -> _Line | None:
+    match = LINE.fullmatch(text.translate(SPACES))
+    if match is None:
+        return None
+    first, second, third = int(match[2]), int(match[4]), int(match[5])
+    is_year_first = len(match[2]) == len("2026")
+    if is_year_first:
+        first, third = third, first
+    hour = int(match[6])
+    if match[9]:
+        hour = hour % HALF_DAY
+        if match[9][0] in "pP":
+            hour += HALF_DAY
+    if third < CENTURY:
+        third += CENTURY
+    time = hour, int(match[7]), int(match[8] or 0)
+    return _Line((first, second, third), time, match[10], is_year_first or match[3] == ".")
+
+
+def _moment(line: _Line, days_first: bool, reading: Reading) -> datetime | None:
+    day, month, year = line.date
+    if not days_first:
+        day, month = month, day
+    try:
+        return first_moment(datetime(year, month, day, *line.time), reading.time_zone)  # noqa: DTZ001
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_placeholder(text: str) -> bool:
+    """Return True for words of the program, not of a person; iPhones mark them by U+200E."""
+    if text.startswith("\u200e"):
+        return True
+    return PLACEHOLDER.fullmatch(text.strip(INVISIBLE + " \n")) is not None

@@ -1,0 +1,168 @@
+"""The brief of the day: ``/today``, and ``/brief`` that sends it every morning."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from dateutil.relativedelta import relativedelta
+
+from src.base.owners import Caller
+from src.base.zones import DAY, local_time
+from src.pg.client import PgClient
+from src.reading import lexicon
+from src.reading.recurrences import Recurrence, next_after
+from src.reading.time_expressions import read_time
+from src.reading.times import fold
+from src.reminders.day import LONGEST_DAY, DayService, title_of
+from src.reminders.reminder_repo import NewReminder, Reminder
+from src.reminders.reminder_service import describe_time
+from src.reminders.rules import read_words
+from src.texts import say
+from src.texts.reply import Action, Button, Reply
+
+BRIEF = "brief"  # text of the row, and the subject of a request
+HOURS = range(5, 23)  # on the user's clock, in which a brief may come
+LATEST = timedelta(hours=3)  # a later one is left out
+MAX_ORDER = 80  # characters of an order in words
+BARE_HOUR = re.compile(r"\d{1,2}")
+WORDS = lexicon.AnyCase(r"(?<![\w-])<day.brief>(?![\w-])")
+SENDS = lexicon.AnyCase(r"(?<![\w-])<day.send>(?![\w-])")
+BESIDE = lexicon.AnyCase(
+    r"(?<![\w-])(?:<day.brief>|<day.send>|<day.beside>)(?![\w-])|[:—–,.!]\s|[.!]$"
+)
+ASKS = lexicon.AnyCase(r"\W*(?:<day.asks>)\W*")
+WEEK = timedelta(days=7)
+OFF = lexicon.AnyCase(r"\W*(?:<day.off>\W*)+")
+
+
+@dataclass(frozen=True)
+class BriefOrder:
+    """Order to send the brief at certain times, or no more (``repeats`` is None)."""
+
+    repeats: Recurrence | None
+
+
+def read_times(words: str, caller: Caller) -> BriefOrder | None:
+    """Return the order in the words behind ``/brief``, or None.
+
+    Args:
+        words: "8:00", "every weekday at 8", "off".
+        caller: The caller, whose clock counts.
+    """
+    words = " ".join(BESIDE.sub(" ", words).split())
+    if not words:
+        return None
+    if OFF.fullmatch(words):
+        return BriefOrder(None)
+    if BARE_HOUR.fullmatch(words):
+        words = f"{words}:00"
+    request = read_words(f"{words} {BRIEF}", caller.moment, caller.time_zone)
+    if request is None or request.when is None or request.what != BRIEF:
+        return None
+    zone = request.time_zone or caller.time_zone
+    repeats = request.repeats
+    if repeats is None:
+        repeats = Recurrence.of("day", local_time(request.when, zone))
+    return BriefOrder(repeats)
+
+
+def read_order(text: str, caller: Caller) -> BriefOrder | None:
+    """Return the order of a message about the brief, or None for any other message.
+
+    It says nothing else, and names a habit, the sending or the end: "brief every weekday at 8",
+    "присылай сводку в 8", "no more briefs".
+    """
+    if len(text) > MAX_ORDER or WORDS.search(text) is None:
+        return None
+    order = read_times(text, caller)
+    if order is None or order.repeats is None or SENDS.search(text):
+        return order
+    request = read_words(f"{BESIDE.sub(' ', text)} {BRIEF}", caller.moment, caller.time_zone)
+    if request is None or request.repeats is None:
+        return None
+    return order
+
+
+def read_day(text: str, caller: Caller) -> date | None:
+    """Return the day of a question what is on ("что у меня завтра?"), or None for other texts.
+
+    A weekday or date that has passed is the next one.
+    """
+    if len(text) > MAX_ORDER:
+        return None
+    now = local_time(caller.moment, caller.time_zone)
+    found = read_time(text, now)
+    if len(found.periods) != 1 or ASKS.fullmatch(fold(found.content)) is None:
+        return None
+    [(start, end)] = ((one.start, one.end) for one in found.periods)
+    if end - start > LONGEST_DAY:
+        return None
+    day, today = local_time(start, caller.time_zone).date(), now.date()
+    if today - WEEK < day < today - DAY:
+        return day + WEEK
+    if day < today - DAY:
+        day += relativedelta(years=1)
+    if day < today:
+        return None
+    return day
+
+
+class BriefScreens:
+    """Replies to ``/today`` and ``/brief``, and the brief itself."""
+
+    def __init__(self, client: PgClient, day: DayService) -> None:
+        """Tell of the days that ``day`` describes."""
+        self._run, self._day = client.run, day
+
+    async def today(self, caller: Caller, day: date | None = None) -> Reply:
+        """Return the page of the day (``/today``), or of a later one."""
+        if caller.owner.is_group:
+            return Reply(say("day_in_private", caller.language), is_personal=True)
+        page = await self._day.describe(caller, day)
+        if page is not None:
+            return page
+        if day is None or day == local_time(caller.moment, caller.time_zone).date():
+            return Reply(say("day_empty", caller.language))
+        return Reply(say("day_empty_then", caller.language, day=title_of(day, caller.language)))
+
+    async def brief(self, caller: Caller) -> Reply:
+        """Switch the brief on or off, or move it (``/brief 8:00``); alone, tell when it comes."""
+        if caller.owner.is_group:
+            return Reply(say("day_in_private", caller.language), is_personal=True)
+        if caller.argument:
+            order = read_times(fold(caller.argument), caller)
+            if order is not None:
+                return await self.obey(caller, order)
+        found = await self._run(self._day.rows.find_brief, caller.owner)
+        usage = say("brief_usage", caller.language)
+        if found is None or caller.argument:
+            return Reply(usage)
+        time = describe_time(found, caller)
+        return Reply(say("brief_is_on", caller.language, time=time))
+
+    async def obey(self, caller: Caller, order: BriefOrder) -> Reply:
+        """Carry out an order; a brief that is on has a button that switches it off."""
+        rows, repeats, language = self._day.rows, order.repeats, caller.language
+        if repeats is None:
+            return await self.stop(caller)
+        if len(repeats.hours) > 1 or repeats.hours[0] not in HOURS:
+            return Reply(say("brief_hours", language))
+        due = next_after(repeats, caller.moment, caller.time_zone)
+        new = NewReminder(BRIEF, due, repeats, caller.time_zone, language)
+        now = datetime.now(UTC)
+        brief = await self._run(rows.set_brief, caller.owner, new, now=now)
+        button = Button(say("brief_off_button", language), Action("nobrief"))
+        return Reply(say("brief_on", language, time=describe_time(brief, caller)), ((button,),))
+
+    async def stop(self, caller: Caller) -> Reply:
+        """Switch the brief off."""
+        await self._run(self._day.rows.stop_brief, caller.owner)
+        return Reply(say("brief_off", caller.language), is_screen=True)
+
+    async def compose(self, brief: Reminder, caller: Caller) -> Reply | None:
+        """Return the brief that is due; None on an empty day, at night, or hours too late."""
+        now, zone = caller.moment, brief.time_zone
+        is_late = brief.repeats is None or next_after(brief.repeats, now - LATEST, zone) > now
+        if is_late or local_time(now, caller.time_zone).hour not in HOURS:
+            return None
+        return await self._day.describe(caller)

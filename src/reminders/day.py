@@ -1,0 +1,313 @@
+"""A person's day by rule: reminders, texts with its date, an open question, a year ago."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from typing import Literal
+
+from babel.dates import format_date
+from dateutil.relativedelta import relativedelta
+
+from src.base.owners import Caller
+from src.base.zones import DAY, SECOND, first_moment, local_time, locale_of
+from src.memory import line_kinds
+from src.memory.memory_repo import message_number
+from src.memory.retriever import Query, Retriever
+from src.pg.client import PgClient
+from src.reading import gate, lexicon
+from src.reading.facts import PRIVATE
+from src.reading.relative_dates import YEARLY, has_past_verb, resolve_dates, when_valid
+from src.reading.requests import asks_to_keep_private
+from src.reading.sentences import is_question, sentences
+from src.reading.time_expressions import read_time
+from src.reading.times import fold
+from src.reading.words import Word, content_words, lemmas_of
+from src.reminders import rules
+from src.reminders.day_repo import DayRepository, Told
+from src.reminders.reminder_repo import Reminder, ReminderRepository
+from src.texts import CYRILLIC, Language, say
+from src.texts.morphology import parts_of_speech
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply, in_rows
+
+DateKind = Literal["event", "deadline", "birthday"]
+
+MAX_LINE = 160  # characters of a text in a line
+MAX_REMINDERS = 8
+MAX_LISTED = 100  # reminders among which those of a day are
+MAX_DATED = 6
+MAX_YEAR_AGO = 2
+MIN_WORDS_YEAR_AGO = 3  # content words of a message that is worth a look after a year
+MAX_KNOWN = 3  # lines below a reminder
+SEARCHED = 8  # hits among which they are
+ENOUGH_WORDS = 0.5  # share of a reminder's things that a line must name
+BORN = lexicon.AnyCase(r"(?<!\w)<relations.asked.birthday>(?!\w)")
+CALENDAR = lexicon.Expression(r"\d|<time.month>")
+FAR = timedelta(days=40)  # after which only a text with a number or a month can mean today
+LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and some
+SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂"}
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Text with its day.
+
+    Attributes:
+        told: The text.
+        day: The day that it names, on the owner's clock.
+        kind: ``event``; ``deadline``: something holds or is due until then; ``birthday``: it
+            comes every year.
+    """
+
+    told: Told
+    day: date
+    kind: DateKind
+
+
+def read_date(told: Told, time_zone: str) -> Dated | None:
+    """Return the single day that a text names, or that its fact begins on or holds until.
+
+    Args:
+        told: The text.
+        time_zone: The owner's zone, a tz database name.
+    """
+    folded = fold(told.text)
+    if told.is_birthday or YEARLY.search(folded) or BORN.search(folded):
+        return _read_birthday(told, time_zone)
+    event = when_valid(told.text, local_time(told.said_at, time_zone), is_event=True)
+    if event.start is not None and event.end is not None:
+        return _read_event(told, event.start, event.end, time_zone)
+    if told.valid_from is not None:
+        return Dated(told, local_time(told.valid_from, time_zone).date(), "event")
+    if told.valid_until is not None:
+        return Dated(told, local_time(told.valid_until - SECOND, time_zone).date(), "deadline")
+    return None
+
+
+def _read_birthday(told: Told, time_zone: str) -> Dated | None:
+    periods = read_time(told.text, local_time(told.said_at, time_zone)).periods
+    if not periods or periods[0].end - periods[0].start > LONGEST_DAY:
+        return None
+    return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
+
+
+def _read_event(told: Told, start: datetime, end: datetime, time_zone: str) -> Dated | None:
+    """Return the day of an event, the first of several, or the last one before a limit."""
+    said_at, first = local_time(told.said_at, time_zone), local_time(start, time_zone).date()
+    if end - start <= LONGEST_DAY:
+        return Dated(told, first, "event")
+    limit = when_valid(told.text, said_at, is_event=False).end
+    if limit is None:
+        return None
+    if start > said_at:
+        return Dated(told, first, "event")
+    return Dated(told, local_time(limit - SECOND, time_zone).date(), "deadline")
+
+
+def tells(told: Told) -> bool:
+    """Return True for a fact, and for a message that tells something: no question, no order."""
+    text = told.text
+    if not told.id.startswith("msg-"):
+        return True
+    if is_question(text) or asks_to_keep_private(text) or gate.holds_secret(text):
+        return False
+    is_note = line_kinds.kind_of(text) in (line_kinds.NOTE, line_kinds.UNSURE)
+    is_order = rules.read_change(text) is not None or rules.asks_for_reminder(text)
+    return is_note and not is_order
+
+
+def by_sentence(told: Sequence[Told]) -> list[Told]:
+    """Return facts as they are, and each sentence of a message on its own."""
+    parts = []
+    for one in told:
+        if one.id.startswith("msg-"):
+            parts += [replace(one, text=text) for text in sentences(one.text)]
+        else:
+            parts.append(one)
+    return parts
+
+
+def is_on(dated: Dated, day: date) -> bool:
+    """Return True if a text is about a day: every year for a birthday, else that day alone."""
+    if dated.kind == "birthday":
+        return (dated.day.month, dated.day.day) == (day.month, day.day)
+    return dated.day == day
+
+
+def day_bounds(day: date, time_zone: str) -> tuple[datetime, datetime]:
+    """Return the moments (UTC) at which a day of a zone begins and ends."""
+    start, end = (datetime.combine(one, time()) for one in (day, day + DAY))
+    return first_moment(start, time_zone), first_moment(end, time_zone)
+
+
+@dataclass(eq=False, repr=False)
+class DayService:
+    """Describes a person's day, and what is known about the subject of a reminder.
+
+    Attributes:
+        rows: Repository of days, briefs and follow-ups.
+    """
+
+    _client: PgClient
+    _reminders: ReminderRepository
+    _retriever: Retriever
+
+    def __post_init__(self) -> None:
+        """Build the repository on the client."""
+        self.rows = DayRepository(self._client)
+
+    async def describe(self, caller: Caller, day: date | None = None) -> Reply | None:
+        """Return the page of a day, or None if it is empty.
+
+        With the memory off it holds reminders alone.
+
+        Args:
+            caller: The caller.
+            day: A day on the caller's clock; None for today, which has an open question, too.
+        """
+        today = local_time(caller.moment, caller.time_zone).date()
+        is_today = day in (None, today)
+        day = day or today
+        lines = [f"📅 {title_of(day, caller.language)}"]
+        lines += await self._reminder_lines(caller, day)
+        sources: list[Told] = []
+        if caller.preferences.memory_on:
+            told = await self._client.run(self.rows.list_told, caller.owner)
+            read = asyncio.to_thread(_dated_on, told, day, caller)
+            entries = [(_dated_line(one, caller), one.told) for one in await read]
+            if is_today:
+                entries += await self._question_line(caller)
+            entries += await self._year_ago_lines(caller, day)
+            for line, source in entries:
+                if message_number(source.uid) is not None:
+                    sources.append(source)
+                    line = f"{line} [{len(sources)}]"
+                lines.append(line)
+        if len(lines) == 1:
+            return None
+        buttons = [
+            Button(f"[{n}] {caller.day(one.said_at)}", Action("source", (_number(one),)))
+            for n, one in enumerate(sources, start=1)
+        ]
+        return Reply("\n".join(lines), in_rows(buttons, 3))
+
+    async def known_about(self, caller: Caller, reminder: Reminder) -> str:
+        """Return at most three lines of what the user said about a reminder's subject, or "".
+
+        A line must name at least half of its people and things, and say more than the reminder.
+        """
+        things = _things(reminder.text)
+        if caller.owner.is_group or not (caller.preferences.memory_on and things):
+            return ""
+        now = local_time(caller.moment, caller.time_zone)
+        names = " ".join(word.text for word in things)
+        query = Query(caller.owner, names, now, SEARCHED, kinds=("message", "memory"))
+        lines = []
+        for hit in await self._retriever.search(query):
+            told = Told(hit.uid, hit.uid, hit.text, hit.said_at)
+            is_own = (
+                hit.speaker != "assistant" and hit.author.provenance == "typed" and not hit.retired
+            )
+            if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):
+                continue
+            if _speaks_of(hit.text, things, reminder.text, now) and tells(told):
+                quote = say("quoted", caller.language, text=shortened(hit.text, MAX_LINE))
+                lines.append(f"• {quote} ({caller.day(hit.said_at)})")
+        if not lines:
+            return ""
+        return "\n".join([say("reminder_known", caller.language), *lines[:MAX_KNOWN]])
+
+    async def _reminder_lines(self, caller: Caller, day: date) -> list[str]:
+        waiting = self._reminders.list_waiting
+        start, end = day_bounds(day, caller.time_zone)
+        is_today = start <= caller.moment
+        listed = await self._client.run(waiting, caller.owner, limit=MAX_LISTED)
+        return [
+            f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
+            for one in listed
+            if one.due_at < end and (is_today or one.due_at >= start)
+        ][:MAX_REMINDERS]
+
+    async def _question_line(self, caller: Caller) -> list[tuple[str, Told]]:
+        found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
+        if found is None:
+            return []
+        text = shortened(" ".join(found.text.split()), MAX_LINE)
+        return [(f"❓ {say('day_question', caller.language, text=text)}", found)]
+
+    async def _year_ago_lines(self, caller: Caller, today: date) -> list[tuple[str, Told]]:
+        bounds = day_bounds(today - relativedelta(years=1), caller.time_zone)
+        said = await self._client.run(self.rows.list_said, caller.owner, *bounds)
+        worth = [
+            one
+            for one in said
+            if tells(one) and len(content_words(one.text)) >= MIN_WORDS_YEAR_AGO
+        ]
+        worth.sort(key=lambda one: len(one.text), reverse=True)
+        chosen = sorted(worth[:MAX_YEAR_AGO], key=lambda one: one.said_at)
+        language = caller.language
+        return [
+            (f"🕰 {say('day_year_ago', language, text=shortened(one.text, MAX_LINE))}", one)
+            for one in chosen
+        ]
+
+
+def _dated_on(told: Sequence[Told], day: date, caller: Caller) -> list[Dated]:
+    found = []
+    for one in by_sentence(told):
+        if caller.moment - one.said_at > FAR and CALENDAR.search(fold(one.text)) is None:
+            continue  # no "tomorrow" reaches so far
+        dated = read_date(one, caller.time_zone)
+        if dated is None or not is_on(dated, day) or not tells(one):
+            continue
+        is_new = local_time(one.said_at, caller.time_zone).date() == day
+        if not (is_new and has_past_verb(fold(one.text))):
+            found.append(dated)
+    return found[:MAX_DATED]
+
+
+def _dated_line(dated: Dated, caller: Caller) -> str:
+    said_at, text = local_time(dated.told.said_at, caller.time_zone), dated.told.text
+    if said_at.date() != local_time(caller.moment, caller.time_zone).date():
+        text = resolve_dates(text, said_at)  # "tomorrow" was said yesterday
+    text = shortened(text, MAX_LINE)
+    if dated.kind == "deadline":
+        text = say("day_deadline", caller.language, text=text)
+    return f"{SIGNS[dated.kind]} {text}"
+
+
+def title_of(day: date, language: Language) -> str:
+    """Return a day in words: "Saturday, 28 November"."""
+    return str(format_date(day, "EEEE, d MMMM", locale=locale_of(language)))
+
+
+def _number(told: Told) -> int:
+    return message_number(told.uid) or 0
+
+
+def _things(text: str) -> list[Word]:
+    """Return the words of a reminder that name people and things, without what is to be done."""
+    words = content_words(text)
+    if len(words) > 1 and not CYRILLIC.search(words[0].text) and words[0].start == 0:
+        words = words[1:]  # an English order begins with its verb
+    return [word for word in words if not _is_verb(word.text)]
+
+
+def _is_verb(word: str) -> bool:
+    tags = parts_of_speech(word)
+    return bool(tags & {"VERB", "INFN"}) and "NOUN" not in tags
+
+
+def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) -> bool:
+    """Return True if a text names enough of these things, and says more than the reminder.
+
+    An adjective names its noun: "мамин номер" speaks of "мама".
+    """
+    said = content_words(read_time(text, now).content)
+    lemmas = frozenset[str]().union(*(word.lemmas for word in said))
+    known = lemmas_of(reminder)
+    has_more = any(word.lemmas.isdisjoint(known) for word in said)
+    forms = [thing.lemmas | {f"{one[:-1]}ин" for one in thing.lemmas} for thing in things]
+    named = sum(not one.isdisjoint(lemmas) for one in forms)
+    return has_more and named >= ENOUGH_WORDS * len(things)

@@ -1,0 +1,205 @@
+"""Reading for the day: orders about the brief, dates of texts, stakes, corrections, subjects."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from src.base.owners import Caller, Owner, Preferences
+from src.reminders.briefs import read_day, read_order, read_times
+from src.reminders.day import Dated, by_sentence, is_on, read_date, tells
+from src.reminders.day_repo import Told
+from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
+from src.talk.about import subject_of_text
+from src.talk.wishes import read_correction
+
+NOW = datetime(2026, 11, 28, 9, tzinfo=UTC)  # a Saturday, 11:00 in Kyiv
+KYIV = "Europe/Kyiv"
+CALLER = Caller(Owner(1), Preferences("ru", KYIV), NOW)
+WORKDAYS = (0, 1, 2, 3, 4)
+
+
+def told(text: str, at: datetime = NOW, id_: str = "msg-1") -> Told:
+    return Told(id_, "msg-1", text, at)
+
+
+@pytest.mark.parametrize(("text", "day"), [
+    ("что у меня завтра?", 29), ("Что сегодня по плану", 28), ("какие планы на понедельник?", 30),
+    ("what's on tomorrow?", 29), ("plans for today", 28), ("what do I have on monday", 30),
+    ("що в мене завтра?", 29), ("які плани на сьогодні", 28), ("а что завтра", 29),
+    ("что у меня было вчера?", None), ("что у меня дома?", None), ("завтра", None),
+    ("что подарить маме завтра?", None), ("what did I say about tomorrow?", None),
+    ("какие планы на лето?", None), ("что у меня завтра с машиной?", None),
+])  # fmt: skip
+def test_a_question_what_is_on_names_its_day(text: str, day: int | None) -> None:
+    assert read_day(text, CALLER) == (date(2026, 11, day) if day else None)
+
+
+def test_a_weekday_or_a_date_that_has_passed_is_the_next_one() -> None:
+    assert read_day("what do I have on thursday", CALLER) == date(2026, 12, 3)
+    assert read_day("что у меня 5 декабря?", CALLER) == date(2026, 12, 5)
+
+
+@pytest.mark.parametrize(("words", "hour", "minute", "weekdays"), [
+    ("8:00", 8, 0, ()), ("8", 8, 0, ()), ("at 7:30", 7, 30, ()), ("8 утра", 8, 0, ()),
+    ("every weekday at 8", 8, 0, WORKDAYS), ("по будням в 8:30", 8, 30, WORKDAYS),
+    ("щобудня о 7", 7, 0, WORKDAYS), ("по буднях о 8", 8, 0, WORKDAYS),
+    ("every Monday at 8", 8, 0, (0,)), ("каждое утро", 9, 0, ()), ("щодня о 9", 9, 0, ()),
+])  # fmt: skip
+def test_the_words_behind_the_command_say_when_the_brief_comes(
+    words: str, hour: int, minute: int, weekdays: tuple[int, ...]
+) -> None:
+    order = read_times(words, CALLER)
+    assert order is not None and order.repeats is not None
+    found = order.repeats
+    assert (found.hours, found.minute, found.weekdays) == ((hour,), minute, weekdays)
+
+
+@pytest.mark.parametrize("text", [
+    "brief every weekday at 8", "send me the brief every day at 8", "morning brief at 8",
+    "присылай мне сводку в 8", "сводка по будням в 8", "утренняя сводка в 8, пожалуйста",
+    "надсилай зведення щобудня о 8", "daily digest at 8, please",
+])  # fmt: skip
+def test_an_order_in_words_sets_the_brief(text: str) -> None:
+    order = read_order(text, CALLER)
+    assert order is not None and order.repeats is not None and order.repeats.hours == (8,)
+
+
+@pytest.mark.parametrize("text", [
+    "turn the brief off", "no more briefs", "stop sending me briefs", "turn off the daily brief",
+    "не присылай сводку", "больше не присылай сводки", "отключи сводку", "вимкни зведення",
+])  # fmt: skip
+def test_an_order_in_words_switches_the_brief_off(text: str) -> None:
+    order = read_order(text, CALLER)
+    assert order is not None and order.repeats is None
+
+
+@pytest.mark.parametrize("text", [
+    "The meeting was brief", "brief at 8 tomorrow", "сводка новостей в 8 каждый день", "сводка",
+    "я читаю сводки каждый день в 8", "brief me on the project at 8", "каждый день в 8 зарядка",
+])  # fmt: skip
+def test_other_messages_are_no_orders_about_the_brief(text: str) -> None:
+    assert read_order(text, CALLER) is None
+
+
+@pytest.mark.parametrize(("text", "day", "kind"), [
+    ("завтра собеседование в Яндексе", date(2026, 11, 29), "event"),
+    ("interview at Google tomorrow at 3", date(2026, 11, 29), "event"),
+    ("записався до лікаря на середу", date(2026, 12, 2), "event"),
+    ("отпуск с 3 по 10 декабря", date(2026, 12, 3), "event"),
+    ("сдать отчёт до пятницы", date(2026, 12, 4), "deadline"),
+    ("паспорт действует до 5 декабря 2026", date(2026, 12, 5), "deadline"),
+    ("родился 12.03.1990", date(1990, 3, 12), "birthday"),
+])  # fmt: skip
+def test_a_text_has_the_day_that_it_names(text: str, day: date, kind: str) -> None:
+    found = read_date(told(text), KYIV)
+    assert found is not None and (found.day, found.kind) == (day, kind)
+
+
+@pytest.mark.parametrize("text", [
+    "купить хлеб", "день рождения мамы в мае", "the date of the meeting", "",
+])  # fmt: skip
+def test_a_text_without_a_day_has_none(text: str) -> None:
+    assert read_date(told(text), KYIV) is None
+
+
+def test_a_birthday_comes_every_year_and_an_event_once() -> None:
+    mum = read_date(told("mum's birthday is on 5 December"), KYIV)
+    assert mum is not None and is_on(mum, date(2031, 12, 5)) and not is_on(mum, date(2031, 12, 6))
+    once = Dated(told("x"), date(2026, 12, 5), "event")
+    assert is_on(once, date(2026, 12, 5)) and not is_on(once, date(2027, 12, 5))
+
+
+def test_each_sentence_has_its_own_day_and_questions_and_orders_tell_nothing() -> None:
+    parts = by_sentence(
+        [told("Сегодня устал. В пятницу у меня экзамен!"), told("А. Б.", id_="fact-1")]
+    )
+    assert [one.text for one in parts] == ["Сегодня устал.", "В пятницу у меня экзамен!", "А. Б."]
+    assert tells(told("завтра экзамен")) and tells(told("завтра?", id_="fact-1"))
+    for text in (
+        "когда завтра экзамен?",
+        "напомни завтра про экзамен",
+        "не запоминай: завтра суд",
+    ):
+        assert not tells(told(text)), text
+
+
+@pytest.mark.parametrize(("text", "stake"), [
+    ("в среду к стоматологу", "doctor"), ("dentist on Tuesday", "doctor"),
+    ("співбесіда завтра", "interview"), ("у брата экзамен", "exam"), ("рейс в Прагу", "flight"),
+    ("operation on my knee", "surgery"), ("операция у хирурга-врача", "surgery"),
+    ("date with Anna on Friday", "date"), ("суд по квартире", "court"),
+    ("весілля сестри", "wedding"), ("the date of the meeting", None), ("посуда", None),
+    ("купить хлеб", None), ("обсуждение", None),
+])  # fmt: skip
+def test_an_event_has_a_stake_by_its_words(text: str, stake: str | None) -> None:
+    assert stake_of(text) == stake
+
+
+@pytest.mark.parametrize(("text", "is_order"), [
+    ("не спрашивай об этом", True), ("Don’t ask me about that again", True),
+    ("не питай про це", True), ("больше не спрашивай.", True),
+    ("не спрашивай меня о погоде", False), ("спроси об этом", False),
+])  # fmt: skip
+def test_an_order_to_ask_no_more_is_a_whole_message(text: str, is_order: bool) -> None:
+    assert asks_no_more(text) is is_order
+
+
+def test_the_same_thing_has_the_stake_and_words_in_common() -> None:
+    assert is_same_thing("interview at Google on Monday", "the Google interview")
+    assert is_same_thing("терапевт завтра", "терапевт")
+    assert not is_same_thing("interview at Google", "exam at Google")
+    assert not is_same_thing("interview at Google", "interview at Yandex")
+
+
+YESTERDAY = date(2026, 11, 27)
+BEFORE = datetime(2026, 11, 26, 9, tzinfo=UTC)
+EVENING = datetime(2026, 11, 27, 18, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("later", [
+    told("собеседование отменили", BEFORE.replace(hour=12), "msg-2"),
+    told("собеседование прошло отлично", EVENING, "msg-2"),
+    told("рассказываю про собеседование", NOW, "msg-2"),
+])  # fmt: skip
+def test_nobody_is_asked_about_what_was_called_off_or_told(later: Told) -> None:
+    event = told("завтра собеседование в Яндексе", BEFORE)
+    assert choose_event([event], [], YESTERDAY, KYIV) == event
+    assert choose_event([event, later], [], YESTERDAY, KYIV) is None
+
+
+def test_an_event_of_its_own_day_counts_and_a_report_does_not() -> None:
+    today = told("сегодня собеседование, боюсь", EVENING.replace(hour=7))
+    assert choose_event([today], [], YESTERDAY, KYIV) == today
+    report = told("вчера было собеседование", NOW)
+    assert choose_event([report], [], YESTERDAY, KYIV) is None
+
+
+def test_a_reminder_that_came_is_an_event_unless_it_names_another_day() -> None:
+    came = Told("reminder-1", "", "собеседование", EVENING)
+    assert choose_event([came], [], YESTERDAY, KYIV) == came
+    ahead = Told("reminder-1", "", "завтра собеседование", EVENING)
+    assert choose_event([ahead], [], YESTERDAY, KYIV) is None
+    assert choose_event([ahead], [], date(2026, 11, 28), KYIV) == ahead
+    assert choose_event([came], ["собеседование"], YESTERDAY, KYIV) is None
+
+
+@pytest.mark.parametrize(("text", "wish"), [
+    ("короче", "short"), ("Покороче, пожалуйста", "short"), ("shorter", "short"),
+    ("стисліше", "short"), ("подробнее!", "long"), ("in more detail", "long"), ("проще", "simple"),
+    ("не так", "unknown"), ("not so", "unknown"), ("усе не так", "unknown"),
+    ("короче, я поехал", None), ("это не так просто", None), ("", None),
+])  # fmt: skip
+def test_a_correction_is_a_whole_message(text: str, wish: str | None) -> None:
+    assert read_correction(text) == wish
+
+
+@pytest.mark.parametrize(("text", "subject"), [
+    ("у меня аллергия на орехи", "health"), ("у сестры аллергия", "people"),
+    ("наш кот Барсик", "pets"),
+    ("работаю в Яндексе", "work"), ("I love cheese", "likes"), ("планую купити авто", "plans"),
+    ("меня зовут Анна", "you"), ("дождь", None),
+])  # fmt: skip
+def test_a_note_has_a_subject_by_its_words(text: str, subject: str | None) -> None:
+    assert subject_of_text(text) == subject
