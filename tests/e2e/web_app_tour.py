@@ -98,6 +98,7 @@ TAUGHT = (
     "Я живу в Одессе", "Я живу во Львове", "У меня аллергия на орехи", "У меня есть кот Барсик",
     "Я люблю зелёный чай без сахара", "Хочу выучить польский до лета",
 )  # fmt: skip
+MEMORIES = "- Любит зелёный чай\n- Живёт во Львове\n".encode()
 # Without a model all facts are of one kind, and none replaces another.
 MOVED = """
 UPDATE memories old SET retired_at = now(), retired_reason = 'replaced', superseded_by = new.id
@@ -349,7 +350,7 @@ class Tour:
         await open_tab(page, "Ещё")
         await page.get_by_text("Режим").wait_for()
         await self.look("menu")
-        for name in ("Режим", "Длина ответов", "Память"):
+        for name in ("Режим", "Длина ответов", "Память", "Спрашивать, как прошло"):
             await self.press(name, exact=False)
             await self.look()
             labels = await page.locator(".head[aria-pressed]:visible").all_text_contents()
@@ -363,10 +364,11 @@ class Tour:
         await self.look()
         await self.save()
         await self.said("Прага")
-        for name in ("Что хранится", "Сколько израсходовано"):
+        for name in ("Что хранится", "Сколько израсходовано", "Кто вы для меня", "Мой день"):
             await self.press(name, exact=False)
             await self.look()
             await self.back()
+        await self.bring()
         await self.press("Забрать всё", exact=False)
         await self.look()
         for label in ("Для чтения (Markdown)", "Для программ (JSON)"):
@@ -384,6 +386,19 @@ class Tour:
             await self.press(label)
             await page.get_by_role("heading", name=menu, exact=True).wait_for()
             await self.press({"More": "Language", "Ще": "Мова"}.get(menu, "Язык"), exact=False)
+        await self.back()
+
+    async def bring(self) -> None:
+        """Bring a list of memories from another program, and decline."""
+        page, name = self.page, "Перенести из другой программы"
+        await self.press(name, exact=False)
+        await self.look("import")
+        memories = {"name": "memory.txt", "mimeType": "text/plain", "buffer": MEMORIES}
+        await page.get_by_label(name).set_input_files(memories)
+        await page.get_by_text("чай").wait_for()
+        await self.look()
+        await self.press("Не переносить")
+        await self.look()
         await self.back()
 
     async def erase(self) -> None:

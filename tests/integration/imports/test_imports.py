@@ -66,9 +66,8 @@ async def test_imported_words_stand_outside_the_conversation_and_outlive_it(
     history = person.core.conversations.load_last_messages(person.conversation())
     assert not any("Барсик" in message["content"] for message in history)
     await bringer.rig.command("new", person.user)
-    assert [hit.author for hit in await person.find("кота Барсик", kinds=("message",))] == [
-        "ChatGPT"
-    ]
+    found = await person.find("кота Барсик", kinds=("message",))
+    assert [hit.author.name for hit in found] == ["ChatGPT"]
     await person.core.memory.digest.index_pending()
     summaries = person.rows(
         "SELECT 1 FROM conversation_summaries s JOIN conversations c"

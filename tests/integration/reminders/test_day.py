@@ -473,7 +473,7 @@ async def test_a_correction_offers_a_wish_which_a_button_keeps(life: Life) -> No
     reply = await life.core.commands.press(Action("wish", (0,)), life.caller())
     assert life.person.facts() == ["Отвечай коротко"] and "Отвечай коротко" in reply.text
     [fact] = await life.core.memory.memories.get_user_facts(life.person.owner)
-    assert fact.relation == "wish"
+    assert fact.fact.relation == "wish"
     await life.core.commands.press(Action("wish", (1,)), life.caller())
     assert life.person.facts() == ["Отвечай подробно"]
 

@@ -478,7 +478,7 @@ def test_every_minute_is_planned(phone: Phone) -> None:
     app = build_queue(phone.rig.core.dsn)
     courier(phone).register(app)
     times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
-    assert times == {"plan_reminders": "* * * * *"}
+    assert times == {"plan_reminders": "* * * * *", "plan_follow_ups": "*/30 * * * *"}
     assert set(app.tasks) >= {"remind", "plan_reminders"}
 
 
