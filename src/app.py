@@ -159,14 +159,20 @@ def _build_http(
         keys = (core.settings.admin_password, core.settings.admin_reader_password)
         passwords = [one.get_secret_value() for one in keys if one]
         app.mount("/admin", build_admin_app(core, AdminAccess(*passwords)))
-    token = core.settings.telegram_bot_token
-    if core.settings.app_url and token:
+    settings, token = core.settings, core.settings.telegram_bot_token
+    permits = partial(_build_access(core).permits, chat_id=None)
+    if settings.app_url and token:
         from src.web.app_api import build_web_app
 
-        permits = partial(_build_access(core).permits, chat_id=None)
         app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
-    settings = core.settings
-    return HttpServer(app, settings.http_host, settings.http_port, settings.trusted_proxies)
+    http = HttpServer(app, settings.http_host, settings.http_port, settings.trusted_proxies)
+    if settings.memory_server:
+        from src.web.memory_server import MemoryServer  # 10 MB, only if it is configured
+
+        memory = MemoryServer(core, permits)
+        app.routes.extend(memory.routes())
+        http.while_serving = memory.run()
+    return http
 
 
 def _bind(server: HttpServer, *, required: bool) -> socket | None:
@@ -182,7 +188,8 @@ def _bind(server: HttpServer, *, required: bool) -> socket | None:
 
 async def _serve(server: HttpServer, listener: socket | None) -> None:
     if listener is not None:
-        await server.serve(sockets=[listener])
+        async with server.while_serving:
+            await server.serve(sockets=[listener])
 
 
 async def _fetch_identity(bot: Bot) -> updates.BotIdentity:

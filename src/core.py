@@ -37,6 +37,7 @@ from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
 from src.offline.model import Embed, OfflineChatModel
+from src.outside.screens import ConnectScreens, PageScreens
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
@@ -319,6 +320,8 @@ class Core:
             about=AboutScreen(memories, client),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
+            connecting=ConnectScreens(client, settings.memory_server_url),
+            outside=PageScreens(client, settings.page_url),
             exports=self.exports,
             imports=ImportScreens(self.imports, client, self._find_costs, settings.app_url),
             features=features,

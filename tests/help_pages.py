@@ -9,7 +9,9 @@ from src.texts import Language
 
 WITH_MODEL = Features(has_model=True, has_app=False, hears=False, sees=True)
 OFFLINE = Features(has_model=False, has_app=False, hears=False, sees=False)
-EVERYTHING = Features(has_model=True, has_app=True, hears=True, sees=True)
+EVERYTHING = Features(
+    has_model=True, has_app=True, hears=True, sees=True, has_page=True, lends=True
+)
 
 
 def help_of(language: Language, place: Place = "private", features: Features = WITH_MODEL) -> str:

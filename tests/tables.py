@@ -30,6 +30,8 @@ ROWS_OF_OWNER = {
     "rejected_facts": _OWN,
     "reminders": _OWN,
     "changes": _OWN,
+    "memory_tokens": _OWN,
+    "page_sessions": _OWN,
     "imports": _OWN,
     "import_rows": f"import_id IN (SELECT id FROM imports WHERE {_OWN})",
     "parting_messages": _OWN,
@@ -239,6 +241,24 @@ def remind(dsn: str, owner: Owner) -> None:
         " 'UTC', 'ru')",
         owner.telegram_user_id,
         owner.thread_id,
+    )
+
+
+def lend(dsn: str, owner: Owner, word: str = "x") -> None:
+    """Store a connection of another assistant, called ``word``, and a link to the owner's page."""
+    values = (owner.telegram_user_id, owner.thread_id)
+    query(
+        dsn,
+        "INSERT INTO memory_tokens (owner_id, name, token_hash)"
+        " VALUES (add_owner(%s, %s), %s, gen_random_uuid()::text::bytea)",
+        *values,
+        word,
+    )
+    query(
+        dsn,
+        "INSERT INTO page_sessions (owner_id, link_hash, ends_at) VALUES"
+        " (add_owner(%s, %s), gen_random_uuid()::text::bytea, now() + interval '10 minutes')",
+        *values,
     )
 
 

@@ -244,6 +244,7 @@ class ServiceSettings(BaseModel):
     rerank_model: str | None = None
     rerank_api_key: addresses.Key = None
     mcp_servers: Path | None = None
+    memory_server: bool = False
 
 
 class TalkSettings(BaseModel):
@@ -328,6 +329,18 @@ class Settings(
             return None
         scheme, host, *_ = urlsplit(self.telegram_webhook_url)
         return f"{scheme}://{host}/app/"
+
+    @property
+    def page_url(self) -> str | None:
+        """Address of the same page outside Telegram; None without ``PUBLIC_URL``."""
+        return None if self.public_url is None else f"{self.public_url}/app/page"
+
+    @property
+    def memory_server_url(self) -> str | None:
+        """Address of the MCP server of the memory; None if it is off."""
+        if not self.memory_server:
+            return None
+        return f"{self.public_url or f'http://{self.http_host}:{self.http_port}'}/mcp"
 
     def secrets(self) -> list[str]:
         """Return all secret values that are set, for the log to redact."""

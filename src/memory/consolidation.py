@@ -234,13 +234,14 @@ class ConsolidationService:
             return []
         memory, new = loaded
         same, rivals = self._writer.compare(new, facts.list_others(memory_id, new))
-        if same:  # the older one survives
-            older, newer = sorted((memory, same[0]), key=lambda fact: fact.id)
-            return [facts.merge(newer, older, "duplicate")]
+        if same:  # the person's own survives, else the older one
+            kept, gone = sorted((memory, same[0]), key=lambda f: (f.is_of_assistant, f.id))
+            return [facts.merge(gone, kept, "duplicate")]
         found: list[MergeKind] = []
         for rival in rivals:
             older, newer = sorted((memory, rival), key=lambda m: (m.source.said_at, m.id))
-            if not older.is_important:
+            is_lent = newer.is_of_assistant and not older.is_of_assistant
+            if not is_lent and not older.is_important:
                 found.append(facts.merge(older, newer, "contradiction"))
                 if older is memory:
                     break

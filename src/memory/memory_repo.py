@@ -129,6 +129,11 @@ class StoredFact:
         fact = self.fact
         return fact.pinned or (fact.importance >= IMPORTANT and fact.relation != WISH)
 
+    @property
+    def is_of_assistant(self) -> bool:
+        """True if a connected assistant stored it: its speaker is no member of a group."""
+        return self.source.speaker is not None and self.source.speaker_id is None
+
 
 IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
 
@@ -193,7 +198,7 @@ class CurrentSource:
         text: Its text without the time label.
         is_own: True if the sender typed it.
         speaker_id: In a group, the sender.
-        speaker: The sender's name in the group.
+        speaker: The sender's name in the group; of words of others, their author.
         is_disputed: True if the sender is or was asked which fact it replaces.
     """
 
@@ -275,8 +280,8 @@ class Proposal:
     private_text: str | None = None
 
     def told_by(self, sender: CurrentSource) -> Self:
-        """Return the same of the member of a group who sent the message."""
-        if sender.speaker_id is None:
+        """Return the same of the member of a group, or of the assistant, who sent the message."""
+        if sender.speaker_id is None and self.origin != "connected":
             return self
         return replace(
             self,
@@ -285,7 +290,12 @@ class Proposal:
         )
 
     def may_retire(self, other: StoredFact) -> bool:
-        """Return True if no tap of the user is needed, as for a pinned or important fact."""
+        """Return True if no tap of the user is needed, as for a pinned or important fact.
+
+        A connected assistant retires only what such assistants stored.
+        """
+        if self.origin == "connected" and not other.is_of_assistant:
+            return False
         is_asked_for = self.private_text is not None or other.id in self.contradicts
         return (self.is_decided and is_asked_for) or not other.is_important
 
@@ -413,7 +423,7 @@ LIMIT 1
 # digest; in a group with the sender, who is "user" in it.
 SELECT_CURRENT_SOURCE = """
 SELECT message_text(m.content), m.provenance IN ('typed', 'imported'),
-       CASE WHEN %(user)s < 0 THEN m.sender_id END, m.speaker, m.is_disputed
+       CASE WHEN %(user)s < 0 THEN m.sender_id END, coalesce(m.speaker, m.origin), m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
   AND c.owner_id = %(owner)s

@@ -191,6 +191,9 @@ class Hit:
 def fact_as_hit(stored: StoredFact) -> Hit:
     """Return a fact as a hit, for listings and prompts."""
     source = stored.source
+    provenance: Provenance = "typed"
+    if stored.is_of_assistant:
+        provenance = "bot"
     return Hit(
         "memory",
         stored.id,
@@ -199,7 +202,7 @@ def fact_as_hit(stored: StoredFact) -> Hit:
         "user",
         source.said_at,
         stored.text,
-        Author(name=source.speaker, id=source.speaker_id),
+        Author(provenance, source.speaker, source.speaker_id),
         memory_type=stored.fact.memory_type,
         quote=source.quote,
     )
@@ -341,7 +344,8 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        d.speaker, coalesce(f.said_at, d.said_at),
        substr(coalesce(message_text(m.content), f.text, s.content),
               1 + coalesce(c.starts_at, e.starts_at, 0), %(shown)s),
-       coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
+       CASE WHEN f.origin = 'connected' THEN 'bot' ELSE coalesce(m.provenance, 'typed') END,
+       coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
        coalesce(c.starts_at, e.starts_at, 0),

@@ -160,12 +160,13 @@ class MemoryWriter:
         source = stored.find_message(memory.source.message_id)
         if source is None or not cutting.spans(source.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
-        if not source.is_own:
+        if not source.is_own and memory.origin != "connected":
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = memory.told_by(source)
         same, rivals = self.compare(memory, stored.list_similar(memory))
+        same, rivals = _prefer_own(memory, same, rivals)
         if any(rival.content_hash == memory.content_hash for rival in rivals):
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
         if same and same[0].retirement is not None:  # the message was processed before
@@ -338,6 +339,17 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
         terms=memory_repo.fact_terms(fact.text, relation),
         entities=entities_of(subject, relation, fact),
     )
+
+
+def _prefer_own(
+    memory: Proposal, same: list[StoredFact], rivals: list[StoredFact]
+) -> tuple[list[StoredFact], list[StoredFact]]:
+    """Let one's own words take the place of the same ones of an assistant."""
+    if memory.origin == "connected":
+        return same, rivals
+    lent = [fact for fact in same if fact.is_of_assistant and memory.may_retire(fact)]
+    own = [fact for fact in same if fact not in lent]
+    return own, [*rivals, *(fact for fact in lent if fact.retirement is None)]
 
 
 def entities_of(subject: str, relation: str, fact: Fact) -> list[memory_repo.NewEntity]:

@@ -1,1 +1,1 @@
-"""Clients of Model Context Protocol (MCP) servers and the tools that they offer to the model."""
+"""MCP both ways: others' tools for the model, the memory for others; the page outside Telegram."""

@@ -70,6 +70,7 @@ RETENTION = (
     ("growth_days", "day", RECORD_DAYS),
     ("model_usage", "created_at", RECORD_DAYS),
     ("model_usage_days", "day", RECORD_DAYS),
+    ("page_sessions", "ends_at", 1),
 )
 # Delete the rows of a table that are past its retention.
 PRUNE = SQL("DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(days)s)")

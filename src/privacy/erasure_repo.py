@@ -307,7 +307,8 @@ DELETE_TRACES = (
 TABLES = """
 messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
 conversation_summaries, tool_results, search_documents, search_postings, document_embeddings,
-parting_messages, changes, imports, import_rows, procrastinate_jobs
+parting_messages, changes, imports, import_rows, memory_tokens, page_sessions,
+procrastinate_jobs
 """
 VACUUM, ANALYZE = "VACUUM " + TABLES, "ANALYZE " + TABLES
 # ANALYZE leaves the statistics of an empty table as they were.

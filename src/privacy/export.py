@@ -106,6 +106,17 @@ WHERE o.telegram_user_id = %(user)s
 ORDER BY r.id LIMIT %(limit)s
 """
 
+# Connections of other assistants, without their tokens.
+SELECT_CONNECTIONS = """
+SELECT t.id, jsonb_strip_nulls(jsonb_build_object(
+    'name', t.name, 'may_remember', t.may_remember, 'created_at', t.created_at,
+    'last_used_at', t.last_used_at))
+FROM memory_tokens t JOIN owners o ON o.id = t.owner_id
+WHERE o.telegram_user_id = %(user)s
+  AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s) AND t.id > %(after)s
+ORDER BY t.id LIMIT %(limit)s
+"""
+
 # Model calls and their tokens by day.
 SELECT_USAGE = """
 SELECT row_number() OVER (ORDER BY day, model), jsonb_build_object(
@@ -124,6 +135,7 @@ PARTS = {
     "messages": SELECT_MESSAGES,
     "summaries": SELECT_SUMMARIES,
     "reminders": SELECT_REMINDERS,
+    "connections": SELECT_CONNECTIONS,
     "usage": SELECT_USAGE,
 }
 

@@ -24,7 +24,7 @@ from src.texts.morphology import lemmas, parts_of_speech
 from src.texts.plain_text import normalise, plain
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight", "private"]
-Origin = Literal["tool", "teach", "command", "extraction"]
+Origin = Literal["tool", "teach", "command", "extraction", "connected"]
 
 # Types of facts, with their descriptions for models. A new type needs a migration: the database
 # checks ``memories.memory_type``.

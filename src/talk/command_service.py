@@ -8,6 +8,7 @@ from src.history.turn_repo import StoredAnswer, TurnRepository
 from src.imports.screens import ImportScreens
 from src.memory import memories
 from src.memory.screens import MemoryScreens
+from src.outside.screens import ConnectScreens, PageScreens
 from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.queue import job_repo
@@ -40,6 +41,8 @@ class CommandService:
         erasing: What deletes for good.
         questions: Questions about facts.
         pages: What tells of the bot.
+        connecting: Connections of other assistants.
+        outside: The page outside Telegram.
         features: Parts of the bot that may be missing: nothing is offered that is.
         is_console: True if the users are not in Telegram.
     """
@@ -56,6 +59,8 @@ class CommandService:
     about: AboutScreen
     settings: SettingsScreens
     reminders: ReminderScreens
+    connecting: ConnectScreens
+    outside: PageScreens
     exports: ExportService
     imports: ImportScreens
     features: Features
@@ -196,6 +201,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
             places=("private",),
             needs=lambda features: features.has_app,
         ),
+        CommandEntry(
+            "page",
+            lambda s, caller: s.outside.page(caller),
+            places=("private", "console"),
+            needs=lambda features: features.has_page,
+        ),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
         CommandEntry("forget", lambda s, caller: s.forgetting.forget(caller)),
         CommandEntry("search", lambda s, caller: s.search.search(caller)),
@@ -219,6 +230,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("export", CommandService.export, is_for_admins=True),
         CommandEntry(
             "import", lambda s, caller: s.imports.command(caller), places=("private", "console")
+        ),
+        CommandEntry(
+            "connect",
+            lambda s, caller: s.connecting.connect(caller),
+            places=("private", "console"),
+            needs=lambda features: features.lends,
         ),
         CommandEntry(
             "usage",
@@ -274,6 +291,10 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "mute": lambda s, who, a: s.reminders.follow_ups.mute(who, a.number(0)),
     "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
     "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
+    "lend": lambda s, who, a: s.connecting.press_new(who, a.number(0)),
+    "allow": lambda s, who, a: s.connecting.allow(who, a.number(0), may_remember=a.number(1) == 1),
+    "revoke": lambda s, who, a: s.connecting.revoke(who, a.number(0)),
+    "leave": lambda s, who, _: s.outside.leave(who),
     "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
     "import": lambda s, who, a: s.imports.press(who, a.number(0), a.number(1), a.number(2)),
 }

@@ -45,12 +45,16 @@ class Features:
         has_app: True if Telegram can open the memory as a page.
         hears: True if speech is transcribed.
         sees: True if a model looks at pictures.
+        has_page: True if that page also opens outside Telegram.
+        lends: True if other assistants may read the memory.
     """
 
     has_model: bool
     has_app: bool
     hears: bool
     sees: bool
+    has_page: bool = False
+    lends: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -60,6 +64,8 @@ class Features:
             has_app=settings.app_url is not None,
             hears=settings.transcription_model is not None,
             sees=(settings.vision_model or settings.chat_model_name) != OFFLINE_MODEL,
+            has_page=settings.page_url is not None,
+            lends=settings.memory_server,
         )
 
 

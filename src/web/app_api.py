@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from src.base.owners import Owner
@@ -33,10 +33,20 @@ from src.reminders.reminder_service import ReminderResult, format_result
 from src.reminders.rules import ReminderOrder
 from src.talk.forget_screens import format_undo
 from src.talk.settings import list_choices
-from src.texts import LANGUAGES, say, sentences
+from src.texts import LANGUAGES, Language, say, sentences
 from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
-from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, to_number
+from src.web.app_gate import (
+    Allowance,
+    Gate,
+    Json,
+    RefusedError,
+    VerifiedCall,
+    accepted_language,
+    read_json,
+    to_number,
+)
+from src.web.app_session import PageSessions
 from src.web.http_server import WithHeaders, send_file
 
 HERE = Path(__file__).parent
@@ -89,10 +99,12 @@ Endpoint = Callable[[VerifiedCall], Awaitable[Json | Response]]
 class Api:
     """Endpoints of the API."""
 
-    def __init__(self, core: Core, gate: Gate) -> None:
-        """Serve data of ``core`` to callers that pass ``gate``."""
+    def __init__(self, core: Core, gate: Gate, sessions: PageSessions | None = None) -> None:
+        """Serve data of ``core`` to callers that pass ``gate``; ``sessions`` are browsers'."""
         self._core = core
         self._gate = gate
+        self._sessions = sessions
+        self._entries = Allowance()
         self._run = core.client.run
         self._memories = core.memory.memories
         self._timeline = TimelineRepository(core.client)
@@ -100,7 +112,11 @@ class Api:
     def routes(self) -> list[Route]:
         """List the routes; a test requests each of them without ``initData``."""
         get, post = partial(self._route, "GET"), partial(self._route, "POST")
+        outside = []
+        if self._sessions is not None:
+            outside = [post("/leave", CHANGE, partial(self.leave, self._sessions))]
         return [
+            *outside,
             get("/start", LOOK, self.start),
             get("/facts", LOOK, self.facts),
             get("/timeline", LOOK, self.timeline),
@@ -323,6 +339,28 @@ class Api:
         file = await self._run(self._core.exports.write_file, form, call.caller)
         return send_file(file, FILE_TYPES[Path(file.name).suffix])
 
+    async def enter(self, request: Request) -> Response:
+        """Open a session with the token of a one-time link: ``{"link": …}``."""
+        language, sessions = accepted_language(request), self._sessions
+        if sessions is None:
+            raise RefusedError(404, say("app_not_here", language))
+        if not sessions.comes_from_page(request):
+            raise RefusedError(403, say("app_unauthorized", language))
+        address = request.client.host if request.client else ""
+        if not await self._entries.take(address):
+            raise RefusedError(429, say("app_too_often", language))
+        link = (await read_json(request, language)).get("link")
+        response = JSONResponse({})
+        if not isinstance(link, str) or not await sessions.enter(link[:MAX_QUERY], response):
+            raise RefusedError(401, say("enter_over", language))
+        return response
+
+    async def leave(self, sessions: PageSessions, call: VerifiedCall) -> Response:
+        """Close the session of the browser that calls."""
+        response = JSONResponse({})
+        await sessions.leave(call.caller.owner, call.request, response)
+        return response
+
     async def bring(self, call: VerifiedCall) -> Json:
         """Read an uploaded file (``?name=``), and return what it holds, with the choices.
 
@@ -424,28 +462,45 @@ def _parse_place(call: VerifiedCall, text: str) -> PageCursor:
 def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:
     """Build the page and its API as an ASGI app to be mounted.
 
+    With ``PUBLIC_URL`` the page is also at ``/page``, for browsers outside Telegram.
+
     Args:
         core: Owner of the data.
         token: Token of the bot, with which Telegram signs ``initData``.
         permits: Returns True if a Telegram id may use the bot.
     """
     page = _build_page()
+    outside = {language: _build_page(language) for language in LANGUAGES}
+    sessions = None
+    if core.settings.page_url is not None:
+        sessions = PageSessions(core.client, token, core.settings.page_url)
+    api = Api(core, Gate(core, token, permits, sessions), sessions)
 
     async def show(_request: Request) -> Response:
         return HTMLResponse(page)
 
+    async def show_outside(request: Request) -> Response:
+        return HTMLResponse(outside[accepted_language(request)])
+
+    routes: list[BaseRoute] = [
+        Route("/", show, methods=["GET"]),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]
+    if sessions is not None:
+        routes.append(Route("/page", show_outside, methods=["GET"]))
+        routes.append(Route("/api/enter", api.enter, methods=["POST"]))
     app = Starlette(
-        routes=[
-            Route("/", show, methods=["GET"]),
-            Mount("/static", StaticFiles(directory=HERE / "static")),
-            Mount("/api", routes=Api(core, Gate(core, token, permits)).routes()),
-        ],
+        routes=[*routes, Mount("/api", routes=api.routes())],
         exception_handlers={HTTPException: explain, Exception: explain},
     )
     return WithHeaders(app, HEADERS, STATIC_HEADERS)
 
 
-def _build_page() -> str:
+def _build_page(outside: Language | None = None) -> str:
+    """Fill the template of the page in Telegram; ``outside``: of the one that needs no Telegram.
+
+    That one has no script of Telegram, and in this language a form that uses the one-time link.
+    """
     unreachable = "".join(
         f'<p lang="{language}">{html.escape(say("page_unreachable", language))}</p>'
         for language in LANGUAGES
@@ -455,5 +510,15 @@ def _build_page() -> str:
         for file in sorted((HERE / "static" / "app").glob("*.js"))
     )
     source = (HERE / "page.html").read_text(encoding="utf-8")
-    filled = source.replace("{unreachable}", unreachable).replace("{script}", TELEGRAM_SCRIPT)
-    return filled.replace("{modules}", modules)
+    script, enter = f'<script src="{TELEGRAM_SCRIPT}" defer></script>', ""
+    if outside is not None:
+        title = html.escape(say("enter_title", outside))
+        about = html.escape(say("enter_about", outside))
+        label = html.escape(say("enter_button", outside))
+        script = ""
+        enter = (
+            f'<section id="enter" lang="{outside}" hidden><h1>{title}</h1><p>{about}</p>'
+            f'<button type="button" class="main">{label}</button></section>'
+        )
+    filled = source.replace("{unreachable}", unreachable).replace("{script}", script)
+    return filled.replace("{enter}", enter).replace("{modules}", modules)

@@ -1,6 +1,7 @@
 """Gate of the page's API: verifies each request and limits their rate.
 
-``initData`` identifies who opened the page; Telegram signs it with the bot's token.
+``initData`` identifies who opened the page; Telegram signs it with the bot's token. Outside
+Telegram it is the session of a cookie (``app_session.py``).
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from src.base.errors import AppError
 from src.base.owners import Caller, Owner
 from src.core import Core
 from src.texts import Language, choose_language, say
+from src.web.app_session import PageSessions
 from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
@@ -217,11 +219,21 @@ class VerifiedCall:
 class Gate:
     """Verifies callers, and limits their requests."""
 
-    def __init__(self, core: Core, token: str, permits: Callable[[int], bool]) -> None:
-        """Admit users whom Telegram verifies with ``token``, and ``permits`` by id."""
+    def __init__(
+        self,
+        core: Core,
+        token: str,
+        permits: Callable[[int], bool],
+        sessions: PageSessions | None = None,
+    ) -> None:
+        """Admit users whom Telegram verifies with ``token``, and ``permits`` by id.
+
+        With ``sessions``, also those whose browser has one.
+        """
         self._core = core
         self._token = token
         self._permits = permits
+        self._sessions = sessions
         self._allowance = Allowance()
         self._calls = asyncio.Semaphore(MAX_CALLS)
 
@@ -233,7 +245,10 @@ class Gate:
             RefusedError: The request is refused, or it failed, as in an outage of the database.
         """
         language = accepted_language(request)
-        visitor = self._verify(request, language)
+        if self._sessions is not None and "authorization" not in request.headers:
+            visitor = await self._find_visitor(self._sessions, request, language)
+        else:
+            visitor = self._verify(request, language)
         language = choose_language(visitor.language_code)
         if visitor.is_bot or not self._permits(visitor.user_id):
             raise RefusedError(403, say("not_allowed", language, user_id=visitor.user_id))
@@ -242,7 +257,7 @@ class Gate:
         if self._calls.locked():
             raise RefusedError(503, say("app_unavailable", language))
         async with self._calls:
-            body = await _read_body(request, language) if request.method == "POST" else {}
+            body = await read_json(request, language) if request.method == "POST" else {}
             try:
                 yield await self._build_call(visitor, request, body)
             except AppError as error:
@@ -257,6 +272,20 @@ class Gate:
             return read_init_data(headers[0][len(SCHEME) :], self._token, datetime.now(UTC))
         except UnverifiedError as error:
             raise RefusedError(401, say(error.text_key, language)) from error
+
+    async def _find_visitor(
+        self, sessions: PageSessions, request: Request, language: Language
+    ) -> Visitor:
+        if not sessions.comes_from_page(request):
+            raise RefusedError(403, say("app_unauthorized", language))
+        try:
+            user_id = await sessions.find_user(request)
+        except AppError as error:
+            logger.warning("a session of the page could not be read", exc_info=error)
+            raise RefusedError(503, say("app_unavailable", language)) from error
+        if user_id is None:
+            raise RefusedError(401, say("enter_needed", language))
+        return Visitor(user_id, language_code=language)
 
     async def _build_call(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
         """Return the call with the caller's settings, read from the database in each request."""
@@ -278,7 +307,12 @@ def to_number(text: str, digits: int) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
-async def _read_body(request: Request, language: Language) -> Json:
+async def read_json(request: Request, language: Language) -> Json:
+    """Return the JSON object that a request brings.
+
+    Raises:
+        RefusedError: It brings something else, or too much.
+    """
     sentence = say("app_bad_request", language)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

@@ -202,7 +202,12 @@ def _describe_bind_error(error: Exception) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn inside our own event loop; ``bot.py`` handles the signals."""
+    """uvicorn inside our own event loop; ``bot.py`` handles the signals.
+
+    Attributes:
+        port: The bound port.
+        while_serving: Context that its apps need while it serves.
+    """
 
     def __init__(self, app: Starlette, host: str, port: int, proxies: Sequence[str] = ()) -> None:
         """Serve ``app`` on ``host:port``; port 0 takes any free one.
@@ -228,6 +233,7 @@ class HttpServer(uvicorn.Server):
         self._host = host
         self._port = port
         self.port: int | None = None
+        self.while_serving: contextlib.AbstractAsyncContextManager[None] = contextlib.nullcontext()
 
     def stop(self) -> None:
         """Stop after the running requests."""

@@ -20,6 +20,7 @@ from tests.tables import (
     columns_that_hold,
     count_death,
     fail_embedding,
+    lend,
     open_question,
     part,
     remind,
@@ -191,6 +192,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
         send_batch(world.dsn, Owner(person))
         open_question(world.dsn, Owner(person))
         remind(world.dsn, Owner(person))
+        lend(world.dsn, Owner(person))
         bring(world.dsn, Owner(person))
     filled = ROWS_OF_OWNER.keys() - {"unindexed_messages"}  # all of them are digested
     assert {table for table, _ in rows_of(world.dsn, Owner(ANNA))} == filled

@@ -250,7 +250,8 @@ def test_start_and_help_name_the_commands(language: Language) -> None:
 
 # The commands that do not work in a place.
 PLACES: dict[Place, set[str]] = {
-    "private": set(), "group": {"about", "app", "brief", "delete_me", "import", "today"},
+    "private": set(),
+    "group": {"about", "app", "brief", "connect", "delete_me", "import", "page", "today"},
     "console": {"app", "stop"},
 }  # fmt: skip
 
@@ -258,7 +259,14 @@ PLACES: dict[Place, set[str]] = {
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_is_offered_that_is_switched_off(language: Language) -> None:
     full, bare = (help_of(language, "private", one) for one in (EVERYTHING, OFFLINE))
-    for word in (say("reads_voices", language), say("reads_photos", language), "/app", "/usage"):
+    for word in (
+        say("reads_voices", language),
+        say("reads_photos", language),
+        "/app",
+        "/usage",
+        "/page",
+        "/connect",
+    ):
         assert word in full and word not in bare, word
     assert say("reads_files", language) in bare and say("help_notes", language) in bare
     console = help_of(language, "console", OFFLINE)

@@ -1,6 +1,6 @@
 // The memory as a page in Telegram: what opens first, and what holds for all of it.
 
-import { knows, learn, paint, prose, telegram } from "./app/base.js";
+import { ask, busy, knows, learn, paint, prose, telegram } from "./app/base.js";
 import { makeFacts } from "./app/facts.js";
 import { makeMenu } from "./app/menu.js";
 import { makeReminders } from "./app/reminders.js";
@@ -30,6 +30,27 @@ async function begin(section) {
   open(section);
 }
 
+// Outside Telegram: a one-time link opens the page, once its button is pressed. What stands behind
+// the # is sent to no server; it leaves the address at once.
+function enter(link) {
+  const asking = document.getElementById("enter");
+  history.replaceState(null, "", location.pathname);
+  document.getElementById("main").removeAttribute("aria-busy");
+  asking.hidden = false;
+  const open = asking.querySelector("button");
+  open.addEventListener("click", () => busy(open, async () => {
+    try {
+      await ask("enter", { link });
+    } catch (error) {
+      fail(error.message);
+      return;
+    }
+    asking.remove();
+    await begin("facts");
+  }));
+  open.focus();
+}
+
 paint();
 telegram?.onEvent?.("themeChanged", paint);
 if (knows("6.1")) {
@@ -43,4 +64,6 @@ document.addEventListener("keydown", (event) => {
 });
 telegram?.ready?.();
 telegram?.expand?.();
-begin("facts");
+const link = /^#enter=([\w-]+)$/.exec(location.hash);
+if (link && document.getElementById("enter")) enter(link[1]);
+else begin("facts");

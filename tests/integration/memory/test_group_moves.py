@@ -179,7 +179,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert filled == ROWS_OF_OWNER.keys() - {
         "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
         "job_deaths", "batch_requests", "daily_messages", "failures",
-        "unindexed_messages", "imports", "import_rows",
+        "unindexed_messages", "memory_tokens", "page_sessions", "imports", "import_rows",
     }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip

@@ -89,6 +89,8 @@ MODULES = {
     "memory.retrieval_repo": "RetrievalRepository",
     "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
     "privacy.erasure_repo": "ErasureRepository",
+    "outside.connection_repo": "ConnectionRepository",
+    "outside.page_session_repo": "PageSessionRepository",
     "privacy.export": "ExportRepository",
     "reminders.day_repo": "DayRepository",
     "reminders.reminder_repo": "ReminderRepository",
@@ -246,6 +248,8 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
     ToolResultRepository(client).add(conversation, asked[0], tool)
     UserSettingsRepository(client).change(chat, mode="strict")
+    assert do.ConnectionRepository.add(owner, f"assistant of {word}")
+    do.PageSessionRepository.add_link(owner)
     update = NewUpdate(next(_numbers), "message", {"text": word}, chat, thread, chat, first)
     UpdateRepository(client).store(BOT, [update])
     count_death(client.dsn, owner)
@@ -351,6 +355,10 @@ class Stage:
         """What somebody has forgotten."""
         sql = "SELECT id FROM changes WHERE kind = 'forgotten' AND owner_id = %(owner)s"
         return self.do.ids(sql, **whose.owner.columns())
+
+    def connection(self, whose: Filled) -> int:
+        """The first connection of another assistant to somebody's memory."""
+        return int(self.do.ConnectionRepository.list_all(whose.owner)[0].id)
 
     def documents(self, whose: Filled) -> list[NewDocument]:
         """Somebody's messages for the index."""
@@ -698,6 +706,22 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     "QuestionRepository.keep_apart": lambda mine, s, who: mine.keep_apart(
         s.me.owner, s.me.facts[0], [who.facts[1]]
     ),
+    "ConnectionRepository.add": lambda mine, s, _: mine.add(s.me.owner, s.me.word),
+    "ConnectionRepository.allow": lambda mine, s, who: mine.allow(
+        s.me.owner, s.connection(who), may_remember=True
+    ),
+    "ConnectionRepository.mark_used": lambda mine, s, who: mine.mark_used(
+        s.me.owner, s.connection(who)
+    ),
+    "ConnectionRepository.delete": lambda mine, s, who: mine.delete(
+        s.me.owner, s.connection(who)
+    ),
+    "PageSessionRepository.close": lambda mine, s, who: [
+        mine.close(s.me.owner, UUID(id_))
+        for (id_,) in s.do.client.fetch_all(
+            "SELECT id::text FROM page_sessions WHERE owner_id = %(owner)s", who.owner
+        )
+    ],
     "GroupMoveRepository.migrate_owner": lambda mine, s, _: [
         mine.migrate_owner(s.me.owner.telegram_user_id, chat)
         for chat in (s.them.owner.telegram_user_id, -next(_numbers) - 2**50)
@@ -709,6 +733,8 @@ FOR_EVERYBODY = frozenset(
         "EmbeddingRepository.list_unembedded", "EmbeddingRepository.find_serving",
         "EmbeddingRepository.note_progress", "EmbeddingRepository.find_progress",
         "EmbeddingRepository.choose_model", "EmbeddingRepository.delete_other_models",
+        "ConnectionRepository.find_caller", "PageSessionRepository.open",
+        "PageSessionRepository.find_user",
         "ExtractionRepository.find_pace", "ExtractionRepository.list_with_parting",
         "MemoryRepository.count_all", "QuestionRepository.find_ended",
         "ReminderRepository.defer_soon", "ReminderRepository.find_due",
@@ -742,7 +768,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "EditRepository.find_topic",
-        "ExportRepository.has_owner",
+        "ExportRepository.has_owner", "PageSessionRepository.count_open",
         "TurnRepository.is_answer", "ImportRepository.count",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",

@@ -215,8 +215,11 @@ async def test_a_model_forgets_in_a_group_only_what_the_one_who_asks_said(group:
     for ids in ([f"fact-{number}"], [source]):
         await group.say(ANNA, "Забудь это", called("forget_fact", ids=ids), "Нет.")
         assert group.facts() == [(tea, "Борис")]
-    hidden = "SELECT 1 FROM messages WHERE is_forgotten AND message_text(content) = %(tea)s"
-    assert group.rig.rows(hidden, tea=tea) == []
+    hidden = (
+        "SELECT 1 FROM messages m JOIN memory_sources s ON s.message_id = m.id"
+        " WHERE s.memory_id = %(number)s AND m.is_forgotten"
+    )
+    assert group.rig.rows(hidden, number=number) == []
     await group.say(BORIS, "Забудь это", called("forget_fact", ids=[f"fact-{number}"]), "Да.")
     assert group.facts() == []
 

@@ -2,6 +2,7 @@
 // as HTML: every element is made by el(), which knows no markup.
 
 export const telegram = window.Telegram?.WebApp;
+export const isOutside = document.getElementById("enter") !== null; // of Telegram
 const ANSWER_MS = 60 * 1000;
 const UNDO_MS = 60 * 1000; // then there is /undo
 const HEARD_MS = 6000;
@@ -83,12 +84,9 @@ function brightness(hex) {
 
 // A file is uploaded as it is, however long that takes.
 export async function call(path, body) {
-  const options = {
-    headers: { Authorization: `tma ${telegram?.initData ?? ""}` },
-    cache: "no-store",
-    credentials: "omit",
-    redirect: "error",
-  };
+  const options = { headers: {}, cache: "no-store", credentials: "omit", redirect: "error" };
+  if (isOutside) options.credentials = "same-origin"; // the cookie of a one-time link
+  else options.headers.Authorization = `tma ${telegram?.initData ?? ""}`;
   const isFile = body instanceof File;
   if (isFile) {
     options.method = "PUT";

@@ -1,6 +1,8 @@
 // Settings, what is kept and who sees it, the way out with everything, and the end of it.
 
-import { Refused, ask, busy, button, call, el, feel, fill, note, prose, t } from "./base.js";
+import {
+  Refused, ask, busy, button, call, el, feel, fill, isOutside, note, prose, reason, t,
+} from "./base.js";
 import { end, goBack, push, pushForm } from "./screens.js";
 
 const KEPT_URL_MS = 60 * 1000;
@@ -115,6 +117,16 @@ export function makeMenu(begin) {
     await fill(body, () => ask("commands/delete_me", {}), show);
   }
 
+  async function leave() {
+    try {
+      await ask("leave", {});
+    } catch (error) {
+      note(reason(error), { isWrong: true });
+      return;
+    }
+    end(t("leave"), [prose(t("left"))]);
+  }
+
   return {
     parts: [
       el("h2", {}, t("settings")), chosen,
@@ -123,7 +135,8 @@ export function makeMenu(begin) {
         way(t("about"), say("about")), way(t("today"), say("today")),
         way(t("privacy"), say("privacy")), way(t("usage"), say("usage")),
         way(t("export"), takeAlong), way(t("import"), bringAlong)),
-      el("ul", { class: "group" }, way(t("erase"), erase, "", "head danger")),
+      el("ul", { class: "group" }, isOutside ? way(t("leave"), leave) : null,
+        way(t("erase"), erase, "", "head danger")),
     ],
     load,
   };
