@@ -137,7 +137,6 @@ DOCKER = (
 SYSTEM = "it changes the system; tests/unit/test_deploy.py checks the files"
 DISK = "it wants a disk of its own, and formats it"
 AGE = "not every machine has age; the lines of GnuPG beside them are run"
-PICTURES = "it draws pictures for docs; the tests of the same pages look at them in the browser"
 
 # The others, with the reason why none runs them.
 NOT_RUN = {
@@ -164,8 +163,6 @@ NOT_RUN = {
     "python -m benchmarks.retrieval.latency": FIGURES,
     "python -m benchmarks.retrieval.persona_mem FOLDER > FILE": FIGURES,
     "python -m benchmarks.workers": FIGURES,
-    "python -m tests.e2e.admin_tour docs": PICTURES,
-    "python -m tests.e2e.transcribe": PICTURES,
     **dict.fromkeys(
         (c for c in page("operating.md").commands() if c.startswith("docker ")), DOCKER
     ),
