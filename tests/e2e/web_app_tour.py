@@ -353,9 +353,9 @@ class Tour:
         for name in ("Режим", "Длина ответов", "Память", "Спрашивать, как прошло"):
             await self.press(name, exact=False)
             await self.look()
-            labels = await page.locator(".head[aria-pressed]:visible").all_text_contents()
-            for label in reversed(labels):
-                await self.press(label)
+            choices = page.locator(".head[aria-pressed]:visible")
+            for place in reversed(range(await choices.count())):
+                await choices.nth(place).click()
                 await page.get_by_role("heading", name="Ещё").wait_for()
                 await self.press(name, exact=False)
             await self.back()
@@ -394,10 +394,8 @@ class Tour:
         await self.press(name, exact=False)
         await self.look("import")
         memories = {"name": "memory.txt", "mimeType": "text/plain", "buffer": MEMORIES}
-        await page.get_by_label(name).set_input_files(memories)
-        await page.get_by_text("чай").wait_for()
-        await self.look()
-        await self.press("Не переносить")
+        await page.locator("input[type=file]").set_input_files(memories)
+        await self.press("Отмена")
         await self.look()
         await self.back()
 
