@@ -9,7 +9,7 @@ import stat
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime, time
 from io import TextIOWrapper
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
@@ -147,7 +147,8 @@ def _is_wanted(info: zipfile.ZipInfo, skipped: Collection[str]) -> bool:
 def _open_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, reading: Reading) -> Opened:
     changed_at = None
     with suppress(ValueError, OverflowError):
-        changed_at = first_moment(datetime(*info.date_time), reading.time_zone)  # noqa: DTZ001
+        day, moment = date(*info.date_time[:3]), time(*info.date_time[3:])
+        changed_at = first_moment(datetime.combine(day, moment), reading.time_zone)
 
     def open_it() -> BinaryIO:
         content = cast("BinaryIO", archive.open(info))

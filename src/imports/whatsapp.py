@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time
 from pathlib import PurePosixPath
 
 from src.base.zones import first_moment
@@ -114,9 +114,9 @@ def find_order(lines: Iterable[_Line]) -> bool | None:
             return first > HALF_DAY
         is_clear &= line.is_clear
         is_same &= first == second
-        for days_first, date in ((True, (year, second, first)), (False, (year, first, second))):
-            is_ordered[days_first] &= before.get(days_first, date) <= date
-            before[days_first] = date
+        for days_first, day in ((True, (year, second, first)), (False, (year, first, second))):
+            is_ordered[days_first] &= before.get(days_first, day) <= day
+            before[days_first] = day
     if is_clear or is_same:
         return True
     if is_ordered[True] == is_ordered[False]:
@@ -164,7 +164,8 @@ def _moment(line: _Line, days_first: bool, reading: Reading) -> datetime | None:
     if not days_first:
         day, month = month, day
     try:
-        return first_moment(datetime(year, month, day, *line.time), reading.time_zone)  # noqa: DTZ001
+        local = datetime.combine(date(year, month, day), time(*line.time))
+        return first_moment(local, reading.time_zone)
     except (ValueError, OverflowError):
         return None
 

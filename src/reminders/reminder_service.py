@@ -137,7 +137,7 @@ def _days(repeats: Recurrence, language: Language) -> str:
         case "monthly":
             where = _day_of_month(repeats.day, language)
         case _:
-            day = datetime(2024, repeats.month, repeats.day)  # noqa: DTZ001  a leap year's day
+            day = datetime(2024, repeats.month, repeats.day, tzinfo=UTC)  # of a leap year
             date = str(format_date(day, "d MMMM", locale=locale_of(language)))
             where = say("on_date", language, date=date)
     return say("often_where", language, often=often, where=where)
