@@ -276,7 +276,8 @@ def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     if len(text) > MAX_CHANGE:
         return None
     folded = _without_polite(times.fold(mend_orders(text))).strip(" ,").rstrip(" .!?)")
-    if is_question(text) and ASKING.match(folded) is None:
+    begins = any(order.match(folded) for order in (ASKING, MOVE, CANCEL))  # "перенесёшь на 19?"
+    if is_question(text) and not begins:
         return None
     if (cancelled := _read_cancel(ASKING.sub("", folded), CANCEL)) is not None:
         return cancelled

@@ -775,6 +775,7 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
     ("cancel everything", "all"), ("i dont need the bread reminder", "bread"),
     ("напоминание про хлеб больше не нужно, отмени", "хлеб"),
     ("нагадування про хліб вже не треба", "хліб"), ("the bread reminder isnt needed", "bread"),
+    ("отменишь врача?", "врача"), ("скасуєш хлів?", "хлів"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)
@@ -792,7 +793,8 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("посылку на 19:15 перенеси", "посылку", "19:15"),
     ("стоп не о 7:45 а о 6:30 перенеси", "it", "о 6:30"),
     ("move it not to 7 but to 8:15", "it", "8:15"), ("bump the rent to 9pm", "rent", "9pm"),
-    ("перенеси на 2 часа", "it", "2 часа"),
+    ("перенеси на 2 часа", "it", "2 часа"), ("перенеси на 19:00?", "it", "19:00"),
+    ("перенесёшь врача на 10?", "врача", "at 10"), ("перенесеш його на 20:00?", "it", "20:00"),
     ("ой ні, відклади ще на годину пізніше", "it", "годину пізніше"),
     ("перенеси на 18:20 дзвінок мамі", "дзвінок мамі", "18:20"),
     ("ugh stuck at work can you move yoga to 8pm", "yoga", "8pm"),
@@ -838,7 +840,8 @@ def test_a_bare_time_changes_the_reminder_just_spoken_of(
 
 @pytest.mark.parametrize("text", [
     "удали всё", "Когда ты напомнишь про хлеб?", "не отменяй хлеб", "Какие у меня напоминания?",
-    "перенесли концерт на пятницу", "i had to move the call to 6pm",
+    "перенесли концерт на пятницу", "i had to move the call to 6pm", "отменили концерт?",
+    "что если перенести врача на 12?",
 ])  # fmt: skip
 def test_other_requests_cancel_no_reminder(text: str) -> None:
     assert read_change(text) is None
