@@ -131,6 +131,7 @@ class Row:
 JSON = (("Content-Type", "application/json"),)
 HTML = (("Content-Type", "text/html"),)
 ERROR = {"message": f"внутри {CANARY}", "type": "server_error", "code": None}
+ODD_NUMBERS = (-1, 10**12, 10**40, 1.5, -0.5, "12", "", None, True, [], {}, float("nan"))
 ODD_VALUES = (None, 7, True, [], {}, [None], "", "x", {"x": CANARY})
 
 
@@ -145,25 +146,18 @@ def rows() -> Iterator[Row]:
 
 def usage_rows() -> Iterator[Row]:
     """Yield rows with odd token counts."""
-    for number in (-1, 10**12, 10**40, 1.5, -0.5, "12", "", None, True, [], {}, float("nan")):
-        details = {"prompt_tokens_details": {"cached_tokens": number}}
-        yield Row(f"cached_tokens {number!r}", with_usage(**details))
+    for number in ODD_NUMBERS:
         for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
-            yield Row(f"{name} {number!r}", with_usage(**{name: number}))
+            yield Row(f"{name} {number!r}", lambda s, n=name, v=number: s.usage.update({n: v}))
+        details = {"cached_tokens": number}
+        yield Row(
+            f"cached_tokens {number!r}",
+            lambda s, d=details: s.usage.update(prompt_tokens_details=d),
+        )
     for value in ODD_VALUES:
-        yield Row(f"usage {value!r}", changing(usage=value))
-        yield Row(f"details {value!r}", with_usage(prompt_tokens_details=value))
+        yield Row(f"usage {value!r}", lambda s, v=value: setattr(s, "usage", v))
+        yield Row(f"details {value!r}", lambda s, v=value: s.usage.update(prompt_tokens_details=v))
     yield Row("usage in every chunk", lambda s: s.middle.extend([{"usage": s.usage}] * 3))
-
-
-def with_usage(**counts: Any) -> Bend:
-    """Return a bend that replaces token counts."""
-    return lambda script: script.usage.update(counts)
-
-
-def changing(**fields: Any) -> Bend:
-    """Return a bend that replaces fields of a script."""
-    return lambda script: vars(script).update(fields)
 
 
 def add_text(text: Any, *, count: int = 1) -> Bend:
@@ -194,103 +188,133 @@ def text_rows() -> Iterator[Row]:
     }
     for name, text in odd.items():
         yield Row(name, add_text(text))
+    yield Row("split pair", lambda s: s.texts.extend(["\ud83d", "\ude00"]))
     yield Row("split pair around nothing", lambda s: s.texts.extend(["\ud83d", "", "\ude00"]))
-    for value in (*ODD_VALUES, [{"type": "text", "text": CANARY}, {"type": "image"}, 7]):
-        yield Row(f"content {value!r:.40}", add_text(value), outcome="any")
+    for value in ODD_VALUES:
+        yield Row(f"content {value!r}", add_text(value), outcome="any")
     yield Row("thousands of chunks", add_text("аб", count=5000))
     yield Row("a chunk of a megabyte", add_text("слово " * 170_000))
-    yield Row("only spaces", changing(texts=[" \n "]), outcome="any")
-    yield Row("no text", changing(texts=[]), outcome="any")
-    yield Row("ends with 'error'", changing(finish="error"), outcome="bad")
+    yield Row("only spaces", lambda s: s.texts.__setitem__(slice(None), [" \n "]), outcome="any")
+    yield Row("no text", lambda s: s.texts.clear(), outcome="any")
+    parts = [{"type": "text", "text": CANARY}, {"type": "image"}, 7]
+    yield Row("parts", add_text(parts), outcome="any")
+    yield Row("ends with 'error'", lambda s: setattr(s, "finish", "error"), outcome="bad")
     for finish in ("length", "content_filter", "", None, 7, "x" * 10_000):
-        yield Row(f"ends with {finish!r:.20}", changing(finish=finish))
-        empty = changing(texts=[], calls=[], finish=finish)
-        yield Row(f"nothing, and ends with {finish!r:.20}", empty, outcome="any")
+        yield Row(f"ends with {finish!r:.20}", lambda s, f=finish: setattr(s, "finish", f))
+        yield Row(f"nothing, and ends with {finish!r:.20}", empty_with(finish), outcome="any")
     yield Row("reasoning", lambda s: s.extra.update(reasoning_content=CANARY, reasoning=CANARY))
-    refused = changing(texts=[], calls=[], extra={"refusal": "Этого я не скажу."})
-    yield Row("a refusal", refused, outcome="any")
+    yield Row("a refusal", refuse, outcome="any")
 
 
-def inserted(
-    name: str, record: Any, place: str = "middle", outcome: UpdateOutcome = "good"
-) -> Row:
-    """Return a row with one more record in a stream."""
-    return Row(name, lambda s: getattr(s, place).append(record), None, outcome, stream_only=True)
+def empty_with(finish: Any) -> Bend:
+    """Return a bend to an empty reply with a finish reason."""
+
+    def bend(script: Script) -> None:
+        script.texts, script.calls, script.finish = [], [], finish
+
+    return bend
+
+
+def refuse(script: Script) -> None:
+    """Replace the reply by a refusal, as with structured outputs."""
+    script.texts, script.calls, script.extra = [], [], {"refusal": "Этого я не скажу."}
 
 
 def stream_rows() -> Iterator[Row]:
     """Yield rows with faults between chunks."""
     for value in ODD_VALUES:
-        yield inserted(f"chunk {value!r}", value)
-        yield inserted(f"choices {value!r}", {"choices": value})
-        yield inserted(f"choice {value!r}", {"choices": [value]})
-        yield inserted(f"delta {value!r}", {"choices": [{"index": 0, "delta": value}]})
-    yield inserted("garbage", f"data: {{не JSON {CANARY}\n\n".encode())
-    yield inserted("binary", b"data: \xff\xfe\x00\n\n")
-    yield inserted("no field", f"{CANARY}\n\n".encode())
-    yield inserted("comments", b": keep-alive\n\n" * 100)
-    yield inserted("other fields", b"event: ping\nid: 7\nretry: x\n\n")
-    yield inserted("deep", b"data: " + b"[" * 200_000 + b"\n\n")
-    yield inserted("a huge number", b'data: {"created": ' + b"9" * 10_000 + b"}\n\n")
-    yield inserted("NaN", b'data: {"created": NaN}\n\n')
+        for name, record in (
+            ("chunk", value),
+            ("choices", {"choices": value}),
+            ("choice", {"choices": [value]}),
+            ("delta", {"choices": [{"index": 0, "delta": value}]}),
+        ):
+            yield Row(
+                f"{name} {value!r}", lambda s, r=record: s.middle.append(r), stream_only=True
+            )
+    for name, garbage in (
+        ("garbage", f"data: {{не JSON {CANARY}\n\n".encode()),
+        ("binary", b"data: \xff\xfe\x00\n\n"),
+        ("no field", f"{CANARY}\n\n".encode()),
+        ("comments", b": keep-alive\n\n" * 100),
+        ("other fields", b"event: ping\nid: 7\nretry: x\n\n"),
+        ("deep", b"data: " + b"[" * 200_000 + b"\n\n"),
+        ("a huge number", b'data: {"created": ' + b"9" * 10_000 + b"}\n\n"),
+        ("NaN", b'data: {"created": NaN}\n\n'),
+    ):
+        yield Row(name, lambda s, g=garbage: s.middle.append(g), stream_only=True)
     another = {"choices": [{"index": 1, "delta": {"content": CANARY}}]}
-    yield inserted("another choice", another)
-    yield Row("no [DONE]", changing(done=False), stream_only=True)
-    cut = changing(done=False, finish=None, usage=None)
-    yield Row("cut off", cut, outcome="bad", stream_only=True)
+    yield Row("another choice", lambda s: s.middle.append(another), stream_only=True)
+    yield Row("no [DONE]", lambda s: setattr(s, "done", False), stream_only=True)
+    yield Row("cut off", cut_off, outcome="bad", stream_only=True)
     for error in (ERROR, CANARY, {"code": 503}, {"code": "429"}, {"code": {}}, [1], True):
+        record = {"error": error}
         label = json.dumps(error)[:20]
-        yield inserted(f"error first {label}", {"error": error}, "before", "bad")
-        yield inserted(f"error in the middle {label}", {"error": error}, "middle", "bad")
-        yield inserted(f"error after the end {label}", {"error": error}, "after")
+        yield Row(
+            f"error first {label}",
+            lambda s, r=record: s.before.append(r),
+            outcome="bad",
+            stream_only=True,
+        )
+        yield Row(
+            f"error in the middle {label}",
+            lambda s, r=record: s.middle.append(r),
+            outcome="bad",
+            stream_only=True,
+        )
+        yield Row(
+            f"error after the end {label}", lambda s, r=record: s.after.append(r), stream_only=True
+        )
     for code in ("content_filter", "insufficient_quota", "rate_limit_exceeded", 401, 400):
-        yield inserted(f"error {code}", {"error": {**ERROR, "code": code}}, "middle", "bad")
+        record = {"error": {**ERROR, "code": code}}
+        yield Row(
+            f"error {code}",
+            lambda s, r=record: s.middle.append(r),
+            outcome="bad",
+            stream_only=True,
+        )
+
+
+def cut_off(script: Script) -> None:
+    """End the stream prematurely."""
+    script.done, script.finish, script.usage = False, None, None
 
 
 def call_rows() -> Iterator[Row]:
     """Yield rows with odd tool calls: the expected one, else an unrequested one."""
     deep = "[" * 5000 + "]" * 5000
-    arguments = {
-        "NUL": json.dumps({"query": "a\x00b", "time_zone": "\x00"}),
-        "surrogate": '{"query": "\\ud83d", "time_zone": "\\ud83d"}',
-        "null": "null",
-        "empty": "",
-        "list": "[1]",
-        "text": json.dumps(CANARY),
-        "no JSON": f"{{не JSON {CANARY}",
-        "half": '{"query": "полови',
-        "two": "{}{}",
-        "deep": f'{{"query": {deep}}}',
-        "huge": json.dumps({"query": "ы" * 3_000_000}, ensure_ascii=False),
-        "wrong types": '{"query": 7, "limit": "много", "time_zone": []}',
-        "missing": "{}",
-        "extra": '{"query": "кот", "owner": 1, "runtime": null, "self": 1}',
-        "numbers": '{"query": "кот", "limit": 1e999}',
-        "a long number": '{"query": "кот", "limit": ' + "9" * 5000 + "}",
-    } | {repr(value): value for value in ODD_VALUES}
-    for name, value in arguments.items():
-        yield Row(f"arguments: {name}", in_function(arguments=value), outcome="any")
+    for name, arguments in (
+        ("NUL", json.dumps({"query": "a\x00b", "time_zone": "\x00"})),
+        ("surrogate", '{"query": "\\ud83d", "time_zone": "\\ud83d"}'),
+        ("null", "null"),
+        ("empty", ""),
+        ("list", "[1]"),
+        ("text", json.dumps(CANARY)),
+        ("no JSON", f"{{не JSON {CANARY}"),
+        ("half", '{"query": "полови'),
+        ("two", "{}{}"),
+        ("deep", f'{{"query": {deep}}}'),
+        ("huge", json.dumps({"query": "ы" * 3_000_000}, ensure_ascii=False)),
+        ("wrong types", '{"query": 7, "limit": "много", "time_zone": []}'),
+        ("missing", "{}"),
+        ("extra", '{"query": "кот", "owner": 1, "runtime": null, "self": 1}'),
+        ("numbers", '{"query": "кот", "limit": 1e999}'),
+        ("a long number", '{"query": "кот", "limit": ' + "9" * 5000 + "}"),
+    ):
+        yield Row(f"arguments: {name}", with_arguments(arguments), outcome="any")
     for value in ODD_VALUES:
+        yield Row(f"arguments {value!r}", with_arguments(value), outcome="any")
         yield Row(f"call {value!r}", lambda s, v=value: s.calls.append(v), outcome="any")
-        yield Row(f"function {value!r}", in_call(function=value), outcome="any")
-        yield Row(f"id {value!r}", in_call(id=value), outcome="any")
-    names = ("launch_rocket", "a b", CANARY, "x" * 5000, "Understanding", "\x00")
-    for value in (*ODD_VALUES, *names):
-        yield Row(f"name {value!r:.20}", in_function(name=value), outcome="any")
-    for count in (3, 30, 1000):
-        yield Row(f"{count} calls", repeat_call(count, equal=count == 3), outcome="any")
+        yield Row(f"function {value!r}", call_with("function", value), outcome="any")
+        yield Row(f"id {value!r}", call_with("id", value), outcome="any")
+        yield Row(f"name {value!r}", with_name(value), outcome="any")
+    for name in ("launch_rocket", "", "a b", CANARY, "x" * 5000, "Understanding", "\x00"):
+        yield Row(f"name {name!r:.20}", with_name(name), outcome="any")
+    yield Row("thirty calls", many_calls(30), outcome="any")
+    yield Row("a thousand calls", many_calls(1000), outcome="any")
+    yield Row("equal ids", equal_ids, outcome="any")
     yield Row("function_call", lambda s: s.extra.update(function_call={"name": 7}), outcome="any")
     yield Row("text and a call", lambda s: (add_text("думаю ")(s), a_call(s)), outcome="any")
-
-
-def in_function(**fields: Any) -> Bend:
-    """Return a bend of the function of the first call."""
-    return lambda script: a_call(script)["function"].update(fields)
-
-
-def in_call(**fields: Any) -> Bend:
-    """Return a bend of the first call."""
-    return lambda script: a_call(script).update(fields)
 
 
 def a_call(script: Script) -> Json:
@@ -300,14 +324,31 @@ def a_call(script: Script) -> Json:
     return script.calls[0]
 
 
-def repeat_call(count: int, *, equal: bool) -> Bend:
-    """Return a bend to many calls, with equal ids or not."""
+def with_arguments(arguments: Any) -> Bend:
+    return lambda script: a_call(script)["function"].update(arguments=arguments)
 
+
+def with_name(name: Any) -> Bend:
+    return lambda script: a_call(script)["function"].update(name=name)
+
+
+def call_with(field_name: str, value: Any) -> Bend:
+    return lambda script: a_call(script).update({field_name: value})
+
+
+def many_calls(count: int) -> Bend:
     def bend(script: Script) -> None:
-        call = a_call(script)
-        script.calls = [{**call, "id": "call" if equal else f"call_{n}"} for n in range(count)]
+        function = a_call(script)["function"]
+        script.calls = [
+            {"id": f"call_{n}", "type": "function", "function": function} for n in range(count)
+        ]
 
     return bend
+
+
+def equal_ids(script: Script) -> None:
+    call = a_call(script)
+    script.calls = [call, {**call}, {**call}]
 
 
 def http_rows() -> Iterator[Row]:

@@ -17,7 +17,7 @@ from tests.integration.operate.test_backup import TABLES, contents
 CREATING = ("run", "console", "worker", "migrate")
 ARGUMENTS = {
     "export": ["--user-id", "5"], "erase": ["--user-id", "5"], "eval": ["talks.json"],
-    "backup": ["new.backup"], "restore": ["old.backup"],
+    "backup": ["new.backup"], "restore": ["old.backup"], "import": ["--user-id", "5", "--undo"],
 }  # fmt: skip
 OTHERS = sorted(COMMANDS.keys() - {*CREATING, "doctor", "restore"})
 NONE = "Pomni stopped: there is no database of Pomni's in {}: run, console, worker and migrate "
