@@ -12,7 +12,6 @@ from tests.integration.imports.bringing import chat
 from tests.integration.phone import buttons
 
 USER = 2**41 + 501
-COUNT = 1200
 LANGUAGE = "ru"
 STORED = """
 SELECT count(*), count(DISTINCT import_source_id) FROM messages WHERE import_source = 'chatgpt'
@@ -24,11 +23,14 @@ WHERE m.import_source = 'chatgpt' AND d.id IS NULL
 """
 
 
-@pytest.mark.parametrize("kills", [0, pytest.param(3, marks=pytest.mark.proof)])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("count", "kills"), [(1200, 0), pytest.param(4800, 10, marks=pytest.mark.proof)]
+)
 async def test_an_import_is_stored_once_over_kills_and_its_progress_is_edited(
-    world: World, kills: int
+    world: World, count: int, kills: int
 ) -> None:
-    chats = [chat(f"c{n}", *(f"слово {n} {k}" for k in range(100))) for n in range(COUNT // 100)]
+    chats = [chat(f"c{n}", *(f"слово {n} {k}" for k in range(100))) for n in range(count // 100)]
     world.telegram.state.files["export"] = json.dumps(chats).encode()
     bot = await world.start(LLM_MODEL="offline")
     document = {"file_id": "export", "file_unique_id": "e", "file_name": "conversations.json"}
@@ -54,7 +56,8 @@ async def test_an_import_is_stored_once_over_kills_and_its_progress_is_edited(
         await bot.kill()
         bot = await world.start(LLM_MODEL="offline")
     await eventually(lambda: world.query(STATE) == [("done",)], "the end of the import", 100)
-    assert world.query(STORED) == [(COUNT, COUNT)]
-    done = say("import_done", LANGUAGE, name="ChatGPT", count="1\N{NO-BREAK SPACE}200")
+    assert world.query(STORED) == [(count, count)]
+    shown = f"{count // 1000}\N{NO-BREAK SPACE}{count % 1000}"
+    done = say("import_done", LANGUAGE, name="ChatGPT", count=shown)
     await eventually(lambda: done in world.answers(USER), "the progress to end", 100)
     await eventually(lambda: not world.query(UNSEARCHED), "all to be searchable", 100)
