@@ -61,7 +61,6 @@ class Desk(Person):
     def __init__(self, rig: Rig) -> None:
         super().__init__(rig, moment=NOON)
         self.id = self.conversation()
-        rig.model.embedding_requests.clear()  # the model was measured
 
     @property
     def indexer(self) -> Indexer:
@@ -102,7 +101,9 @@ class Desk(Person):
 
 
 @pytest.fixture
-def desk(rig: Rig) -> Desk:
+async def desk(rig: Rig) -> Desk:
+    await rig.core.memory.space.model()  # which is measured only once
+    rig.model.embedding_requests.clear()
     return Desk(rig)
 
 
