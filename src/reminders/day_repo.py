@@ -33,8 +33,9 @@ QUESTION_DAYS = 7  # for which a question about two facts is open
 # Select current facts, then what the user typed, each the newest first, without private and
 # forgotten ones.
 SELECT_TOLD = """
-(SELECT 'fact-' || f.id, f.uid, f.text, f.said_at, f.valid_from, f.valid_until,
-        f.relation = 'birthday'
+(SELECT 'fact-' || f.id, f.uid, f.text, f.said_at,
+        CASE WHEN f.memory_type = 'event' OR f.valid_from > f.said_at THEN f.valid_from END,
+        f.valid_until, f.relation = 'birthday'
  FROM facts f
  WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
  ORDER BY f.id DESC LIMIT %(facts)s)
@@ -160,7 +161,7 @@ class Told:
         uid: ``msg-<id>`` of the message that told it, if there is one.
         text: The text.
         said_at: When it was said; of a reminder, when it came.
-        valid_from: Start of a fact's validity.
+        valid_from: Day of an event, or of something that begins after it was told.
         valid_until: End of a fact's validity.
         is_birthday: True for a fact about a birthday.
     """

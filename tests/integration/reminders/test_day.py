@@ -153,6 +153,14 @@ async def test_the_day_has_reminders_dates_deadlines_birthdays_and_a_year_ago(li
     assert len(numbers) == 5 and all(one.action.name == "source" for one in numbers)
 
 
+async def test_what_has_held_since_today_is_no_date_of_today(life: Life) -> None:
+    said = TODAY - timedelta(days=2)
+    await life.know("Собаку зовут Рекс", valid_from=said)
+    await life.know("Новая работа", valid_from=TODAY)
+    assert "Рекс" not in await life.today(said + timedelta(hours=1))
+    assert "Новая работа" in await life.today()
+
+
 @pytest.mark.core(llm_model="offline")
 async def test_the_notebook_tells_what_is_on_another_day(life: Life) -> None:
     life.note("завтра в 18 театр", TODAY)
