@@ -21,6 +21,7 @@ KINDS: dict[str, Kind] = {
 }
 TIMES = {"fact": "saved_at", "message": "said_at", "summary": "made_at", "reminder": "created_at"}
 MAX_ID = 2**52
+FOLLOW_UP = "follow_up"  # a question that was asked, by numbers of the other memory: left out
 
 Check = Callable[[Any], bool]
 
@@ -94,6 +95,7 @@ FIELDS: Mapping[Kind, Mapping[str, Check]] = {
         "sources": _is_sources,
     },
     "reminder": {
+        "kind": ("brief", FOLLOW_UP).__contains__,
         "due_at": _is_moment,
         "recurrence": _is_recurrence,
         "time_zone": _is_zone,
@@ -110,6 +112,7 @@ FIELDS: Mapping[Kind, Mapping[str, Check]] = {
         "mode": ("assistant", "strict").__contains__,
         "answer_length": ("short", "normal", "long").__contains__,
         "memory_on": _is_flag,
+        "follow_ups": _is_flag,
         "spoken_language": LANGUAGES.__contains__,
     },
 }
@@ -122,7 +125,9 @@ def read(file: Opened) -> Records:
             yield value
         elif prefix in KINDS:
             try:
-                yield _build(KINDS[prefix], value, number)
+                record = _build(KINDS[prefix], value, number)
+                if record.details.get("kind") != FOLLOW_UP:
+                    yield record
             except MALFORMED:
                 yield Broken(f"{prefix.partition('.')[0]} {number}")
 

@@ -65,10 +65,10 @@ RETURNING {COLUMNS}
 
 # Insert a reminder of an export, unless the owner has it, or too many.
 RESTORE_REMINDER = f"""
-INSERT INTO reminders (owner_id, text, due_at, recurrence, time_zone, language, message_id,
+INSERT INTO reminders (owner_id, kind, text, due_at, recurrence, time_zone, language, message_id,
                        snooze_of, is_waiting, created_at, delivered_at, cancelled_at)
-SELECT %(owner)s, %(text)s, date_trunc('second', %(due_at)s::timestamptz), %(recurrence)s,
-       %(time_zone)s, %(language)s, %(message_id)s, %(snooze_of)s, %(is_waiting)s,
+SELECT %(owner)s, %(kind)s, %(text)s, date_trunc('second', %(due_at)s::timestamptz),
+       %(recurrence)s, %(time_zone)s, %(language)s, %(message_id)s, %(snooze_of)s, %(is_waiting)s,
        %(created_at)s, %(delivered_at)s, %(cancelled_at)s
 WHERE NOT EXISTS (SELECT 1 FROM reminders WHERE owner_id = %(owner)s AND text = %(text)s
                   AND created_at = %(created_at)s)
@@ -333,8 +333,8 @@ class ReminderRepository(Repository):
         return self._client.in_transaction(work)
 
     def restore(self, owner: Owner, columns: dict[str, Any]) -> int | None:
-        """Store a reminder of an export; None if the owner has it, or too many."""
-        return self._first(int, RESTORE_REMINDER, owner, **columns)
+        """Store a reminder or the brief of an export; None if the owner has it, or too many."""
+        return self._first(int, RESTORE_REMINDER, owner, **{"kind": "reminder", **columns})
 
     def remove(self, owner: Owner, ids: Sequence[int]) -> None:
         """Delete reminders for good."""

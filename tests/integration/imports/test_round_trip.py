@@ -66,8 +66,10 @@ async def live(person: Person, seed: int) -> None:
     if choose.random() < 0.5:
         await person.core.memory.memories.forget(person.owner, [f"fact-{facts[-1].id}"])
     person.core.user_settings.change(
-        person.user, language="uk", time_zone="Europe/Riga", answer_length="short"
+        person.user, language="uk", time_zone="Europe/Riga", answer_length="short", follow_ups=True
     )
+    brief = NewReminder("brief", DUE, EVERY_DAY, "Europe/Riga", "uk")
+    person.core.day.rows.set_brief(person.owner, brief, now=person.moment)
 
 
 def export(rig: Rig, user: int) -> str:
