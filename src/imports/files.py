@@ -19,7 +19,7 @@ import ijson
 from src.base.errors import AppError
 from src.base.zones import first_moment
 from src.imports.records import Broken, Opened, Reading
-from src.texts.encodings import detect_encoding
+from src.texts.encodings import detect_encoding, find_mark
 
 MAX_ENTRIES = 200_000
 MAX_TOTAL = 4 << 30  # bytes of all entries that are read
@@ -39,8 +39,8 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 BYTES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9a-fA-F]{2})+)")
 BAD_ESCAPE = re.compile(r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 UNQUOTED = re.compile(r'("document_id":[ \t]*)(?!true\b|false\b|null\b)([^\s"\d\[{,}-][^\r\n,}]*)')
+MARK_LENGTH = 4  # bytes of the longest byte order mark
 SCALARS = frozenset({"string", "number", "boolean", "null"})
-MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class UnreadableFileError(AppError):
@@ -166,10 +166,10 @@ class MendedJson:
     """
 
     def __init__(self, content: BinaryIO) -> None:
-        """Read ``content``, in UTF-8 or, with a byte order mark, UTF-16."""
+        """Read ``content``, in UTF-8 or what its byte order mark names."""
         self._content = content
-        self._start = content.read(2)
-        encoding = MARKS.get(self._start, "utf-8-sig")
+        self._start = content.read(MARK_LENGTH)
+        encoding = find_mark(self._start) or "utf_8_sig"
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
         self._held = ""
         self._mended = b""

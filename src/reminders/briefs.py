@@ -94,10 +94,10 @@ def read_day(text: str, caller: Caller) -> date | None:
     found = read_time(text, now)
     if len(found.periods) != 1 or ASKS.fullmatch(fold(found.content)) is None:
         return None
-    [(start, end)] = ((one.start, one.end) for one in found.periods)
-    if end - start > LONGEST_DAY:
+    [period] = found.periods
+    if period.end - period.start > LONGEST_DAY:
         return None
-    day, today = local_time(start, caller.time_zone).date(), now.date()
+    day, today = local_time(period.start, caller.time_zone).date(), now.date()
     if today - WEEK < day < today - DAY:
         return day + WEEK
     if day < today - DAY:

@@ -25,7 +25,7 @@ from src.reading.times import fold
 from src.reading.words import Word, content_words, lemmas_of
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
-from src.reminders.reminder_repo import Reminder, ReminderRepository
+from src.reminders.reminder_repo import MAX_WAITING, Reminder, ReminderRepository
 from src.texts import CYRILLIC, Language, say
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import shortened
@@ -35,7 +35,6 @@ DateKind = Literal["event", "deadline", "birthday"]
 
 MAX_LINE = 160  # characters of a text in a line
 MAX_REMINDERS = 8
-MAX_LISTED = 100  # reminders among which those of a day are
 MAX_DATED = 6
 MAX_YEAR_AGO = 2
 MIN_WORDS_YEAR_AGO = 3  # content words of a message that is worth a look after a year
@@ -222,7 +221,7 @@ class DayService:
         waiting = self._reminders.list_waiting
         start, end = day_bounds(day, caller.time_zone)
         is_today = start <= caller.moment
-        listed = await self._client.run(waiting, caller.owner, limit=MAX_LISTED)
+        listed = await self._client.run(waiting, caller.owner, limit=MAX_WAITING)
         return [
             f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
             for one in listed

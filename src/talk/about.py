@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from src.base.owners import Caller
 from src.memory import memories
-from src.memory.memory_repo import StoredFact
+from src.memory.memory_repo import StoredFact, message_number
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.facts import WISH, fact_uid
@@ -134,7 +134,7 @@ def _sort(facts: Sequence[StoredFact], told: Sequence[Told]) -> dict[Subject, li
     for note in _notes(told):
         subject = subject_of_text(note.text)
         if subject in lacking and tells(note):
-            number = int(note.id.removeprefix("msg-"))
+            number = message_number(note.id) or 0
             found[subject].append(_Entry(note, Action("drop", (1, number)), "🗑 "))
     return found
 

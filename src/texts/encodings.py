@@ -24,11 +24,16 @@ def detect_legacy(data: bytes) -> str:
     return best.encoding if best else LEGACY[0]  # a few words with foreign bytes
 
 
+def find_mark(data: bytes) -> str | None:
+    """Return the encoding that a byte order mark names, or None."""
+    return next((name for mark, name in MARKS.items() if data.startswith(mark)), None)
+
+
 def detect_encoding(data: bytes) -> str:
     """Return the encoding of a text by its beginning, which may end within a character."""
-    for mark, name in MARKS.items():
-        if data.startswith(mark):
-            return name
+    marked = find_mark(data)
+    if marked is not None:
+        return marked
     try:
         codecs.getincrementaldecoder("utf_8")().decode(data)
     except UnicodeDecodeError:

@@ -34,6 +34,7 @@ MAX_QUERY = 500  # characters
 MAX_HITS = 10
 FACTS = 50  # per page
 MAX_TITLE = 100  # characters
+REMEMBER = "remember"  # the one tool that writes
 
 Json = dict[str, Any]
 
@@ -59,7 +60,7 @@ class LentCall:
 
 def _tool(name: str, title: str, description: str, **properties: Json) -> Tool:
     required = [key for key, schema in properties.items() if "default" not in schema]
-    reads = name != "remember"
+    reads = name != REMEMBER
     return Tool(
         name=name,
         title=title,
@@ -80,7 +81,6 @@ def _tool(name: str, title: str, description: str, **properties: Json) -> Tool:
     )
 
 
-REMEMBER = "remember"
 TOOLS = (
     _tool(
         "search",
