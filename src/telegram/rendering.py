@@ -102,10 +102,16 @@ def _first_part(text: str) -> str:
 
 
 def _trim(text: str, entities: list[MessageEntity]) -> Part:
-    """Telegram would remove surrounding line breaks, too."""
+    """Telegram would remove surrounding line breaks, too.
+
+    Of too many entities the links stay: their addresses stand nowhere else.
+    """
     before = len(text) - len(text.lstrip("\n"))
     body = text.strip("\n")
-    return Part(body, _clip(entities, before, utf16_length(body))[:MAX_ENTITIES])
+    clipped = _clip(entities, before, utf16_length(body))
+    if len(clipped) > MAX_ENTITIES:
+        clipped.sort(key=lambda entity: entity.type != "text_link")
+    return Part(body, clipped[:MAX_ENTITIES])
 
 
 def _append_ending(part: Part, ending: str) -> Part:

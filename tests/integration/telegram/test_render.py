@@ -113,6 +113,8 @@ async def test_a_message_has_as_many_entities_as_telegram_looks_at() -> None:
     parts = await rendering.render("**ж** " * 600)
     assert [len(part.entities) for part in parts] == [MAX_ENTITIES]
     assert covered(parts[0], parts[0].entities[-1]) == "ж"
+    [part] = await rendering.render("**ж** " * 600 + "[дом](https://example.org)")
+    assert len(part.entities) == MAX_ENTITIES and covered(part, part.entities[0]) == "дом"
 
 
 @pytest.mark.parametrize("markdown", ["\ud800 **a**", "$" + "\\frac{" * 6 + "x$"])
