@@ -15,7 +15,12 @@ from src.telegram.buttons import Inline, build_keyboard
 from src.telegram.entities import utf16_length
 from src.telegram.places import ACT_ANYWHERE, Address, Route, find_refusal, is_refusal
 from src.telegram.rendering import Part
-from src.telegram.requests import UNKNOWN_ID, is_not_modified, with_quick_retries
+from src.telegram.requests import (
+    UNKNOWN_ID,
+    best_effort,
+    is_not_modified,
+    with_quick_retries,
+)
 from src.texts.reply import Action, Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
@@ -101,7 +106,16 @@ class Delivery:
         Returns:
             The number of the last message that was sent; None if an edit was enough.
         """
-        route = Route(address)
+        return await self._send_text(Route(address), text, keyboard, edit, times)
+
+    async def _send_text(
+        self,
+        route: Route,
+        text: str,
+        keyboard: Keyboard | None,
+        edit: int | None,
+        times: Times,
+    ) -> int | None:
         parts = [with_times(part, times) for part in rendering.split_text(text)]
         keyboard_index = 0
         if edit is None:
@@ -145,11 +159,10 @@ class Delivery:
             keyboard: Keyboard | None = build_keyboard(reply.rows)
             if reply.awaits_words:
                 keyboard, replacing = types.ForceReply(selective=True), None
-            sent = await self.send_text(
-                address, reply.hinted, keyboard=keyboard, edit=replacing, times=reply.times
-            )
+            route = Route(address)
+            sent = await self._send_text(route, reply.hinted, keyboard, replacing, reply.times)
             for file in reply.files:
-                await self._send_file(Route(address), file)
+                await self._send_file(route, file)
         return sent
 
     async def try_to_change(self, chat_id: int, message_id: int, text: str | None) -> None:
@@ -235,19 +248,24 @@ class Delivery:
         )
 
     async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:
-        """Return the id of the message that shows the part: the edited one, or a new one."""
+        """Return the id of the message that shows the part: the edited one, or a new one.
+
+        The new one takes the place of the other, which is deleted if Telegram allows it.
+        """
+        chat_id = route.address.chat_id
         try:
             await with_quick_retries(self.edit_once, route.address, message_id, part)
-        except errors.PlaceLostError:
-            return await self._send_part(route, part)
         except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
-            is_refused = isinstance(error, errors.DeliveryRefusedError)
+            is_refused = isinstance(error, errors.DeliveryRefusedError | errors.PlaceLostError)
             if not is_refused and (error.retry_after or 0.0) <= MAX_EDIT_WAIT:
                 raise
-            return await self._send_part(route, part)  # also follows a migrated group
-        return message_id
+        else:
+            return message_id
+        sent_id = await self._send_part(route, part)  # also follows a migrated group
+        await best_effort(self.bot.delete_message(chat_id, message_id))
+        return sent_id
 
     async def _send_part(self, route: Route, part: Part) -> int:
         async def send(address: Address) -> int:
@@ -263,8 +281,13 @@ class Delivery:
         document = types.BufferedInputFile(file.content.read(), file.name)
 
         async def send(address: Address) -> None:
-            fields = address.chat_fields | {"document": document, "request_timeout": FILE_TIMEOUT}
-            await with_quick_retries(self.bot.send_document, **fields)
+            await with_quick_retries(
+                self.bot.send_document,
+                **address.chat_fields,
+                document=document,
+                caption=route.reason or None,
+                request_timeout=FILE_TIMEOUT,
+            )
 
         await self._send_along(route, send)
 

@@ -134,7 +134,7 @@ class Route:
     Attributes:
         address: Where it goes now.
         lost: The first place of the way that took nothing, if any.
-        is_told: True if a message has arrived, with the words that say why it comes there.
+        is_told: True if a message has arrived here, with the words that say why it comes here.
         has_migrated: True if its group became a supergroup meanwhile.
     """
 
@@ -169,6 +169,7 @@ class Route:
         here = self.address
         if self.lost is None:
             self.lost = lost
+        self.is_told = False
         if here.thread_id and lost.scope == "topic":
             self.address = replace(here, thread_id=0, reply_to=None)
         elif here.private_chat is not None:

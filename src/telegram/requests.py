@@ -65,7 +65,7 @@ def delivery_error(error: Exception) -> errors.AppError:
 
 def is_not_modified(error: BaseException | None) -> bool:
     """Return True if the edit changed nothing, which is a success."""
-    return is_refusal(error, "message is not modified")
+    return is_refusal(error, "message is not modified", "message_not_modified")
 
 
 def is_unknown_method(error: BaseException) -> bool:

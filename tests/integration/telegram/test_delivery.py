@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from src.telegram.places import Address
 from src.telegram.rendering import render
 from src.telegram.requests import QUICK_RETRIES
 from src.texts import say
+from src.texts.reply import Reply, ReplyFile
 from tests.fakes.telegram_server import FakeTelegram
 
 USER = 2**41 + 7
@@ -123,6 +125,26 @@ async def test_a_message_that_cannot_be_edited_is_replaced_by_a_new_one(
     await send_answer(delivery, Address(GROUP), "ответ", edit=own)
     assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
     assert [call.ok for call in fake.calls_of("editMessageText")] == [False]
+
+
+async def test_the_beginning_of_an_answer_that_comes_anew_is_taken_away(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery
+) -> None:
+    shown = await bot.send_message(GROUP, "нача")
+    refuse(fake, "editMessageText", "message is too strange")
+    await send_answer(delivery, Address(GROUP), "начало", edit=shown.message_id)
+    assert [sent.text for sent in fake.sent_to(GROUP) if not sent.deleted] == ["начало"]
+
+
+async def test_files_that_go_to_another_place_say_why(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    files = tuple(ReplyFile(name, BytesIO(b"x")) for name in ("a.md", "a.json"))
+    refuse(fake, "sendDocument", "not enough rights to send documents to the chat")
+    address = Address(GROUP, person=USER, language="uk")
+    await delivery.show_reply(address, Reply("Ось усе.", files=files))
+    assert [sent.text for sent in fake.sent_to(GROUP)] == ["Ось усе."]
+    assert [sent.text for sent in fake.sent_to(USER)] == [say("place_mute_group", "uk"), ""]
 
 
 @pytest.mark.parametrize(("said", "answer", "url"), [
