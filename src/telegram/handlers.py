@@ -86,7 +86,7 @@ class Handlers:
         Returns:
             The ``command`` argument of the handler, or False.
         """
-        command = command_of(message)
+        command = command_of(message, self._identity)
         if command is None or not command.is_for(self._identity.username):
             return False
         return {"command": command}

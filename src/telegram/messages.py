@@ -1,6 +1,5 @@
 """Handling of messages: each is read, taken through a turn, and answered in its place."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, timedelta
@@ -304,8 +303,7 @@ def without_address(text: str, identity: BotIdentity) -> str:
     The spaces before ``@name`` are removed, too, in a separate step: a pattern that begins with
     spaces would scan a run of spaces once for each of them.
     """
-    mention = rf"@{re.escape(identity.username)}\b[,:]?"
-    *before, last = re.split(mention, text, flags=re.IGNORECASE)
+    *before, last = identity.mention_pattern.split(text)
     stripped = "".join([*(part.rstrip() for part in before), last]).strip()
     match = identity.address_pattern.match(stripped)
     if match:

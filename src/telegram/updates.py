@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from aiogram import types
+from aiogram import enums, types
 from pydantic import ValidationError
 
 from src.pg.client import storable
@@ -54,9 +54,15 @@ class BotIdentity:
 
     def is_addressed(self, text: str) -> bool:
         """Return True if a text contains ``@username`` or begins with one of the bot's names."""
-        if re.search(rf"@{re.escape(self.username)}\b", text, re.IGNORECASE):
+        if self.mention_pattern.search(text):
             return True
         return self.address_pattern.match(text) is not None
+
+    @property
+    def mention_pattern(self) -> re.Pattern[str]:
+        """Pattern for ``@username``, but not in an e-mail address."""
+        name = rf"@{re.escape(self.username)}\b"
+        return re.compile(rf"(?:(?<!\w){name}|{name}(?!\.\w))[,:]?", re.IGNORECASE)
 
     @property
     def address_pattern(self) -> re.Pattern[str]:
@@ -178,13 +184,13 @@ class UnhandledError(ValueError):
 def _read_message(message: types.Message, bot: BotIdentity) -> Fields:
     if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
         return _read_migration(message)
-    command = command_of(message)
+    command = command_of(message, bot)
     fields = _message_ids(message)
     if command is not None:
         kind = _command_kind(message, command, bot)
         entry = COMMANDS.get(command.name)
         fields["at_once"] = kind == "command" and (entry is None or entry.is_at_once)
-    elif not (text_of(message) or any(getattr(message, field) for field in CONTENT)):
+    elif not (_has_content(message) or text_of(message)):
         raise UnhandledError
     elif is_addressed(message, bot):
         kind = "message"
@@ -195,6 +201,12 @@ def _read_message(message: types.Message, bot: BotIdentity) -> Fields:
     group = message.media_group_id and message.media_group_id[:100]
     interrupts = kind in ("new", "stop")
     return {**fields, "kind": kind, "media_group_id": group, "interrupts": interrupts}
+
+
+def _has_content(message: types.Message) -> bool:
+    """Return True if a message holds something to answer, even if aiogram does not know it."""
+    is_unknown = message.content_type == enums.ContentType.UNKNOWN and bool(message.model_extra)
+    return is_unknown or any(getattr(message, field) for field in CONTENT)
 
 
 def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind:
@@ -208,18 +220,27 @@ def _command_kind(message: types.Message, command: Command, bot: BotIdentity) ->
     return entry.kind
 
 
-def command_of(message: types.Message) -> Command | None:
-    """Return the command at the beginning of a text or caption; forwarded words order nothing."""
+def command_of(message: types.Message, bot: BotIdentity) -> Command | None:
+    """Return the command at the beginning of a text or caption, or behind the bot's name there.
+
+    Forwarded words order nothing.
+    """
     if message.forward_origin is not None:
         return None
-    return parse_command(text_of(message))
+    text = text_of(message)
+    name = bot.mention_pattern.match(text) or bot.address_pattern.match(text)
+    if name is not None:
+        text = text[name.end() :].lstrip()
+    return parse_command(text)
 
 
 def is_addressed(message: types.Message, bot: BotIdentity) -> bool:
     """Return True if a message is for the bot: by its place, as a reply, or by the bot's name."""
     if message.chat.type == "private" or replies_to(message, bot.id):
         return True
-    return bot.is_addressed(text_of(message))
+    entities = message.entities or message.caption_entities or ()
+    is_linked = any(one.user is not None and one.user.id == bot.id for one in entities)
+    return is_linked or bot.is_addressed(text_of(message))
 
 
 def text_of(message: types.Message) -> str:

@@ -76,6 +76,9 @@ def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
     ("@another_bot что скажешь?", None), ("/new", "command"), ("/help", "command"),
     (f"/help@{BOT_NAME}", "command"), ("/help@another_bot", None), ("/weather", None),
     (f"/weather@{BOT_NAME}", "command"), ("/weather@another_bot", None),
+    (f"@{BOT_NAME} /weather", "command"), (f"@{BOT_NAME.upper()}, /stop", "stop"),
+    ("Помни, /remember ключ", "teach"), ("@another_bot /help", None),
+    (f"info@{BOT_NAME}.example.org", None), (f"«@{BOT_NAME}»", "message"),
 ])  # fmt: skip
 def test_in_a_group_only_what_is_addressed_to_us_is_kept(text: str, expected: str | None) -> None:
     assert kind(text=text, chat=group()) == expected
@@ -89,6 +92,19 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "message"
     assert kind(photo=PHOTO, chat=group()) is None
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
+
+
+def test_a_mention_of_the_bot_without_its_username_is_addressed_to_it() -> None:
+    for user, expected in ((person(BOT_ID, is_bot=True), "message"), (person(9), None)):
+        mention = {"type": "text_mention", "offset": 0, "length": 5, "user": user}
+        assert kind(text="Мемо где обед?", entities=[mention], chat=group()) == expected
+
+
+def test_content_newer_than_aiogram_is_kept_where_it_is_for_the_bot() -> None:
+    assert kind(hologram={"file_id": "x"}) == "message"
+    assert kind(hologram={"file_id": "x"}, chat=group()) is None
+    assert kind(hologram={"file_id": "x"}, new_chat_title="Дом") is None
+    assert kind() is None
 
 
 def test_a_group_that_moves_is_kept_as_a_change_of_the_chat() -> None:
