@@ -225,13 +225,14 @@ WHERE u.bot_id = %(bot_id)s AND u.kind = 'media' AND u.handled_at IS NULL
                 AND a.media_group_id = u.media_group_id AND a.kind = 'message')
 """
 
-# An earlier update that brought the same message, and was not ignored.
+# Kind of the first update that brought the same message, and was not ignored.
 SELECT_HEARD = """
-SELECT 1 FROM telegram_updates u JOIN telegram_updates e
+SELECT e.kind FROM telegram_updates u JOIN telegram_updates e
     ON e.bot_id = u.bot_id AND e.chat_id = u.chat_id AND e.message_id = u.message_id
        AND e.id < u.id
 WHERE u.id = %(update)s AND e.kind NOT IN ('callback', 'other')
-  AND e.outcome IS DISTINCT FROM 'ignored' LIMIT 1
+  AND e.outcome IS DISTINCT FROM 'ignored'
+ORDER BY e.id LIMIT 1
 """
 
 # Lock an update that is being handled against erasures until the transaction ends (waiting for an
@@ -451,9 +452,9 @@ class UpdateRepository(Repository):
         rows = self._client.fetch_all(SELECT_ASKED, bot_id=bot_id, messages=given)
         return {(chat, number): question for chat, number, question in rows}
 
-    def was_heard(self, update: int) -> bool:
-        """Return True if an earlier update brought the same message, and was not ignored."""
-        return self._client.fetch_one(SELECT_HEARD, update=update) is not None
+    def heard_as(self, update: int) -> UpdateKind | None:
+        """Return the kind of the first update that brought the same message, if it was heard."""
+        return self._first(lambda kind: kind, SELECT_HEARD, update=update)
 
     def count_refusal(self, update: int) -> int:
         """Count one more refusal of the reply by Telegram and return the total."""

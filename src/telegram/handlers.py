@@ -59,6 +59,7 @@ class Handlers:
         router.message.register(self.take_import, imports.brings_import)
         router.message.register(self._turns.answer)
         router.edited_message.register(self.run_command, self.is_command, self.is_new)
+        router.edited_message.register(self.keep_command, self.was_command)
         router.edited_message.register(self._turns.take_edit)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
@@ -93,7 +94,18 @@ class Handlers:
 
     async def is_new(self, _message: types.Message, context: Context) -> bool:
         """Filter edits of messages of which nothing was heard before: they named no bot."""
-        return not await self._run(self._core.updates.was_heard, context.stored.id)
+        return await self._run(self._core.updates.heard_as, context.stored.id) is None
+
+    async def was_command(self, _message: types.Message, context: Context) -> bool:
+        """Filter edits of messages that were commands."""
+        heard = await self._run(self._core.updates.heard_as, context.stored.id)
+        return heard == "command"
+
+    async def keep_command(self, _message: types.Message, context: Context) -> UpdateOutcome:
+        """Tell the sender of a command that an edit does not undo its effects."""
+        sentence = say("command_edited", context.caller.language)
+        await self._delivery.send_notice(Address.of(context.caller), sentence)
+        return "explained"
 
     async def run_command(
         self, message: types.Message, context: Context, command: Command

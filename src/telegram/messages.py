@@ -141,7 +141,7 @@ class TurnHandler:
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
         is_new = outcome.what == "unknown" and incoming.owner.is_group
         if is_new and is_addressed(message, self._identity) and teaching is None:
-            heard = await self.core.client.run(self.core.updates.was_heard, context.stored.id)
+            heard = await self.core.client.run(self.core.updates.heard_as, context.stored.id)
             return "ignored" if heard else await self.answer(message, context)
         if outcome.what != "last":
             if outcome.what == "older":

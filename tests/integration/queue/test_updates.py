@@ -182,14 +182,14 @@ def test_parts_of_an_album_become_messages_once_one_names_the_bot(inbox: Inbox) 
 
 def test_a_message_was_heard_unless_it_was_ignored(inbox: Inbox) -> None:
     first = inbox.put("edit", message_id=7)
-    assert not inbox.updates.was_heard(first)
+    assert inbox.updates.heard_as(first) is None
     inbox.updates.mark_handled(first, "ignored")
     inbox.put("callback", message_id=7)
     inbox.put("message", message_id=7, chat_id=CHAT + 1)
     second = inbox.put("edit", message_id=7)
-    assert not inbox.updates.was_heard(second)
+    assert inbox.updates.heard_as(second) is None
     inbox.updates.mark_handled(second, "done")
-    assert inbox.updates.was_heard(inbox.put("edit", message_id=7))
+    assert inbox.updates.heard_as(inbox.put("edit", message_id=7)) == "edit"
 
 
 def test_blocking_the_bot_closes_what_waits_in_that_chat_only(inbox: Inbox) -> None:

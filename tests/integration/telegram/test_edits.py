@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.texts import say
+from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.phone import STRANGER, USER, Phone, buttons
 
@@ -145,3 +145,15 @@ async def test_nobody_edits_the_words_of_another(phone: Phone) -> None:
     await phone.fake.push_raw({"update_id": 7000, "edited_message": forged})
     assert await phone.work() == ["ignored"]
     assert phone.facts() == ["Я живу в городе Киев"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_an_edit_of_a_command_says_that_it_changes_nothing(
+    phone: Phone, language: Language
+) -> None:
+    phone.rig.core.user_settings.change(USER, language=language)
+    asked = await phone.write("/remind завтра в 9 полить цветы")
+    for words in ("/remind завтра в 10 полить фикус", "полей фикус"):
+        assert await edit(phone, asked, words) == ["explained"]
+        assert phone.last.text == say("command_edited", language)
+    assert phone.rig.rows("SELECT text FROM reminders") == [("полить цветы",)]
