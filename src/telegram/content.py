@@ -8,6 +8,7 @@ from aiogram import types
 
 from src.media.attachments import Attachment, AttachmentKind
 from src.texts import Language, say
+from src.texts.plain_text import is_visible
 
 LARGEST_SIDE = 1600  # pixels; models scale larger pictures down but charge for them
 DECIMALS = 5  # decimals of a coordinate: a metre
@@ -48,23 +49,35 @@ class Content:
 def read_content(message: types.Message, bot_id: int, language: Language) -> Content:
     """Return the content of a message; of one without a file, the file that it replies to.
 
-    The bot's own files (an export) are not read.
+    The bot's own files (an export) are not read. A text without a visible character is none.
     """
     described = describe(message, language)
     words = (message.text or message.caption or "").strip()
+    if not is_visible(words):
+        words = ""
     text = "\n".join(filter(None, (words, described)))
     attachment = _find_attachment(message)
     if attachment is not None:
         return Content(text, attachment)
-    if not described:
-        key = next((key for field, key in UNSEEN.items() if getattr(message, field)), UNREADABLE)
-        if key != UNREADABLE or not text:
-            return Content(text, problem=say(key, language))
+    key = _find_unseen(message, described)
+    if not key and not text:
+        key = UNREADABLE
+    elif not key and message.reply_to_story is not None:
+        key = UNSEEN["story"]
     target = message.reply_to_message or message.external_reply
-    if target is None or replies_to(message, bot_id):
-        return Content(text)
-    attachment = _find_attachment(target)
-    return Content(text, attachment, is_replied=attachment is not None)
+    if not key and target is not None and not replies_to(message, bot_id):
+        attachment = _find_attachment(target)
+        if attachment is not None:
+            return Content(text, attachment, is_replied=True)
+        key = _find_unseen(target, describe(target, language))
+    return Content(text, problem=say(key, language) if key else "")
+
+
+def _find_unseen(message: types.Message | types.ExternalReplyInfo, described: str) -> str:
+    """Return the key of the sentence about content that the bot cannot see; "" for none."""
+    if described:
+        return ""
+    return next((key for field, key in UNSEEN.items() if getattr(message, field)), "")
 
 
 def replies_to(message: types.Message, user_id: int) -> bool:
@@ -108,6 +121,11 @@ def describe(message: types.Message | types.ExternalReplyInfo, language: Languag
         if value is not None:
             return describer(value, language)
     return ""
+
+
+def _describe_audio(audio: types.Audio, _language: Language) -> str:
+    name = " — ".join(filter(None, (audio.performer, audio.title)))
+    return f"🎵 {name}" if name else ""
 
 
 def _describe_venue(venue: types.Venue, language: Language) -> str:
@@ -168,6 +186,7 @@ def _describe_gift(gift: types.GiftInfo | types.UniqueGiftInfo, language: Langua
 # A venue has a location too, so it comes first.
 DESCRIBERS: Mapping[str, Callable[[Any, Language], str]] = {
     "venue": _describe_venue,
+    "audio": _describe_audio,
     "location": _describe_location,
     "contact": _describe_contact,
     "poll": _describe_poll,

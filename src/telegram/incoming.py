@@ -105,14 +105,27 @@ def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None,
 
 def _quoted_text(message: types.Message, language: Language) -> str:
     """Return the quoted part of the replied-to text, or all of it."""
-    replied = message.reply_to_message
     if message.quote is not None:
         return message.quote.text
+    replied = message.reply_to_message
+    target = replied or message.external_reply
+    if target is None:
+        return ""
+    words = ""
     if replied is not None:
-        return replied.text or replied.caption or describe(replied, language)
-    if message.external_reply is not None:
-        return describe(message.external_reply, language)
-    return ""
+        words = replied.text or replied.caption or ""
+    return words or _chosen_entry(message, target) or describe(target, language)
+
+
+def _chosen_entry(message: types.Message, target: types.Message | types.ExternalReplyInfo) -> str:
+    """Return the task of a checklist or the option of a poll to which a message replies."""
+    entries: dict[int | str | None, str] = {}
+    if target.checklist is not None:
+        entries = {task.id: task.text for task in target.checklist.tasks}
+    elif target.poll is not None:
+        entries = {option.persistent_id: option.text for option in target.poll.options}
+    chosen = message.reply_to_checklist_task_id or message.reply_to_poll_option_id
+    return entries.get(chosen, "")
 
 
 def replied_author_id(message: types.Message) -> int | None:

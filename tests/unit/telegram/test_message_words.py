@@ -12,10 +12,21 @@ from src.telegram.content import CONTENT, DESCRIBERS, UNSEEN, read_content
 from src.telegram.updates import AllowList, BotIdentity, classify
 from src.telegram.words import gather_words, part_of, rich_words
 from src.texts import LANGUAGES, say
-from tests.hostile_updates import BOT_ID, BOT_NAME, PHOTO, Json, group, message, person, update
+from tests.hostile_updates import (
+    BOT_ID,
+    BOT_NAME,
+    OURS,
+    PHOTO,
+    Json,
+    group,
+    message,
+    person,
+    update,
+)
 from tests.valid_updates import BLOCKS, TEXTS, Drawer
 
 URL = "https://example.org/a"
+HIDDEN = {"type": "hidden_user", "date": 0, "sender_user_name": "Оля"}
 LINK = {"type": "text_link", "offset": 0, "length": 5, "url": URL}
 
 
@@ -69,8 +80,7 @@ def test_a_part_of_a_text_may_begin_or_end_within_a_character() -> None:
 
 def test_url_buttons_of_a_forwarded_post_are_read() -> None:
     rows = [[{"text": "Купить", "url": URL}, {"text": "Нет", "callback_data": "no"}]]
-    origin = {"type": "hidden_user", "date": 0, "sender_user_name": "Оля"}
-    fields = {"forward_origin": origin, "reply_markup": {"inline_keyboard": rows}}
+    fields = {"forward_origin": HIDDEN, "reply_markup": {"inline_keyboard": rows}}
     assert received(text="Билеты", **fields).text == f"Билеты\nКупить ({URL})"
     assert received(photo=PHOTO, caption="Билеты", **fields).caption == f"Билеты\nКупить ({URL})"
     assert received(photo=PHOTO, **fields).text == f"Купить ({URL})"
@@ -131,7 +141,8 @@ READ = CONTENT | frozenset({
     "text", "entities", "caption", "caption_entities", "rich_message", "reply_markup", "quote",
     "reply_to_message", "external_reply", "forward_origin", "via_bot", "from_user", "sender_chat",
     "chat", "message_id", "date", "message_thread_id", "is_topic_message", "media_group_id",
-    "migrate_to_chat_id", "migrate_from_chat_id",
+    "migrate_to_chat_id", "migrate_from_chat_id", "reply_to_story", "reply_to_checklist_task_id",
+    "reply_to_poll_option_id",
 })  # fmt: skip
 # These say how a message was sent or looks, or are events of a chat and services of Telegram:
 IGNORED = frozenset({
@@ -151,7 +162,6 @@ IGNORED = frozenset({
     "new_chat_members", "new_chat_photo", "new_chat_title", "paid_message_price_changed",
     "paid_star_count", "passport_data", "pinned_message", "poll_option_added",
     "poll_option_deleted", "proximity_alert_triggered", "receiver_user", "refunded_payment",
-    "reply_to_checklist_task_id", "reply_to_poll_option_id", "reply_to_story",
     "sender_boost_count", "sender_business_bot", "sender_tag", "show_caption_above_media",
     "successful_payment", "suggested_post_approval_failed", "suggested_post_approved",
     "suggested_post_declined", "suggested_post_info", "suggested_post_paid",
@@ -182,6 +192,7 @@ SAMPLES: Json = {
     "checklist": {"title": "Дела", "tasks": [{"id": 1, "text": "Хлеб"}]},
     "sticker": {**FILE, "type": "regular", "is_animated": False, "is_video": False, "emoji": "🐈"},
     "dice": {"emoji": "🎲", "value": 5},
+    "audio": {**FILE, "performer": "Моцарт", "title": "Реквием"},
     "game": {"title": "Змейка", "description": "ползёт", "photo": PHOTO},
     "invoice": {"title": "Чай", "description": "зелёный", "start_parameter": "s",
                 "currency": "EUR", "total_amount": 500},
@@ -206,6 +217,7 @@ SAMPLES: Json = {
 SAID = {
     "venue": "Кафе, Сад", "location": "50.45000, 30.52000", "contact": "Оля, +380",
     "poll": "Море ✅", "checklist": "⬜ Хлеб", "sticker": "🐈", "dice": "🎲 5",
+    "audio": "🎵 Моцарт — Реквием",
     "game": "ползёт", "invoice": "зелёный", "giveaway": "велосипед", "giveaway_winners": "Анна",
     "gift": "🧸 с праздником", "unique_gift": "Кубок тебе",
 }  # fmt: skip
@@ -227,6 +239,24 @@ def test_a_sticker_without_an_emoji_is_told_of_and_a_caption_stays() -> None:
     assert (content.text, content.problem) == ("", say("unseen_sticker", "en"))
     content = read_content(received(animation=FILE, caption="смотри"), BOT_ID, "en")
     assert (content.text, content.problem) == ("смотри", say("unseen_animation", "en"))
+
+
+@pytest.mark.parametrize(("fields", "key"), [
+    ({"reply_to_message": message(animation=FILE)}, "unseen_animation"),
+    ({"reply_to_story": SAMPLES["story"]}, "unseen_story"),
+    ({"external_reply": {"origin": HIDDEN, "story": SAMPLES["story"]}}, "unseen_story"),
+    ({"reply_to_message": message(sticker=SAMPLES["sticker"])}, ""),
+    ({"reply_to_message": OURS | {"animation": FILE}}, ""),
+])  # fmt: skip
+def test_what_is_replied_to_and_cannot_be_seen_is_told_of(fields: Json, key: str) -> None:
+    content = read_content(received(text="как тебе?", **fields), BOT_ID, "uk")
+    assert (content.text, content.problem) == ("как тебе?", say(key, "uk") if key else "")
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\u3164 \u2800", "\u200f\ufe0f\u00ad"])
+def test_a_text_that_nobody_can_see_is_no_text(text: str) -> None:
+    content = read_content(received(text=text), BOT_ID, "ru")
+    assert (content.text, content.problem) == ("", say("cannot_read", "ru"))
 
 
 def test_an_event_of_a_chat_gets_no_answer() -> None:

@@ -84,6 +84,22 @@ def test_a_quotation_of_content_without_words_describes_it() -> None:
         assert quoted == say("said_location", "en", at="50.45000, 30.52000")
 
 
+def test_a_reply_to_a_task_or_an_option_quotes_that_alone() -> None:
+    tasks = {"title": "Дела", "tasks": [{"id": 1, "text": "налоги"}, {"id": 2, "text": "ремонт"}]}
+    options = [{"persistent_id": one, "text": one, "voter_count": 0} for one in ("Лес", "Море")]
+    flags = ("is_closed", "is_anonymous", "allows_multiple_answers", "allows_revoting",
+             "members_only")  # fmt: skip
+    poll = {"id": "1", "question": "Куда?", "options": options, "total_voter_count": 0,
+            "type": "regular", **dict.fromkeys(flags, False)}  # fmt: skip
+    for content, chosen, quoted in (
+        ({"checklist": tasks}, {"reply_to_checklist_task_id": 2}, "ремонт"),
+        ({"poll": poll}, {"reply_to_poll_option_id": "Море"}, "Море"),
+    ):
+        for fields in ({"reply_to_message": replied(**content)},
+                       {"external_reply": {"origin": USER, **content}}):  # fmt: skip
+            assert read_voice(message(**fields, **chosen), "ru").quoted == quoted
+
+
 def test_a_long_paste_or_quotation_marks_make_no_words_of_others() -> None:
     text = "\n".join(["«Я живу на Марсе»"] * 200)
     assert read_voice(message(text=text), "ru").is_own
