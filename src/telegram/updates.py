@@ -153,6 +153,8 @@ def _readable(message: Json) -> Json:
     readable = {field: value for field, value in message.items() if field not in refused}
     if "from" in refused:
         readable["from"] = _user(message.get("from"))
+    if "forward_origin" in refused:  # the words stay those of others
+        readable["forward_origin"] = {"type": "hidden_user", "date": 0, "sender_user_name": ""}
     if "reply_to_message" in refused and isinstance(message.get("reply_to_message"), dict):
         replied = _readable(message["reply_to_message"])
         if not _refused_fields(replied):

@@ -291,6 +291,14 @@ def test_a_forwarded_command_is_a_text() -> None:
     assert kind(text="/new", chat=group(), forward_origin=origin) is None
 
 
+def test_a_forward_whose_origin_is_newer_than_aiogram_stays_one() -> None:
+    forward = message("/new", forward_origin={"type": "hologram", "date": 0})
+    found = kept(update(message=forward | {"reply_to_message": forward}))
+    assert found.kind == "message"
+    for words in (found.payload["message"], found.payload["message"]["reply_to_message"]):
+        assert words["forward_origin"]["type"] == "hidden_user"
+
+
 def test_a_part_of_an_album_in_a_group_is_kept_until_another_names_the_bot() -> None:
     part = message(photo=PHOTO, chat=group(), media_group_id="7")
     assert kept(update(message=part)).media_group_id == "7"
