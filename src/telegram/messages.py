@@ -119,6 +119,21 @@ class TurnHandler:
         load = self.core.conversations.load_last_messages
         return bool(new_messages(await self.core.client.run(load, conversation_id, 1)))
 
+    async def _hear_again(
+        self, message: types.Message, incoming: IncomingMessage
+    ) -> IncomingMessage:
+        """Return an edited caption with what its recording says, if that was heard before."""
+        content = read_content(message, self.delivery.bot.id, incoming.language)
+        file = content.attachment
+        if file is None or file.kind == "picture" or content.is_replied:
+            return incoming
+        find = self.core.conversations.find_text
+        if await self.core.client.run(find, incoming.owner, incoming.origin) is None:
+            return incoming
+        heard = await self._read_file(content, incoming)
+        text = "\n".join(filter(None, (incoming.text, heard.spoken)))
+        return replace(incoming, text=text, heard=heard.spoken)
+
     async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Apply an edit to history and memory; answer the last message again, in place.
 
@@ -133,6 +148,7 @@ class TurnHandler:
                 return "ignored"  # effects of a command are not undone
             text, teaching = command.argument, Teaching()
         incoming = _build_incoming(message, text, context, teaching)
+        incoming = await self._hear_again(message, incoming)
         take = partial(edits.take_edit, self.core.client, is_own=incoming.voice.is_own)
         outcome = await self.core.client.run(take, incoming.owner, incoming.origin, incoming.text)
         if outcome.secret is not None:

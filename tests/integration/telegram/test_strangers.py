@@ -304,6 +304,24 @@ async def test_an_edit_that_names_the_bot_is_heard(
     assert told is None or told in in_group(phone)[0]
 
 
+@pytest.mark.parametrize("content", [
+    {"voice": file("ogg")}, {"document": file("m4a", file_name="a.m4a")},
+])  # fmt: skip
+async def test_an_edited_caption_keeps_what_its_recording_says(
+    phone: Phone, content: dict[str, Any]
+) -> None:
+    message = await phone.fake.send_message(USER, **content, caption=f"{NAME} кто?", **IN_GROUP)
+    await phone.work()
+    assert await edit(phone, message, caption=f"{NAME} кто это?") == ["done"]
+    [told] = in_group(phone)
+    assert SPEECH in told and "кто это?" in told
+    unheard = await phone.fake.send_message(USER, **content, caption="тайна", **IN_GROUP)
+    await phone.work()
+    heard = len(phone.rig.model.transcribed)
+    assert await edit(phone, unheard, caption="иначе") == ["ignored"]
+    assert len(phone.rig.model.transcribed) == heard
+
+
 @pytest.mark.parametrize("sender", [
     ANONYMOUS, {**ANONYMOUS, "author_signature": "староста"}, AS_CHANNEL, POST,
 ])  # fmt: skip
