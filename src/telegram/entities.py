@@ -334,7 +334,10 @@ def keep_words(markdown: str, user_texts: Iterable[str]) -> str:
     if not special_words and not quoted:
         return markdown
     longest = sorted(quoted, key=len, reverse=True)[:MAX_LINES]
-    pattern = re.compile("|".join([f"(?P<code>{CODE})", *map(re.escape, longest)]), re.DOTALL)
+    # Code of the user's within a line is a quotation, which ends where their text does.
+    fenced = [rf"(?<=[^\n]){re.escape(text)}" for text in texts if "```" in text][:MAX_LINES]
+    choices = [*fenced, f"(?P<code>{CODE})", *map(re.escape, longest)]
+    pattern = re.compile("|".join(choices), re.DOTALL)
     pieces: list[str] = []
     end = 0
     for piece in pattern.finditer(markdown):
