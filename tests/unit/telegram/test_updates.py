@@ -90,6 +90,8 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     assert kind(text="да", chat=group(), reply_to_message=OURS) == "message"
     assert kind(text="да", chat=group(), reply_to_message=stranger) is None
     assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "message"
+    opened = OURS | {"forum_topic_created": {"name": "Дом", "icon_color": 1}}
+    assert kind(text="да", chat=group(), reply_to_message=opened) is None
     assert kind(photo=PHOTO, chat=group()) is None
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
 
