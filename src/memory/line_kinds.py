@@ -42,6 +42,7 @@ LEAD, LETTERS_LEAD = 0.05, 0.25
 NO_VECTOR: Vector = np.zeros(0, dtype=np.float32)
 WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
 LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
+SLIP = re.compile(r"\*(?=\w[^*]*$)")  # "*Geoff", as people put right a slip of the pen
 # The name of a value without the value: "Телефон врача", "vet's phone number".
 BARE_NAME = lexicon.AnyCase(
     r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
@@ -101,7 +102,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         return QUESTION
     if kind == REQUEST or kind in ORDERS:
         kind = NOTE if _tells_of_oneself(text) else kind
-    elif LIST.match(text):
+    elif LIST.match(text) or SLIP.match(text):
         kind = NOTE
     if kind == NOTE and may_ask(text):
         return UNSURE

@@ -8,6 +8,7 @@ fact.
 # Similarity in meaning, 0 to 1 (``EmbeddingSpace.similarity``): 0 is the median of unrelated
 # texts, 1 the same text.
 RELATED = 0.6  # least of related texts; the 95th percentile of unrelated ones, by definition
+NEAR = 0.62  # least of a note shown as the nearest that shares no word with the question
 DOUBTFUL = 0.65  # below it a hit without a common word is probably off topic
 SUGGESTED = 0.72  # what is shown to a person who asked for something else
 SURE = 0.78  # closeness of a note that surely answers; ``benchmarks.irrelevance`` measures it

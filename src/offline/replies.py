@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from src.memory.crosslingual import may_be_same_name
-from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of, names_only
-from src.memory.thresholds import GAP, RELATED, SHARED_WORD, SHARED_WORDS, SURE
+from src.memory.line_kinds import NOTE, QUESTION, SLIP, UNSURE, Classifier, kind_of, names_only
+from src.memory.thresholds import GAP, NEAR, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
@@ -49,7 +49,9 @@ MIN_SHARE = 0.5  # of the question's words; a file, or a note without a vector, 
 MAX_DISTANCE = 5  # messages between a note and its correction
 # A laugh or a sigh before a correction or retraction.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
-CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
+CORRECTS = lexicon.AnyCase(
+    rf"{SLIP.pattern}|{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])"
+)
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
 INTRODUCED = lexicon.AnyCase(
@@ -127,18 +129,17 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     question = _fix_typos(question, records)
     pool = _quotable(records, question)
     sure, close = _near(records, pool, question, SURE), _nearest(pool, question)
-    quotes = sure or close[:QUOTED]
-    title = say("offline_quote_one", language) if sure else say("offline_nearest", language)
+    changes = _list_changes(pool, sure, close, question)
+    if not sure:
+        nearest = [*close[:QUOTED], *changes]
+        return (
+            _format_quotes(say("offline_nearest", language), nearest, question, language) or None
+        )
     parts = (
-        _format_quotes(title, quotes, question, language),
-        _format_quotes(
-            say("offline_later", language),
-            _list_changes(pool, sure, close, question),
-            question,
-            language,
-        ),
+        _format_quotes(say("offline_quote_one", language), sure, question, language),
+        _format_quotes(say("offline_later", language), changes, question, language),
     )
-    return "\n\n".join(filter(None, parts)) or None
+    return "\n\n".join(filter(None, parts))
 
 
 def _list_changes(pool: Found, sure: Found, close: Found, question: str) -> list[Record]:
@@ -189,7 +190,7 @@ def _nearest(pool: Found, question: str) -> list[Record]:
             continue
         # It has a word of the question, as the search or the dictionary says.
         has_word = record.get("lexical") or shared(question, record["text"])
-        if record.get("similarity", 0) >= RELATED or has_word:
+        if record.get("similarity", 0) >= NEAR or has_word:
             found.append(record)
     return sorted(found, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
 
@@ -239,7 +240,9 @@ def _near(records: Found, pool: list[Record], question: str, least: float) -> li
     scores = {id(r): _closeness(r, question) for r in pool}
     pool = sorted(pool, key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
-    best = [r for r in pool if scores[id(r)] >= floor][:QUOTED]
+    best = [r for r in pool if scores[id(r)] >= floor]
+    telling = [r for r in best if not names_only(r["text"])]
+    best = (telling or best)[:QUOTED]
     rest = [r for r in pool if r not in best]
     talk = sorted(records, key=_sort_key)
     related = [r for r in rest if _relates(r, best, pool, talk)]
@@ -366,7 +369,9 @@ def _is_of_another(text: str, question: str) -> bool:
         return False
     is_whose = WHOSE.match(text) is not None
     if people_in(first[0]):
-        return is_whose or not ME_ALONE.isdisjoint(words(question.lower()))
+        # "с тарасом разошлись" is about the user
+        is_beside = not is_whose and "PREP" in parts_of_speech(words(text)[0])
+        return not is_beside and (is_whose or not ME_ALONE.isdisjoint(words(question.lower())))
     return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
 
 

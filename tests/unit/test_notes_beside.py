@@ -134,6 +134,8 @@ def test_what_was_said_twice_is_quoted_once() -> None:
     (0.74, "по каким дням полина лазает", "полина ходит на скалы по вторникам", "мука дорогая"),
     (0.74, "where did i leave the knife", "good knives are at my mums", "flour is dear again"),
     (0.74, "де мій обєктив", "об'єктив лежить у колеги", "мука подорожчала"),
+    (0.6, "де я живу", "з тарасом розійшлись, переїхала до ірки", "оля переїхала на дачу"),
+    (0.6, "где я теперь работаю", "уволилась, с понедельника озон", "купила велосипед"),
     # A misspelt word is the one that was told.
     (0.7, "where are my dahlais", "my dahlias are under the fleece", "my roses are in the shed"),
     (0.7, "чого боїтся злата", "злата боїться пилососа", "марко бігає"),
@@ -156,9 +158,15 @@ def test_what_answers_is_quoted_and_what_only_seems_to_is_not(
 
 @pytest.mark.parametrize("line", [
     "haha jk, its blue", "ой ні, у середу", "я переплутав, до 23 числа", "my bad, its on the 9th",
+    "ой, 38", "*Geoff",
 ])  # fmt: skip
-def test_what_puts_right_may_begin_with_a_sigh_or_an_apology(line: str) -> None:
+def test_what_puts_right_may_begin_with_a_sigh_an_apology_or_a_star(line: str) -> None:
     assert corrects(line)
+
+
+@pytest.mark.parametrize("line", ["ой колено крутит к дождю", "*important* call the bank"])
+def test_a_sigh_or_a_bold_word_puts_nothing_right(line: str) -> None:
+    assert not corrects(line)
 
 
 def test_what_is_far_below_the_nearest_stays_out() -> None:
