@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked_workers import forking
-
 FAILED = Path(__file__).resolve().parents[1] / ".pytest_cache/v/cache/lastfailed"
-WORKERS = 6  # for two cores, since many tests wait
-OPTIONS = ("--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+# For two cores, since many tests wait.
+OPTIONS = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
 RETRY_OPTIONS = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
 
 
@@ -27,8 +25,7 @@ def main(arguments: list[str]) -> int:
         arguments: Additional arguments for pytest.
     """
     FAILED.unlink(missing_ok=True)
-    with forking(arguments) as worker:
-        status = run("--tx", f"{WORKERS}*{worker}", *OPTIONS, *arguments)
+    status = run(*OPTIONS, *arguments)
     failed = failed_tests()
     if status == pytest.ExitCode.TESTS_FAILED and failed:
         status = run(*RETRY_OPTIONS, *arguments)
