@@ -363,12 +363,13 @@ class TimeQuery:
     now: datetime
 
 
-def read_time(text: str, now: datetime) -> TimeQuery:
+def read_time(text: str, now: datetime, *, ahead: bool = False) -> TimeQuery:
     """Return the time that a text names or asks for.
 
     Args:
         text: A question or any other text; only its first 2,000 characters are read.
         now: The local time of the user (aware); periods are in its zone.
+        ahead: Whether "on Monday" is the coming one in any text.
     """
     text = text[: times.MAX_TEXT]
     if slips.may_hold_slip(text):
@@ -378,7 +379,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         return TimeQuery((), text, wants_history=False, asks_when=False, now=now)
     source = times.tidy(text)
     folded = times.fold(source)
-    past = FUTURE.search(folded) is None
+    past = not ahead and FUTURE.search(folded) is None
     found = named_periods(times.find_spans(folded), now, past=past)
     content = _remove_spans([span for span, _ in found], source)
     rest = times.fold(content)

@@ -1,19 +1,18 @@
 """The brief of the day: ``/today``, and ``/brief`` that sends it every morning."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from dateutil.relativedelta import relativedelta
-
 from src.base.owners import Caller
-from src.base.zones import DAY, local_time
+from src.base.zones import DAY, SECOND, local_time
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
 from src.reading.time_expressions import read_time
 from src.reading.times import fold
-from src.reminders.day import LONGEST_DAY, DayService, title_of
+from src.reminders.day import DayService, title_of
 from src.reminders.reminder_repo import NewReminder, Reminder
 from src.reminders.reminder_service import describe_time
 from src.reminders.rules import read_words
@@ -30,8 +29,11 @@ SENDS = lexicon.AnyCase(r"(?<![\w-])<day.send>(?![\w-])")
 BESIDE = lexicon.AnyCase(
     r"(?<![\w-])(?:<day.brief>|<day.send>|<day.beside>)(?![\w-])|[:—–,.!]\s|[.!]$"
 )
-ASKS = lexicon.AnyCase(r"\W*(?:<day.asks>)\W*")
-WEEK = timedelta(days=7)
+_LEAD = r"\W*(?:(?>(?:<lines.question_and>|<lines.ask_me>)(?!\w))\W+)*"
+ASKS = lexicon.AnyCase(rf"{_LEAD}<day.asks>(?>(?: <lines.question_end>)(?!\w))*\W*")
+# "And on Friday?" behind such a question, without its day.
+ASKS_ON = lexicon.AnyCase(rf"{_LEAD}(?:<day.asks>|<lines.question_and>)?\W*")
+MAX_DAYS = 7  # that are shown together
 OFF = lexicon.AnyCase(r"\W*(?:<day.off>\W*)+")
 
 
@@ -83,28 +85,31 @@ def read_order(text: str, caller: Caller) -> BriefOrder | None:
     return order
 
 
-def read_day(text: str, caller: Caller) -> date | None:
-    """Return the day of a question what is on ("что у меня завтра?"), or None for other texts.
+def read_days(text: str, caller: Caller, before: Sequence[str] = ()) -> list[date]:
+    """Return the days of a question what is on ("что у меня завтра?"); none for other texts.
 
-    A weekday or date that has passed is the next one.
+    A weekday or a date is the coming one, and a week begins today.
+
+    Args:
+        text: The message.
+        caller: The caller, whose clock counts.
+        before: The user's messages before it; behind such a question "and on Friday?" is one.
     """
     if len(text) > MAX_ORDER:
-        return None
+        return []
     now = local_time(caller.moment, caller.time_zone)
-    found = read_time(text, now)
-    if len(found.periods) != 1 or ASKS.fullmatch(fold(found.content)) is None:
-        return None
+    found = read_time(text, now, ahead=True)
+    content = fold(found.content)
+    if len(found.periods) != 1:
+        return []
+    if ASKS.fullmatch(content) is None:
+        asked_before = read_days(before[-1], caller, before[:-1]) if before else []
+        if not asked_before or ASKS_ON.fullmatch(content) is None:
+            return []
     [period] = found.periods
-    if period.end - period.start > LONGEST_DAY:
-        return None
-    day, today = local_time(period.start, caller.time_zone).date(), now.date()
-    if today - WEEK < day < today - DAY:
-        return day + WEEK
-    if day < today - DAY:
-        day += relativedelta(years=1)
-    if day < today:
-        return None
-    return day
+    first, last = period.start.date(), (period.end - SECOND).date()
+    days = [first + DAY * number for number in range((last - first).days + 1)]
+    return [day for day in days if day >= now.date()] if len(days) <= MAX_DAYS else []
 
 
 class BriefScreens:
@@ -114,16 +119,18 @@ class BriefScreens:
         """Tell of the days that ``day`` describes."""
         self._run, self._day = client.run, day
 
-    async def today(self, caller: Caller, day: date | None = None) -> Reply:
-        """Return the page of the day (``/today``), or of a later one."""
+    async def today(self, caller: Caller, days: Sequence[date] = ()) -> Reply:
+        """Return the page of the day (``/today``), or of later ones."""
         if caller.owner.is_group:
             return Reply(say("day_in_private", caller.language), is_personal=True)
-        page = await self._day.describe(caller, day)
+        page = await self._day.describe(caller, days)
         if page is not None:
             return page
-        if day is None or day == local_time(caller.moment, caller.time_zone).date():
+        if list(days) in ([], [local_time(caller.moment, caller.time_zone).date()]):
             return Reply(say("day_empty", caller.language))
-        return Reply(say("day_empty_then", caller.language, day=title_of(day, caller.language)))
+        edges = dict.fromkeys((days[0], days[-1]))
+        title = " – ".join(title_of(day, caller.language) for day in edges)
+        return Reply(say("day_empty_then", caller.language, day=title))
 
     async def brief(self, caller: Caller) -> Reply:
         """Switch the brief on or off, or move it (``/brief 8:00``); alone, tell when it comes."""

@@ -156,40 +156,50 @@ class DayService:
         """Build the repository on the client."""
         self.rows = DayRepository(self._client)
 
-    async def describe(self, caller: Caller, day: date | None = None) -> Reply | None:
-        """Return the page of a day, or None if it is empty.
+    async def describe(self, caller: Caller, days: Sequence[date] = ()) -> Reply | None:
+        """Return the page of a day, or of the days on which anything is; None if nothing is.
 
         With the memory off it holds reminders alone.
 
         Args:
             caller: The caller.
-            day: A day on the caller's clock; None for today, which has an open question, too.
+            days: Days on the caller's clock; none for today, which has an open question, too.
         """
-        today = local_time(caller.moment, caller.time_zone).date()
-        is_today = day in (None, today)
-        day = day or today
-        lines = [f"📅 {title_of(day, caller.language)}"]
-        lines += await self._reminder_lines(caller, day)
-        sources: list[Told] = []
+        days = days or [_today(caller)]
+        waiting = self._reminders.list_waiting
+        listed = await self._client.run(waiting, caller.owner, limit=MAX_WAITING)
+        dated: list[Dated] = []
         if caller.preferences.memory_on:
             told = await self._client.run(self.rows.list_told, caller.owner)
-            read = asyncio.to_thread(_dated_on, told, day, caller)
-            entries = [(_dated_line(one, caller), one.told) for one in await read]
-            if is_today:
-                entries += await self._question_line(caller)
-            entries += await self._year_ago_lines(caller, day)
-            for line, source in entries:
+            dated = await asyncio.to_thread(_dated_on, told, days, caller)
+        pages: list[str] = []
+        sources: list[Told] = []
+        for day in days:
+            lines = _reminder_lines(listed, caller, day)
+            for line, source in await self._told_lines(dated, caller, day):
                 if message_number(source.uid) is not None:
                     sources.append(source)
                     line = f"{line} [{len(sources)}]"
                 lines.append(line)
-        if len(lines) == 1:
+            if lines:
+                pages.append("\n".join([f"📅 {title_of(day, caller.language)}", *lines]))
+        if not pages:
             return None
         buttons = [
             Button(f"[{n}] {caller.day(one.said_at)}", Action("source", (_number(one),)))
             for n, one in enumerate(sources, start=1)
         ]
-        return Reply("\n".join(lines), in_rows(buttons, 3))
+        return Reply("\n\n".join(pages), in_rows(buttons, 3))
+
+    async def _told_lines(
+        self, dated: Sequence[Dated], caller: Caller, day: date
+    ) -> list[tuple[str, Told]]:
+        lines = [(_dated_line(one, caller), one.told) for one in dated if is_on(one, day)]
+        lines = lines[:MAX_DATED]
+        if caller.preferences.memory_on and day == _today(caller):
+            lines += await self._question_line(caller)
+            lines += await self._year_ago_lines(caller, day)
+        return lines
 
     async def known_about(self, caller: Caller, reminder: Reminder) -> str:
         """Return at most three lines of what the user said about a reminder's subject, or "".
@@ -217,17 +227,6 @@ class DayService:
             return ""
         return "\n".join([say("reminder_known", caller.language), *lines[:MAX_KNOWN]])
 
-    async def _reminder_lines(self, caller: Caller, day: date) -> list[str]:
-        waiting = self._reminders.list_waiting
-        start, end = day_bounds(day, caller.time_zone)
-        is_today = start <= caller.moment
-        listed = await self._client.run(waiting, caller.owner, limit=MAX_WAITING)
-        return [
-            f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
-            for one in listed
-            if one.due_at < end and (is_today or one.due_at >= start)
-        ][:MAX_REMINDERS]
-
     async def _question_line(self, caller: Caller) -> list[tuple[str, Told]]:
         found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
         if found is None:
@@ -252,18 +251,28 @@ class DayService:
         ]
 
 
-def _dated_on(told: Sequence[Told], day: date, caller: Caller) -> list[Dated]:
+def _reminder_lines(waiting: Sequence[Reminder], caller: Caller, day: date) -> list[str]:
+    start, end = day_bounds(day, caller.time_zone)
+    is_today = start <= caller.moment
+    return [
+        f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
+        for one in waiting
+        if one.due_at < end and (is_today or one.due_at >= start)
+    ][:MAX_REMINDERS]
+
+
+def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> list[Dated]:
     found = []
     for one in by_sentence(told):
         if caller.moment - one.said_at > FAR and CALENDAR.search(fold(one.text)) is None:
             continue  # no "tomorrow" reaches so far
         dated = read_date(one, caller.time_zone)
-        if dated is None or not is_on(dated, day) or not tells(one):
+        if dated is None or not any(is_on(dated, day) for day in days) or not tells(one):
             continue
-        is_new = local_time(one.said_at, caller.time_zone).date() == day
+        is_new = local_time(one.said_at, caller.time_zone).date() == dated.day
         if not (is_new and has_past_verb(fold(one.text))):
             found.append(dated)
-    return found[:MAX_DATED]
+    return found
 
 
 def _dated_line(dated: Dated, caller: Caller) -> str:
@@ -274,6 +283,10 @@ def _dated_line(dated: Dated, caller: Caller) -> str:
     if dated.kind == "deadline":
         text = say("day_deadline", caller.language, text=text)
     return f"{SIGNS[dated.kind]} {text}"
+
+
+def _today(caller: Caller) -> date:
+    return local_time(caller.moment, caller.time_zone).date()
 
 
 def title_of(day: date, language: Language) -> str:

@@ -21,7 +21,7 @@ from src.reading.facts import WISH, Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
-from src.reminders.briefs import BriefScreens, read_day, read_order
+from src.reminders.briefs import BriefScreens, read_days, read_order
 from src.reminders.follow_ups import FollowUpService, asks_no_more
 from src.talk import wishes
 from src.talk.questions import QuestionService
@@ -222,14 +222,16 @@ class Orders:
         return TurnResult(reply.text, changes=Changes(names_zone=names_zone))
 
     async def tell_day(self, turn: Turn) -> TurnResult | None:
-        """Tell what is on a day, without a model; a model has tools for it."""
+        """Tell what is on a day or in a week, without a model; a model has tools for it."""
         incoming = turn.incoming
         if self._has_model or not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        day = read_day(incoming.text, incoming.caller)
-        if day is None:
+        said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
+        before = [strip_time_label(entry["content"]) for entry in said]
+        days = read_days(incoming.text, incoming.caller, before)
+        if not days:
             return None
-        return TurnResult((await self._briefs.today(incoming.caller, day)).text)
+        return TurnResult((await self._briefs.today(incoming.caller, days)).text)
 
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
-from src.reminders.briefs import read_day, read_order, read_times
+from src.reminders.briefs import read_days, read_order, read_times
 from src.reminders.day import Dated, by_sentence, is_on, read_date, tells
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
@@ -31,14 +31,36 @@ def told(text: str, at: datetime = NOW, id_: str = "msg-1") -> Told:
     ("что у меня было вчера?", None), ("что у меня дома?", None), ("завтра", None),
     ("что подарить маме завтра?", None), ("what did I say about tomorrow?", None),
     ("какие планы на лето?", None), ("что у меня завтра с машиной?", None),
+    ("whats on tmrw", 29), ("anything on tomorrow?", 29), ("tell me what's on tomorrow", 29),
+    ("чё там завтра", 29), ("есть что на завтра", 29), ("шо в мене завтра", 29),
+    ("є шось на завтра?", 29), ("what's on tv tomorrow", None), ("what about mum", None),
 ])  # fmt: skip
 def test_a_question_what_is_on_names_its_day(text: str, day: int | None) -> None:
-    assert read_day(text, CALLER) == (date(2026, 11, day) if day else None)
+    assert read_days(text, CALLER) == ([date(2026, 11, day)] if day else [])
 
 
-def test_a_weekday_or_a_date_that_has_passed_is_the_next_one() -> None:
-    assert read_day("what do I have on thursday", CALLER) == date(2026, 12, 3)
-    assert read_day("что у меня 5 декабря?", CALLER) == date(2026, 12, 5)
+@pytest.mark.parametrize(("text", "first", "number"), [
+    ("what do I have on thursday", 3, 1), ("что у меня 5 декабря?", 5, 1),
+    ("what have i got on friday", 4, 1), ("що в мене 19 грудня", 19, 1),
+    ("планы на 5-7 декабря", 5, 3),
+])  # fmt: skip
+def test_a_weekday_or_a_date_is_the_coming_one(text: str, first: int, number: int) -> None:
+    days = [date(2026, 12, first + n) for n in range(number)]
+    assert read_days(text, CALLER) == days
+
+
+def test_what_is_left_of_a_week_is_shown_together() -> None:
+    next_week = [date(2026, 11, 30), *(date(2026, 12, day) for day in range(1, 7))]
+    assert read_days("что у меня на следующей неделе", CALLER) == next_week
+    assert read_days("what's on this week", CALLER) == [date(2026, 11, day) for day in (28, 29)]
+
+
+def test_behind_such_a_question_a_day_alone_asks_on() -> None:
+    friday = [date(2026, 12, 4)]
+    assert read_days("а в п'ятницю", CALLER, ["що завтра?"]) == friday
+    assert read_days("and friday?", CALLER, ["whats on tmrw", "what about thursday"]) == friday
+    assert read_days("а в пятницу", CALLER, ["напомни завтра в 9 позвонить маме"]) == []
+    assert read_days("а в пятницу к врачу", CALLER, ["что завтра?"]) == []
 
 
 @pytest.mark.parametrize(("words", "hour", "minute", "weekdays"), [

@@ -146,7 +146,7 @@ async def test_the_day_has_reminders_dates_deadlines_birthdays_and_a_year_ago(li
     )
     assert "ботинки" not in text
     assert [line[0] for line in lines].count("🎂") == 1 and "Говерлу" in lines[-1]
-    assert any(line.startswith("⌛ Срок сегодня: сдать отчёт") for line in lines)
+    assert any(line.startswith("⌛ Срок: сдать отчёт") for line in lines)
     page = await life.core.day.describe(life.caller())
     assert page is not None
     numbers = [button for row in page.rows for button in row]
@@ -166,12 +166,19 @@ async def test_the_notebook_tells_what_is_on_another_day(life: Life) -> None:
     life.note("завтра в 18 театр", TODAY)
     asked = TODAY + timedelta(hours=1)
     await life.remind("позвонить маме", TODAY + timedelta(days=1, hours=3))
-    page = await life.core.day.describe(life.caller(asked), date(2026, 11, 28))
+    page = await life.core.day.describe(life.caller(asked), [date(2026, 11, 28)])
     assert page is not None
     assert page.text.splitlines()[0] == "📅 суббота, 28 ноября"
     assert "⏰ 11:00 позвонить маме" in page.text and "театр" in page.text
-    empty = await life.core.briefs.today(life.caller(asked), date(2026, 11, 29))
+    empty = await life.core.briefs.today(life.caller(asked), [date(2026, 11, 29)])
     assert empty.text == say("day_empty_then", "ru", day="воскресенье, 29 ноября")
+    life.note("потяг до Львова 30 листопада о 22:48", TODAY)
+    three = [date(2026, 11, 28), date(2026, 11, 29), date(2026, 11, 30)]
+    week = await life.core.day.describe(life.caller(asked), three)
+    assert week is not None
+    titles = [line for line in week.text.splitlines() if line.startswith("📅")]
+    assert titles == ["📅 суббота, 28 ноября", "📅 понедельник, 30 ноября"]
+    assert "потяг до Львова" in week.text.partition(titles[1])[2]
 
 
 async def test_an_open_question_waits_on_the_page_for_a_week(life: Life) -> None:
