@@ -103,7 +103,7 @@ SHAPES: tuple[tuple[Slot, str], ...] = (
     ("part", "shape.parts"),
 )
 # Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
-CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
+CLOCK = re.compile(r",? (?:at (?:\d|half|quarter|noon)|\d{1,2}(?:[:.]\d\d| ?[ap]m)|half \d)")
 
 
 @cache

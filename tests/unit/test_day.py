@@ -108,6 +108,7 @@ def test_other_messages_are_no_orders_about_the_brief(text: str) -> None:
 @pytest.mark.parametrize(("text", "day", "kind"), [
     ("завтра собеседование в Яндексе", date(2026, 11, 29), "event"),
     ("interview at Google tomorrow at 3", date(2026, 11, 29), "event"),
+    ("dentist thurs at quarter to 9", date(2026, 12, 3), "event"),
     ("записався до лікаря на середу", date(2026, 12, 2), "event"),
     ("отпуск с 3 по 10 декабря", date(2026, 12, 3), "event"),
     ("сдать отчёт до пятницы", date(2026, 12, 4), "deadline"),

@@ -67,6 +67,8 @@ REQUESTS_RU = """
 напомни 29 февраля поздравить Олю | поздравить Олю | 2028-02-29 09:00 |  |
 напомни 5.03.2020 в 10:00 что-то | что-то |  |  | past
 напомни мне через 999999999999999999 минут |  |  |  | too_far
+напомни ч/з час выйти | выйти | 2026-11-23 11:00 |  |
+напомни сег в 8 вечера футбол | футбол | 2026-11-23 20:00 |  |
 """
 REQUESTS_UK = """
 нагадай завтра о 9 ой ні о 10 подзвонити мамі | подзвонити мамі | 2026-11-24 10:00 |  |
@@ -107,6 +109,7 @@ REQUESTS_UK = """
     про тренування | 2026-11-24 19:00 | FREQ=WEEKLY;BYDAY=TU,TH;BYHOUR=19;BYMINUTE=0 |
 нагадай за 10 хвилин до зустрічі о 15:00 | за 10 хвилин до зустрічі | 2026-11-23 14:50 |  |
 нагадай завтра о п'ятнадцятій тридцять про дзвінок | про дзвінок | 2026-11-24 15:30 |  |
+нагадай через пів годинки борщ | борщ | 2026-11-23 10:30 |  |
 """
 REQUESTS_EN = """
 remind me tomorrow at 3pm no wait 4pm to call mum | call mum | 2026-11-24 16:00 |  |
@@ -142,6 +145,13 @@ remind me on the 31st to pay | pay | 2026-12-31 09:00 |  |
 remind me to do laundry on 5/12/2026 | do laundry | 2026-12-05 09:00 |  |
 remind me on Mon and Wed at 7 to run |\
     run | 2026-11-25 07:00 | FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=7;BYMINUTE=0 |
+remind me thurs dentist | dentist | 2026-11-26 09:00 |  |
+remind me sat morning feed the cat | feed the cat | 2026-11-28 09:00 |  |
+pls remind me mon 8.45am pay council tax | pay council tax | 2026-11-30 08:45 |  |
+remind me tues half past 12 to eat | eat | 2026-11-24 12:30 |  |
+remind me 20 mins take the pizza out | take the pizza out | 2026-11-23 10:20 |  |
+last friday of month at 5pm remind me do timesheet |\
+    do timesheet | 2026-11-27 17:00 | FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0 |
 """
 REQUESTS_MIXED = """
 Could you remind me about the rent on the first of every month? |\
