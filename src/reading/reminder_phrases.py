@@ -27,7 +27,7 @@ from src.reading.slips import mend_orders
 from src.reading.times import Span, day_offset, find_reminder_spans, fold
 from src.reading.words import kin_of
 from src.reading.zone_phrases import zone_beside
-from src.texts.morphology import parts_of_speech
+from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import INVISIBLE, between, single_spaced
 
 # Cheap check for every message: a text without a match asks for no reminder.
@@ -51,6 +51,12 @@ BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
 BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
+LISTED = re.compile(r"[,;] $")
+# How begins what is nothing to be done: "at 9 she comes", "at 7 in the park".
+NO_TASK = lexicon.Expression(
+    r"(?:<reminder.pronoun>|<reminder.joining>|<reminder.wh>|<match.i>|<lines.you>"
+    r"|<lines.question_preposition>)(?![\w'-])"
+)
 BEFORE_THING = lexicon.Expression(r",? <reminder.second> |, (?:<reminder.second> )?")
 # How what is to be done begins: "(to call) mum", "(about the) dentist".
 DOING = lexicon.Expression(
@@ -155,42 +161,73 @@ def requests_in(text: str) -> list[str]:
     """Return the requests of a message as a message each; the second is on the day of the first.
 
     So "remind me tomorrow at 8 to call mum and at 9 to pay rent", "remind me tonight at 11 and
-    tomorrow at 7 to take the pills" and "remind me to call mum at 5 and dad at 6" have two.
+    tomorrow at 7 to take the pills", "remind me at 8 vet, at 9 gym" and "remind me to call mum at
+    5 and dad at 6" have two.
     """
     folded, spans, order = _read_order(text)
     if order is None or order.kind != "order":
         return [text]
     if things := _requests_of_things(text, folded, spans, order):
         return things
-    has_habit = any(span.slot == "every" for span in spans)
     said = order.end  # up to here
-    for span in [span for span in spans if span.start >= order.end]:
+    for number, span in enumerate(spans):
+        if span.start < order.end:
+            continue
         joint = BEFORE_SECOND.search(folded, said, span.start)
+        joint = joint or LISTED.search(folded, said, span.start)
         done = folded[said : joint.start()] if joint is not None else ""
         said = span.end
-        if joint is None:
+        before, run = spans[:number], _adjacent_spans(spans[number:], folded)
+        task = folded[run[-1].end :]
+        if joint is None or not _is_of_second(before, done, joint[0], run, task):
             continue
-        before = [s for s in spans if s.start < joint.start()]
-        run = _adjacent_spans([s for s in spans if s.start >= span.start], folded)
-        task = folded[run[-1].end :].lstrip(" ,:")
-        has_task = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(task)
-        hours = _minutes_of(before), _minutes_of(run)
-        has_hours = all(hours)
+        first = text[: joint.start()]
+        if not re.search(r"\w", done):
+            first += text[run[-1].end :]
         has_day = any(s.slot in ("date", "after", "every") for s in run)
-        if has_habit and hours[0] == hours[1]:
-            continue  # one recurrence holds all hours with the same minutes
-        is_same = not re.search(r"\w", done)
-        if has_hours and is_same and (span.slot == "date" or not has_day):
-            first = text[: joint.start()] + text[run[-1].end :]
-        elif not is_same and (has_task or (has_hours and has_day)):
-            first = text[: joint.start()]
-        else:
-            continue
         days = [] if has_day else [s for s in before if s.slot in ("date", "every", "limit")]
         day = " ".join(text[s.start : s.end] for s in days)
         again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
         return [first, *requests_in(single_spaced(again))]
     return [text]
+
+
+def _is_of_second(
+    before: Sequence[Span], done: str, joint: str, run: Sequence[Span], task: str
+) -> bool:
+    """Return True if a time is that of another request.
+
+    Args:
+        before: The times before it.
+        done: What stands between the last of them and the joint.
+        joint: "And", or a comma alone.
+        run: The time.
+        task: What follows it.
+    """
+    hours, others = _minutes_of(before), _minutes_of(run)
+    has_hours, is_and = bool(hours and others), bool(joint.strip(" ,;"))
+    has_day = any(span.slot in ("date", "after", "every") for span in run)
+    if not re.search(r"\w", done):
+        is_habit = any(span.slot == "every" for span in (*before, *run))
+        is_one = is_habit and hours == others  # one recurrence holds all hours
+        return is_and and has_hours and not is_one and (run[0].slot == "date" or not has_day)
+    kind = _kind_of_task(task)
+    if has_hours and kind and kind == _kind_of_task(done):
+        return True
+    return is_and and (kind in ("to", "infinitive") or (has_hours and has_day))
+
+
+def _kind_of_task(task: str) -> str:
+    """Return how a thing to do begins: "to", "infinitive", "thing"; "" for a clause or nothing."""
+    task = task.lstrip(" ,:")
+    if TO_INFINITIVE.match(task) is not None:
+        return "to"
+    if _begins_with_infinitive(task):
+        return "infinitive"
+    thing = words(task.partition(",")[0])
+    tells = any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, thing))
+    is_clause = tells or (NO_TASK.match(task) is not None and ABOUT.match(task) is None)
+    return "thing" if thing and not is_clause else ""
 
 
 def _requests_of_things(text: str, folded: str, spans: Sequence[Span], order: _Order) -> list[str]:

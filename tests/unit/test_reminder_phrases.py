@@ -362,6 +362,18 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
      ["напомни про врача завтра в 5", "напомни про рынок в 6 завтра"]),
     ("нагадай подзвонити мамі о 5, а татові о 6",
      ["нагадай подзвонити мамі о 5", "нагадай подзвонити татові о 6"]),
+    ("remind me tuesday at 9 call the vet, at 11 get the parcel and 3:30pm gym",
+     ["remind me tuesday at 9 call the vet", "remind me tuesday at 11 get the parcel",
+      "remind me tuesday 3:30pm gym"]),
+    ("remind me mon 9am bank, wed noon lunch with sam",
+     ["remind me mon 9am bank", "remind me wed noon lunch with sam"]),
+    ("напомни в пн в 9 позвонить, во вт в 18:30 забрать торт и в ср в 13 к врачу",
+     ["напомни в пн в 9 позвонить", "напомни во вт в 18:30 забрать торт",
+      "напомни в ср в 13 к врачу"]),
+    ("нагадай завтра о 9 таблетки, о 18 спорт",
+     ["нагадай завтра о 9 таблетки", "нагадай завтра о 18 спорт"]),
+    ("напоминай каждый день в 9 пить чай и в 21 пить таблетки",
+     ["напоминай каждый день в 9 пить чай", "напоминай каждый день в 21 пить таблетки"]),
 ])  # fmt: skip
 def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) -> None:
     assert requests_in(text) == requests
@@ -373,6 +385,8 @@ def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) 
     "remind me to call mum and on friday we eat", "remind me to call the 5 o'clock man at 6",
     "remind me tomorrow at 9 that lunch is at 12 and dinner at 6", "напомни завтра в 9",
     "напомни в пятницу и в субботу позвонить", "привет", "",
+    "remind me tomorrow at 9 call ann, at 11 she leaves", "напомни в 9 встать, в 11 приедет мама",
+    "remind me at 9 about the concert, at 7 in the park", "напомни в 9 сказать Ане, в 11 ужин",
 ])  # fmt: skip
 def test_one_request_stays_one(text: str) -> None:
     assert requests_in(text) == [text]
