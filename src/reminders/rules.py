@@ -484,7 +484,8 @@ def reminder_calls(
             return [_set_call(part) for part in reminder_phrases.requests_in(phrase)]
     if has_reminders and kind == line_kinds.LIST_REMINDERS:
         return [(LIST_REMINDERS, {})]
-    if kind == line_kinds.REMIND and len(text) <= MAX_CHANGE:
+    is_report = has_past_verb(times.fold(text))  # "my boss reminded me at 9"
+    if kind == line_kinds.REMIND and len(text) <= MAX_CHANGE and not is_report:
         return [(SET_REMINDER, {"text": _without_times(text) or NO_TEXT, "when": text})]
     return []
 

@@ -413,6 +413,14 @@ def test_what_others_said_is_no_request(text: str) -> None:
     assert read_reminder(text, NOW, ZONE) is None
 
 
+@for_each("text", [
+    "my boss reminded me at 9 that the invoice is late",
+    "просил же её: напомни мне про ключи завтра",
+])  # fmt: skip
+def test_a_line_like_an_order_that_tells_what_was_is_none(text: str) -> None:
+    assert reminder_calls(text, [HumanMessage(text)], kind="remind") == []
+
+
 @for_each(("text", "hour"), [
     ("напомни вечером поесть", 19), ("напомни утром поесть", 9), ("напомни днём поесть", 13),
     ("напомни ночью поесть", 23), ("нагадай увечері поїсти", 19), ("нагадай вранці поїсти", 9),
