@@ -226,6 +226,10 @@ CANCEL_WORDS = lexicon.AnyCase(
     r"|<cancel.all>|<cancel.all_of_them>|<cancel.and>|ones?)(?![\w'-])"
 )
 CANCEL_CLAUSE = lexicon.AnyCase(r"[.!?;,:)(]+ |\b(?:<cancel.and>|<move.because>) ")
+# "Торт отмени муж купит": an order behind what it cancels.
+SURELY = lexicon.AnyCase(r"(?<= )<cancel.surely>(?<=[^\W\da-z])(?!\w)")
+# "The rent is not needed, cancel": the clause before names it.
+UNWANTED = lexicon.AnyCase(r"\b(?:<cancel.unneeded>|<cancel.stop>)\W*$")
 # "Paid it already cancel that".
 CANCELS_IT = lexicon.AnyCase(r"\b<cancel.surely> <move.it>\W*$")
 ALL_OF_ALL = lexicon.AnyCase(r"\b(?:<cancel.all>|<cancel.all_of_them>)(?!\w)")
@@ -253,7 +257,7 @@ SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
-    rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w))\W*)*"
+    rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>|<move.exactly>)(?!\w))\W*)*"
 )
 # A last clause with a new time: "they are closed till noon, better at three".
 LAST_CLAUSE = lexicon.AnyCase(r"(?<=[,.] )<move.rather> [^,.]{3,40}$")
@@ -267,6 +271,11 @@ CLOCK_HOUR = lexicon.AnyCase(
     r" \w+"
 )
 TO = lexicon.AnyCase(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?: <move.exactly>)?(?=\W*$)")
+# "To the 20th", "на 20-е", "to sat".
+TO_DAY = lexicon.AnyCase(
+    r"\b<move.to> (?:(?:the )?(?P<number>\d{1,2})-?<time.day_endings>"
+    r"|(?P<day><time.weekday_short>))(?!\w)(?! <reminder.month_day>)"
+)
 TO_END = lexicon.AnyCase(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$")
 BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
@@ -299,10 +308,17 @@ def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None
 
     The reminder is searched for by what the clause says besides.
     """
+    before = ""
     for clause in CANCEL_CLAUSE.split(folded):
         if pattern.search(clause) is None:
-            continue
+            behind = SURELY.search(clause)
+            if behind is None or not _is_subject(clause[: behind.start()]):
+                before = clause
+                continue
+            clause = clause[: behind.end()]
         named = "" if CANCELS_IT.search(clause) else _beside_cancel(clause)
+        if not named and UNWANTED.search(before):
+            named = _beside_cancel(before)
         if not named and ALL_OF_ALL.search(clause):
             named = ALL
         return CancelOrder(id=named or IT)
@@ -350,16 +366,30 @@ def _cancels_it(text: str) -> bool:
     return read_change(text) == CancelOrder(id=IT) and not NAMES_REMINDER.search(text)
 
 
-def _change_in_passing(text: str) -> ReminderOrder | None:
-    """Return an order to move the reminder mentioned last ("no sorry, at 10"), or None."""
+def _change_in_passing(text: str, said: Sequence[str] = ()) -> ReminderOrder | None:
+    """Return an order to move a reminder right behind an answer about one, or None.
+
+    Args:
+        text: "No sorry, at 10", "make it an hour later", "the yoga at 8 instead".
+        said: Earlier requests; what shares a word with one of them names it, instead of the
+            reminder mentioned last.
+    """
     folded = _fold_start(text)
-    shift = SHIFT.search(folded)
-    if shift and shift.end() == len(folded) and len(words(folded[: shift.start()])) <= MAX_LEAD:
-        return ReminderOrder(text=IT, when=shift[0], moves=IT)  # "make it an hour later"
+    shift = SHIFT.search(_without_polite(folded).rstrip(" ,"))
+    if shift and len(words(folded[: shift.start()])) <= MAX_LEAD:
+        named = _named_in(said, folded[: shift.start()]) or IT
+        return ReminderOrder(text=named, when=shift[0], moves=named)
     folded = folded[end.start() :] if (end := LAST_CLAUSE.search(folded)) else folded
     clause = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
-    about, when = _split_time(_without_polite(clause).rstrip(" ,"))  # "at 6" alone as well
-    return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
+    about, when = _split_time(_without_polite(clause).strip(" ,"))  # "at 6" alone as well
+    named = IT if not about else _named_in(said, about)
+    return ReminderOrder(text=named, when=when, moves=named) if when and named else None
+
+
+def _named_in(said: Sequence[str], about: str) -> str:
+    """Return a few words that name the reminder of an earlier request, or an empty string."""
+    is_named = len(words(about)) <= MAX_LEAD and any(shared(about, line) for line in said)
+    return about.strip(" ,") if is_named else ""
 
 
 def _read_move(text: str) -> ReminderOrder | None:
@@ -374,13 +404,17 @@ def _read_move(text: str) -> ReminderOrder | None:
 
 
 def _split_time(text: str) -> tuple[str, str]:
-    text = TO.sub(_as_time, text)
+    text = TO.sub(_as_time, TO_DAY.sub(_as_day, text))
     start = len(text)
     for span in reversed(times.find_reminder_spans(text)):
         if BETWEEN_TIMES.fullmatch(text, span.end, start) is None:
             break
         start = span.start
     return TO_END.sub("", text[:start]), text[start:]
+
+
+def _as_day(match: re.Match[str]) -> str:
+    return f"on {match['day']}" if match["day"] else f"on the {match['number']}th"
 
 
 def _as_time(match: re.Match[str]) -> str:
@@ -522,7 +556,8 @@ def _find_change(
         return order
     if _asks(_answer_before(messages)) == "reminder":
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
-        order = _change_in_passing(text) or _change_in_passing(first)
+        said = _earlier_requests(messages)
+        order = _change_in_passing(text, said) or _change_in_passing(first, said)
     order = order or _cancels_known(text, messages)
     if order is not None or len(text) > MAX_CHANGE:
         return order
@@ -537,9 +572,14 @@ def _cancels_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | 
     order = None if is_question(text) else _read_cancel(_fold_start(text), CANCEL_KNOWN)
     if order is None or _asks(_answer_before(messages)) == "reminder":
         return order
+    named = any(shared(order.id, line) for line in _earlier_requests(messages))
+    return order if order.id not in (IT, ALL) and named else None
+
+
+def _earlier_requests(messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the user's earlier requests for reminders."""
     said = [strip_time_label(str(m.text)) for m in messages if isinstance(m, HumanMessage)][:-1]
-    named = (line for line in said if shared(order.id, line))
-    return order if order.id not in (IT, ALL) and any(map(asks_for_reminder, named)) else None
+    return [line for line in said if asks_for_reminder(line)]
 
 
 def _complete_picked(

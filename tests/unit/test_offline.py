@@ -778,6 +778,8 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
     ("напоминание про хлеб больше не нужно, отмени", "хлеб"),
     ("нагадування про хліб вже не треба", "хліб"), ("the bread reminder isnt needed", "bread"),
     ("отменишь врача?", "врача"), ("скасуєш хлів?", "хлів"),
+    ("хліб не треба, відміни", "хліб"), ("врач не нужен, отмени", "врач"), ("tick it off", "it"),
+    ("торт отмени муж заберет", "торт"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)
@@ -801,6 +803,9 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("перенеси на 18:20 дзвінок мамі", "дзвінок мамі", "18:20"),
     ("ugh stuck at work can you move yoga to 8pm", "yoga", "8pm"),
     ("make the dough one 19:00 instead, ill be late", "dough one", "19:00"),
+    ("move the rent to the 20th", "rent", "on the 20th"), ("move it to sat", "it", "on sat"),
+    ("cant do monday, push it to tues half past 12", "it", "on tues half past 12"),
+    ("перенеси квартплату на 20-е в 10", "квартплату", "on the 20th в 10"),
 ])  # fmt: skip
 def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, when: str) -> None:
     order = read_change(text)
@@ -829,6 +834,12 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
     ("та не треба вже, кінь сам приїде", ("cancel_reminder", {"id": "it"})),
     ("не надо уже про собаку, сам заберёт", ("cancel_reminder", {"id": "собаку"})),
     ("never mind", ("cancel_reminder", {"id": "it"})),
+    ("давай лучше ровно в 8 утра",
+     ("set_reminder", {"text": "it", "when": "в 8 утра", "moves": "it"})),
+    ("vet an hour later pls",
+     ("set_reminder", {"text": "vet", "when": "an hour later", "moves": "vet"})),
+    ("the vet at 8 instead",
+     ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
 ])  # fmt: skip
 def test_a_bare_time_changes_the_reminder_just_spoken_of(
     text: str, call: tuple[str, dict[str, str]]
