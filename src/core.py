@@ -179,6 +179,7 @@ class Core:
             metrics=self.metrics,
             zones=self.zones,
             briefs=self.briefs,
+            reminders=self.reminders,
             follow_ups=self.follow_ups,
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         )

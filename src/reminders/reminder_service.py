@@ -335,6 +335,22 @@ class ReminderService:
             return ReminderResult(refusal="which", others=matches or own)
         return ReminderResult(matches[0], others=matches[1:])
 
+    async def finish_told(self, caller: Caller, text: str) -> reminder_repo.Reminder | None:
+        """Cancel the reminder of which a message tells that it is done; None for other messages.
+
+        One that recurs goes on.
+        """
+        if not rules.tells_of_past(text):
+            return None
+        waiting = await self.run(
+            self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
+        )
+        done = [one for one in waiting if one.repeats is None and rules.is_done(one.text, text)]
+        if len(done) != 1:
+            return None
+        await self.run(self.rows.cancel, caller.owner, done[0].id, asker=caller.asker)
+        return done[0]
+
     async def undo(
         self, caller: Caller, number: int | None = None, *, reminder: int | None = None
     ) -> list[reminder_repo.Reminder]:

@@ -16,6 +16,7 @@ from src.llm.quoting import Form
 from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.clock_times import PART_HOURS, Part
+from src.reading.contradictions import stance
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import SHIFT, ReminderRequest
@@ -23,7 +24,7 @@ from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_optio
 from src.reading.sentences import is_question
 from src.reading.slips import mend_orders, mended
 from src.reading.times import WORKDAYS
-from src.reading.words import shared
+from src.reading.words import content, content_words, shared
 from src.texts import Language, detect_language, say
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import between
@@ -249,6 +250,8 @@ REASON = lexicon.AnyCase(r"(?:[,;.!(]| <move.because>) .*")
 OPENING = lexicon.AnyCase(
     r"^\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-]))\W*)*"
 )
+ASIDE = lexicon.AnyCase(r"(?<!\w)(?:<lines.opener>|<lines.laugh>|<lines.corrects>)(?!\w)")
+PERSON = frozenset({"NOUN", "nomn", "anim"})
 # Parts of speech, in OpenCorpora's terms, with which no subject of a reminder begins.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
@@ -460,6 +463,32 @@ def asks_about_no_reminders(text: str, tool_names: Sequence[str]) -> bool:
     """Return True if a message asks to list or change reminders while none is pending."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
     return none_waits and (_asks_for_list(text) or changes_reminder(text) or _cancels_it(text))
+
+
+def tells_of_past(text: str) -> bool:
+    """Return True if a message tells what happened, and neither asks, orders nor denies."""
+    if len(text) > MAX_CHANGE or is_question(text) or not has_past_verb(times.fold(text)):
+        return False
+    is_order = read_change(text) is not None or asks_for_reminder(text)
+    return not is_order and stance(text).is_positive
+
+
+def is_done(reminder: str, told: str) -> bool:
+    """Return True if a message tells that the thing to do is done: "забрал посылку".
+
+    Its verb stands there in the past, with at least half of its other words, and nobody else is
+    named who did it.
+    """
+    folded = times.fold(told)
+    said = words(folded)
+    verb = next((one for one in said if has_past_verb(one) and shared(reminder, one)), None)
+    things = len(content(reminder)) - 1
+    named = len(shared(reminder, told)) - 1
+    if verb is None or named < max(1, things / 2):
+        return False
+    before = ASIDE.sub(" ", folded.partition(verb)[0])
+    others = [word.text for word in content_words(before) if not shared(word.text, reminder)]
+    return not any(word.isascii() or parts_of_speech(word) >= PERSON for word in others)
 
 
 def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:

@@ -23,6 +23,7 @@ from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
 from src.reminders.briefs import BriefScreens, read_days, read_order
 from src.reminders.follow_ups import FollowUpService, asks_no_more
+from src.reminders.reminder_service import ReminderService
 from src.talk import wishes
 from src.talk.questions import QuestionService
 from src.talk.strict import confirmation_text
@@ -45,6 +46,7 @@ class Orders:
     _zones: ZoneService
     _questions: QuestionService
     _briefs: BriefScreens
+    _reminders: ReminderService
     _follow_ups: FollowUpService
     _has_model: bool
 
@@ -232,6 +234,16 @@ class Orders:
         if not days:
             return None
         return TurnResult((await self._briefs.today(incoming.caller, days)).text)
+
+    async def finish_reminder(self, turn: Turn) -> TurnResult | None:
+        """Cancel the reminder of which the user tells that it is done, without a model."""
+        incoming = turn.incoming
+        if self._has_model or not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        done = await self._reminders.finish_told(incoming.caller, incoming.text)
+        if done is None:
+            return None
+        return TurnResult(say("reminder_done", incoming.language, text=done.text))
 
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""

@@ -20,6 +20,7 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.queue.update_repo import UpdateOutcome
 from src.reminders.briefs import BriefScreens
 from src.reminders.follow_ups import FollowUpService
+from src.reminders.reminder_service import ReminderService
 from src.talk.answering import Answering
 from src.talk.graph_run import GraphRun
 from src.talk.intake import Intake
@@ -58,6 +59,7 @@ class AgentService:
         metrics: Metrics,
         zones: ZoneService,
         briefs: BriefScreens,
+        reminders: ReminderService,
         follow_ups: FollowUpService,
         has_model: bool,
     ) -> None:
@@ -66,7 +68,9 @@ class AgentService:
         self._conversations = ConversationRepository(client)
         self._intake = intake = Intake(client, settings, metrics)
         self._graph = GraphRun(client, graph, settings, metrics)
-        orders = Orders(client, memories, zones, questions, briefs, follow_ups, has_model)
+        orders = Orders(
+            client, memories, zones, questions, briefs, reminders, follow_ups, has_model
+        )
         answering = Answering(client, intake, self._graph, ceilings, zones, metrics)
         # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
@@ -78,6 +82,7 @@ class AgentService:
             unless_answered(orders.switch_memory),
             unless_answered(orders.set_brief),
             unless_answered(orders.tell_day),
+            unless_answered(orders.finish_reminder),
             unless_answered(orders.end_follow_ups),
             unless_answered(orders.hear_correction),
             unless_answered(orders.keep_wish),

@@ -33,7 +33,13 @@ from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
 from src.offline.replies import OVERVIEW_LINES, QUOTED
 from src.reading.facts import Fact
 from src.reading.requests import describe_time
-from src.reminders.rules import CancelOrder, ReminderOrder, read_change
+from src.reminders.rules import (
+    CancelOrder,
+    ReminderOrder,
+    is_done,
+    read_change,
+    tells_of_past,
+)
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import CURRENT_TIME, current_time
 from src.texts import Language, detect_language, say
@@ -812,6 +818,21 @@ def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, w
     assert isinstance(order, ReminderOrder)
     told = order.when.removeprefix("на ").removeprefix("to ").removeprefix("for ")
     assert (order.moves, told) == (about, when)
+
+
+@pytest.mark.parametrize(("reminder", "told", "is_over"), [
+    ("забрать посылку", "посылку забрал, можно убрать", True), ("call mum", "mum called", True),
+    ("вимкнути духовку", "духовку вже вимкнув, готово", True),
+    ("pay council tax", "oh wait just paid the council tax", True),
+    ("take the bins out", "took the bins out", True),
+    ("call the vet", "Gary called the vet", False),
+    ("позвонить маме", "брат позвонил маме", False), ("купить хлеб", "забыл купить хлеб", False),
+    ("купить хлеб", "не купил хлеб", False), ("купить хлеб", "купил машину", False),
+    ("купить хлеб", "купил хлеб?", False), ("про посылку", "забрал посылку", False),
+    ("купить хлеб", "купил хлеб, напомни завтра в 9 купить хлеб", False),
+])  # fmt: skip
+def test_what_is_told_to_be_done_is_over(reminder: str, told: str, is_over: bool) -> None:
+    assert (tells_of_past(told) and is_done(reminder, told)) == is_over
 
 
 @pytest.mark.parametrize("text", [

@@ -125,6 +125,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         metrics=core.metrics,
         zones=core.zones,
         briefs=core.briefs,
+        reminders=core.reminders,
         follow_ups=core.follow_ups,
         has_model=True,
     )

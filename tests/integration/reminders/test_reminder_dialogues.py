@@ -162,6 +162,25 @@ async def test_one_is_found_in_other_words_and_brought_back(
     assert undo not in phone.last.text and cancel not in phone.last.text
 
 
+@pytest.mark.parametrize(("what", "told", "undo", "language"), [
+    ("забрать посылку", "Посылку забрал", "верни назад", "ru"),
+    ("вимкнути духовку", "духовку вже вимкнув", "поверни як було", "uk"),
+    ("pick up the parcel", "just picked up the parcel", "oh bring that one back please", "en"),
+])  # fmt: skip
+async def test_without_a_model_what_is_told_to_be_done_is_not_reminded_of(
+    phone: Phone, what: str, told: str, undo: str, language: Language
+) -> None:
+    await set_reminder(phone, what)
+    await set_reminder(phone, "купить хлеб", repeats=WEEKLY, when=NINE)
+    await phone.write("Купил хлеб", language_code="ru")
+    assert len(waiting(phone)) == 2, "what recurs goes on"
+    await phone.write(told, language_code=language)
+    assert phone.last.text == say("reminder_done", language, text=what)
+    assert len(waiting(phone)) == 1
+    await phone.write(undo)
+    assert len(waiting(phone)) == 2
+
+
 FRIDAY = datetime(2027, 3, 5, 6, tzinfo=UTC)
 WEEKLY = Recurrence("weekly", (9,), weekdays=(0,))
 

@@ -132,6 +132,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         metrics=Metrics(),
         zones=core.zones,
         briefs=core.briefs,
+        reminders=core.reminders,
         follow_ups=core.follow_ups,
         has_model=True,
     )
