@@ -47,7 +47,9 @@ from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, ne
 from src.reading.time_expressions import Days, around, days_of, months_later, shifted
 from src.reading.times import WEEKEND, WORKDAYS, Length, Span, period_of
 
-Problem = Literal["no_time", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"]
+Problem = Literal[
+    "no_time", "no_day", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"
+]  # fmt: skip
 MAX_YEARS = 10
 # Length of a postponement at the end of a text: "на час", "two days earlier".
 SHIFT = lexicon.Expression(
@@ -64,10 +66,11 @@ class ReminderRequest:
         what: Text in the user's own words, without the order and the time; may be empty.
         when: First time, in UTC, after now; None: see ``problem``.
         repeats: Recurrence; None for a single reminder.
-        problem: Reason why it cannot be set. ``no_time``: no time, or an unclear one; ``past``:
-            the time has passed; ``unclear``: an end or an exception that cannot be held;
-            ``too_far``: more than ten years away; ``too_often``: more than
-            once an hour; ``no_text``: no text; ``no_zone``: the named zone is unknown.
+        problem: Reason why it cannot be set. ``no_time``: no time, or an unclear one; ``no_day``:
+            so many days before a day that is not told; ``past``: the time has passed;
+            ``unclear``: an end or an exception that cannot be held; ``too_far``: more than ten
+            years away; ``too_often``: more than once an hour; ``no_text``: no text; ``no_zone``:
+            the named zone is unknown.
         time_zone: Zone named for this reminder; empty for the user's own.
     """
 
@@ -207,6 +210,9 @@ def read_timing(
 
 def _single(request: _Request, now: datetime) -> datetime:
     waits, dates = request.slot("after"), request.slot("date")
+    leads = [times.length_of(span.words).duration for span in request.slot("before")]
+    if any(lead >= DAY for lead in leads) and not (waits or dates):
+        raise _ProblemError("no_day")  # "two days before gran's birthday"
     if waits:
         return _moment_after(times.length_of(waits[0].words), request, now)
     clock = request.clock
@@ -283,8 +289,7 @@ def _apply_lead_time(
     if not (lead_times := request.slot("before")):
         return moment
     length = times.length_of(lead_times[0].words).duration
-    by_days = length >= DAY and request.slot("date")
-    if repeats is not None or not (by_days or request.slot("clock")):
+    if repeats is not None or not (length >= DAY or request.slot("clock")):
         raise _ProblemError("no_time")
     return _check_range(moment - length, now)
 

@@ -43,7 +43,7 @@ async def set_reminder(
 
 def question_of(result: ReminderResult) -> turn_repo.Asks | None:
     """Return what the answer asks about a reminder; "reminder" if one was set or moved."""
-    if result.refusal == "no_time":
+    if result.refusal in ("no_time", "no_day"):
         return "reminder_time"
     if result.refusal == "which":
         return "reminder_which"

@@ -69,6 +69,8 @@ REQUESTS_RU = """
 напомни мне через 999999999999999999 минут |  |  |  | too_far
 напомни ч/з час выйти | выйти | 2026-11-23 11:00 |  |
 напомни сег в 8 вечера футбол | футбол | 2026-11-23 20:00 |  |
+напомни за день до др кати в 8 вечера купить подарок |\
+    за день до др кати купить подарок |  |  | no_day
 """
 REQUESTS_UK = """
 нагадай завтра о 9 ой ні о 10 подзвонити мамі | подзвонити мамі | 2026-11-24 10:00 |  |
@@ -110,6 +112,7 @@ REQUESTS_UK = """
 нагадай за 10 хвилин до зустрічі о 15:00 | за 10 хвилин до зустрічі | 2026-11-23 14:50 |  |
 нагадай завтра о п'ятнадцятій тридцять про дзвінок | про дзвінок | 2026-11-24 15:30 |  |
 нагадай через пів годинки борщ | борщ | 2026-11-23 10:30 |  |
+нагадай за 2 дні до дн бабусі замовити торт | за 2 дні до дн бабусі замовити торт |  |  | no_day
 """
 REQUESTS_EN = """
 remind me tomorrow at 3pm no wait 4pm to call mum | call mum | 2026-11-24 16:00 |  |
@@ -152,6 +155,10 @@ remind me tues half past 12 to eat | eat | 2026-11-24 12:30 |  |
 remind me 20 mins take the pizza out | take the pizza out | 2026-11-23 10:20 |  |
 last friday of month at 5pm remind me do timesheet |\
     do timesheet | 2026-11-27 17:00 | FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0 |
+remind me 2 days before grans bday at 6pm to order flowers |\
+    2 days before grans bday to order flowers |  |  | no_day
+remind me 2 days before grans bday at 6pm to order flowers 9 december |\
+    2 days before grans bday to order flowers | 2026-12-07 18:00 |  |
 """
 REQUESTS_MIXED = """
 Could you remind me about the rent on the first of every month? |\
