@@ -22,7 +22,7 @@ from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
 from src.reading.times import fold
-from src.reading.words import Word, content_words, lemmas_of
+from src.reading.words import Word, content_words, lemmas_of, shared
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import MAX_WAITING, Reminder, ReminderRepository
@@ -41,6 +41,7 @@ MIN_WORDS_YEAR_AGO = 3  # content words of a message that is worth a look after 
 MAX_KNOWN = 3  # lines below a reminder
 SEARCHED = 8  # hits among which they are
 ENOUGH_WORDS = 0.5  # share of a reminder's things that a line must name
+SHARED_WORDS = 2  # of a reminder and the text that tells its day
 BORN = lexicon.AnyCase(r"(?<!\w)<relations.asked.birthday>(?!\w)")
 CALENDAR = lexicon.Expression(r"\d|<time.month>")
 FAR = timedelta(days=40)  # after which only a text with a number or a month can mean today
@@ -125,6 +126,29 @@ def by_sentence(told: Sequence[Told]) -> list[Told]:
         else:
             parts.append(one)
     return parts
+
+
+def days_of_what(told: Sequence[Told], what: str, caller: Caller) -> set[date]:
+    """Return the coming days of texts that name what a reminder is about.
+
+    They share two words with it: "gran's birthday is on 9 December", "two days before gran's
+    birthday to order flowers".
+    """
+    days = set()
+    for one in by_sentence(told):
+        if len(shared(one.text, what)) < SHARED_WORDS or not tells(one):
+            continue
+        dated = read_date(one, caller.time_zone)
+        if dated is None:
+            continue
+        day, today = dated.day, _today(caller)
+        if dated.kind == "birthday":
+            day += relativedelta(years=today.year - day.year)
+        if dated.kind == "birthday" and day < today:
+            day += relativedelta(years=1)
+        if day >= today:
+            days.add(day)
+    return days
 
 
 def is_on(dated: Dated, day: date) -> bool:

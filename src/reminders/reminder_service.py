@@ -1,5 +1,6 @@
 """Reminder service: set, move and cancel, and reminder times in natural language."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
@@ -18,6 +19,8 @@ from src.reading.reminder_moments import Problem, ReminderRequest
 from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
+from src.reminders.day import days_of_what
+from src.reminders.day_repo import DayRepository
 from src.texts import Language, say
 from src.texts.morphology import terms
 from src.texts.reply import Times
@@ -222,6 +225,7 @@ class ReminderService:
         """Store in ``rows``."""
         self.run = client.run
         self.rows = rows
+        self._days = DayRepository(client)
 
     async def set(
         self,
@@ -295,6 +299,10 @@ class ReminderService:
         zone = order.own_zone() or caller.time_zone
         if not order.moves:
             asked = order.request(caller.moment, zone, None)
+            if asked.problem == "no_day":
+                when = f"{order.when} {await self._told_day(caller, asked.what)}"
+                order = order.model_copy(update={"when": when})
+                asked = order.request(caller.moment, zone, None)
             setter = caller.with_preferences(time_zone=asked.time_zone or zone)
             return await self.set(setter, asked, message_id=message_id)
         found = await self._find(caller, order.moves, said_before)
@@ -309,6 +317,14 @@ class ReminderService:
             repeats = known.repeats.shifted_by(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
         return await self.set(caller.with_preferences(time_zone=zone), asked, moves=known)
+
+    async def _told_day(self, caller: Caller, what: str) -> str:
+        """Return the day (ISO 8601) of the thing that a reminder is before; "" if unsure."""
+        if not caller.preferences.memory_on:
+            return ""
+        told = await self.run(self._days.list_told, caller.owner)
+        days = await asyncio.to_thread(days_of_what, told, what, caller)
+        return days.pop().isoformat() if len(days) == 1 else ""
 
     async def _find(self, caller: Caller, said: str, said_before: str) -> ReminderResult:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.

@@ -13,6 +13,7 @@ import pytest
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError
 from src.base.owners import Owner
+from src.base.zones import local_time
 from src.queue.workers import build_queue
 from src.reading.recurrences import Recurrence
 from src.reading.voices import MAX_NAME
@@ -248,6 +249,28 @@ async def test_it_is_the_reminder_of_which_the_bot_spoke_last(phone: Phone) -> N
     await phone.write("напомни 4 марта 2027 в 9 купить хлеб")
     await phone.write("перенеси на 5 марта 2027")
     assert waiting(phone) == [("позвонить маме", NINE), ("купить хлеб", FRIDAY)]
+
+
+@pytest.mark.parametrize(("note", "asked", "answer", "language"), [
+    ("у кати др 7 декабря", "напомни за день до др кати в 8 вечера купить подарок",
+     "7 декабря", "ru"),
+    ("у бабусі день народження 7 грудня", "нагадай за день до дн бабусі о 20 замовити торт",
+     "7 грудня", "uk"),
+    ("grans bday is 7 december", "remind me 1 day before grans bday at 8pm to order flowers",
+     "7 december", "en"),
+])  # fmt: skip
+async def test_days_before_something_are_counted_from_its_note_or_the_answer(
+    phone: Phone, note: str, asked: str, answer: str, language: Language
+) -> None:
+    await phone.write(asked, language_code=language)
+    assert say("reminder_no_day", language) in phone.last.text
+    for before in ([answer], [note, asked]):
+        for text in before:
+            await phone.write(text, language_code=language)
+        [(_, due)] = waiting(phone)
+        local = local_time(due, ZONE)
+        assert (local.month, local.day, local.hour) == (12, 6, 20)
+        phone.rig.rows("DELETE FROM reminders RETURNING id")
 
 
 async def test_an_edited_request_takes_the_place_of_the_first(phone: Phone) -> None:
