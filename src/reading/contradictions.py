@@ -28,6 +28,11 @@ FAMILIES = (
     frozenset({"has_pet", "owns", "car"}), frozenset({"plans", "event"}),
     frozenset({"allergic_to", "condition", "takes_medicine"}),
 )  # fmt: skip
+# Qualifiers that may also tell how a change came: "in summer I moved to a friend in Bath".
+CIRCUMSTANCES = frozenset({
+    "spring", "summer", "autumn", "winter", "morning", "evening",
+    "friend", "colleague", "neighbour", "cousin",
+})  # fmt: skip
 # Where what was turns to what is: "I used to live in Leeds, but now in Oslo".
 TURN = lexicon.AnyCase(r"(?<=[.!?;])\s+|[,\s]+(?=<change.turns>(?!\w))")
 PAST, FUTURE, DENIAL = (
@@ -46,7 +51,7 @@ def replaces(new: Fact, old: Fact) -> bool:
         and qualifiers(new) == qualifiers(old)
         and not _differ(new, old)
         and tense_of(new) == tense_of(old) == "present"
-        and not DENIAL.search(plain(f"{new.text} {new.quote}"))
+        and not any(map(DENIAL.search, _telling_parts(new)))
     )
 
 
@@ -58,7 +63,9 @@ def may_replace(new: Fact, old: Fact) -> bool:
     if canonical_subject(new.subject) != canonical_subject(old.subject) or _differ(new, old):
         return False
     ours, theirs = qualifiers(new), qualifiers(old)
-    if "other" in ours ^ theirs or (ours and theirs and ours.isdisjoint(theirs)):
+    if ours - theirs - CIRCUMSTANCES or "other" in theirs - ours:
+        return False
+    if ours and theirs and ours.isdisjoint(theirs):
         return False
     tense, words_of_old = tense_of(new), _words(old)
     ended = content_words(PAST.sub(" ", plain(new.object)))
@@ -91,13 +98,8 @@ def _qualifiers() -> list[tuple[str, re.Pattern[str]]]:
 
 
 def tense_of(fact: Fact) -> Tense:
-    """Return whether a fact tells of what is, was, or will, may or shall be.
-
-    Of a text that turns from one to the other the part with the value counts.
-    """
-    value = lemmas_of(fact.object)
-    parts = [part for text in (fact.text, fact.quote) for part in TURN.split(plain(text))]
-    for part in [part for part in parts if value & lemmas_of(part)] or parts:
+    """Return whether a fact tells of what is, was, or will, may or shall be."""
+    for part in _telling_parts(fact):
         tags = [parts_of_speech(word) for word in words(part)]
         if FUTURE.search(part) or any(
             "VERB" in one and "futr" in one and one.isdisjoint(OTHER_WORD) for one in tags
@@ -108,6 +110,20 @@ def tense_of(fact: Fact) -> Tense:
         ):
             return "past"
     return "present"
+
+
+def _telling_parts(fact: Fact) -> list[str]:
+    """Return the parts of text and quote, where they turn, that have most words of the value.
+
+    Of "not 5/1, but 5/2 High Street" it is the second.
+    """
+    value = lemmas_of(fact.object)
+    split = [TURN.split(plain(text)) for text in (fact.text, fact.quote)]
+    telling = []
+    for parts in split:
+        most = max(len(value & lemmas_of(part)) for part in parts)
+        telling += [part for part in parts if most and len(value & lemmas_of(part)) == most]
+    return telling or [part for parts in split for part in parts]
 
 
 def _differ(new: Fact, old: Fact) -> bool:
