@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
@@ -66,7 +66,8 @@ def _as_moment(value: Any) -> Any:
         return value if isinstance(value, datetime) else None
     text = value.strip()
     with suppress(ValueError):
-        return datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+        moment = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+        return moment if MINYEAR < moment.year < MAXYEAR else None  # 9999: for ever
     return None
 
 

@@ -424,6 +424,12 @@ async def test_the_confidence_of_a_fact_is_stored(teller: Person) -> None:
     assert stored == [pytest.approx(0.4), 1.0, 1.0]
 
 
+@pytest.mark.parametrize("date", ["9999-12-31", "0001-01-01", "2020-02-30", "soon", ""])
+async def test_a_date_that_is_none_costs_no_fact(teller: Person, date: str) -> None:
+    assert (await teller.tell("Люблю чай", valid_from=date, valid_until=date)).kind == "new"
+    assert [fact.fact.valid_until for fact in await teller.living()] == [None]
+
+
 async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:
     teller.model.embeddings_error = Reply(status=503)
     meat = await teller.tell("Не ем мяса", relation="diet")
