@@ -94,7 +94,7 @@ def is_name(text: str) -> bool:
     if tags & NAMES:
         return True
     no_names = lexicon.words("facts.no_name") | lexicon.words("search.stop_words")
-    if tags & NO_NAME or first.lower() in no_names:
+    if tags & NO_NAME or first.lower() in no_names or first.endswith("n't"):
         return False
     return first[0].isupper() or first.isascii()
 

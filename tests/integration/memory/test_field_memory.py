@@ -159,7 +159,8 @@ async def test_a_correction_is_no_duplicate_and_is_named_with_its_undo(
 
 
 @pytest.mark.parametrize("text", [
-    "I moved to Linux", "меня зовут домой", "My name is not John", "we moved to the new office",
+    "I moved to Linux", "меня зовут домой", "My name is not John", "My name isn't Bob",
+    "we moved to the new office",
 ])  # fmt: skip
 async def test_plain_words_make_no_false_facts(agents: Agents, text: str) -> None:
     alone = await agents.person(llm_model="offline")
