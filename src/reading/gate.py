@@ -85,10 +85,13 @@ KEYS = re.compile(
     re.ASCII,
 )
 
-_PASSWORD = r"\b<secrets.password>\b"
+_PASSWORD = r"\b<secrets.password>(?:'s)?\b"
 _FOR = r"(?:\s+<secrets.for>(?>(?:\s+<secrets.my>)?)\s+[\w'-]+"
 # After "пароль": words about the password, not the password itself.
 _TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
+_CHANGED_TO = (
+    r"(?:\s[^•.!?\n]{0,40}?)?\s<secrets.changed_to>\s+(?P<v>[\"']\S|(?=\S{0,30}\d)\S{4,})"
+)
 # A plain word is the password if nothing follows: "мой пароль солнышко", not "… кто-то узнал".
 _LAST = r"(?=\s*(?:[.!?,;\n]|$)|\s+<secrets.after>\s)"
 # Words that announce a password, and the password, which begins at the group ``v``.
@@ -100,6 +103,10 @@ PASSWORDS = lexicon.AnyCase.each(
     # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
     rf"{_PASSWORD}{_FOR}(?:(?:\s+<lines.question_preposition>(?:\s+the)?)?\s+[^\W\d]+)?)?\s+"
     r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
+    # "сменила пароль от почты на Лето2024", "my password's sunflower"
+    rf"\b<secrets.changed>\s[^•.!?\n]{{0,30}}?{_PASSWORD}{_CHANGED_TO}",
+    rf"{_PASSWORD}[^•.!?\n]{{0,40}}?\s<secrets.changed>{_CHANGED_TO}",
+    rf"\b<secrets.password>'s\s+{_TALK}(?P<v>\S)",
     # "пароль рута Qw7zz!mars": letters and digits together, after the thing it opens
     rf"{_PASSWORD}{_FOR})?(?:\s+(?!(?:<secrets.talk>|<secrets.for>(?!\w)))[^\W\d_]+){{0,3}}?"
     r"\s+(?P<v>(?=\S{0,30}\d)(?=\S{0,30}[^\W\d_])(?!\d{1,2}[^\W\d_]+(?![^\s.,!?]))\S{6,})",

@@ -207,7 +207,18 @@ SSN 078-05-1120
 мiй пapoль ceкpeт77
 my pаsswоrd is hunter2
 ПAPОЛЬ: ромашка
-ｐａｓｓｗｏｒｄ： hunter2""".splitlines()
+ｐａｓｓｗｏｒｄ： hunter2
+мои пароли: кот1 и пёс2
+pass: qweasd1
+My password's sunflower
+Сменила пароль от почты на Лето2024
+I changed my password to Summer24
+Змінила пароль на Zirka55
+Кодове слово банку - ромашка
+the code word for the bank is daisy
+PUK 12345678
+код из смс 482913
+my one-time code is 552913""".splitlines()
 # Codes of daily life, with what asks to keep them.
 HOUSEHOLD = """key safe at the lodge opens with 2958, pls remember that
 шкафчик номер 7 в бассейне открывается 4408, запомни
@@ -245,6 +256,11 @@ password for the macbook14 is lost
 gate opens with a squeak
 заказ 4276160012345671 приедет завтра
 карта проезда 12 34
+пароли храню в голове
+забыл пароль на iphone15
+сменил пароль на почте
+bus pass: 30 days
+my password's too long
 wrote code for 3 days straight
 promo code for pizza is YUM2024
 zip code of the new flat is 90210
