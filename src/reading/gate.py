@@ -382,5 +382,5 @@ def refusal_reason(candidate: Fact, said: str) -> Reason | None:
         return "imitation"
     if fact.text.rstrip().endswith("?") or ONE_QUESTION.fullmatch(quote) is not None:
         return "question"
-    says_nothing = lexicon.words("gate.acknowledging").issuperset(words(quote))
+    says_nothing = lexicon.words("gate.acknowledging").issuperset(words(quote.replace("-", " ")))
     return "acknowledgement" if says_nothing else None

@@ -54,10 +54,12 @@ def to_one_space(match: re.Match[str]) -> str:
     return " " if LINE_ENDS.isdisjoint(match.group()) else "\n"
 
 
-# Steps after the letters are folded one by one: № and "No.", dots, spaces, scripts.
+# Steps after the letters are folded one by one: № and "No.", dots, typed apostrophes ("сім*я"),
+# spaces, scripts.
 STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"(?<!\w)no\.?\s*(?=\d)"), lambda _match: "no "),
-    (re.compile(r"\.{2,}"), lambda _match: "..."),
+    (re.compile(r"(?<!\w)n(?:o\.?\s*)?(?=\d)"), lambda _match: "no "),
+    (re.compile(r"(?<!\s)[^\S\n]+\.{2,}|\.{2,}"), lambda _match: "..."),
+    (re.compile(r"(?<=[бпвмфркгґхджзнсчшщ])[\"*](?=[яюєї])"), lambda _match: "'"),
     (re.compile(r"\s{2,}|[^\S \n]"), to_one_space),
     (re.compile(r"[^\W_]+"), to_one_script),
 )
@@ -84,7 +86,7 @@ def fold_letter(letter: str) -> str:
 def plain(text: str) -> str:
     """Return a folded text: lower case, one kind of letter, apostrophe, quote, dash and space.
 
-    NFKC ("m²" is "m2", full-width letters are plain), "е" for "ё", "no 5" for "№5", three
+    NFKC ("m²" is "m2", full-width letters are plain), "е" for "ё", "no 5" for "№5" and "N5", three
     dots for "…", and each word in one script: a Latin "i" in "кiт" is Cyrillic.
     """
     folded = "".join(map(fold_letter, NFC(text)))

@@ -77,6 +77,8 @@ def test_a_quote_may_differ_in_what_nobody_sees(said: str, quote: str) -> None:
     ("Ещё пью чёрный чай", "Еще пью черный чай"), ("Квартира 54 м²", "Квартира 54 м2"),
     ("Ну... живу в порту", "Ну… живу в порту"), ("школа №25", "школа No 25"),
     ("Ｌｉｖｅ ｉｎ Ｏｓｌｏ", "live in oslo"), ("У мене кiт Мурчик", "У мене кіт Мурчик"),
+    ("Ну ... живу в порту", "Ну… живу в порту"), ("школа № 25", "школа N25"),
+    ("Сім*я в Одесі", "Сім'я в Одесі"), ('Комп"ютер старий', "Комп’ютер старий"),
     ("Люблю сafе у моря", "люблю cafe у моря"), ("МОЯ МAМА ВРАЧ", "моя мама врач"),
 ])  # fmt: skip
 def test_quote_and_message_are_folded_alike(said: str, quote: str) -> None:
@@ -92,7 +94,12 @@ Yes.
 that makes sense
 👍 ок
 так, щиро дякую за пораду
-ага, понятно""".splitlines(),
+ага, понятно
+да-да
+не надо
+Отлично, так и сделаю
+Good idea, will try
+не треба, дякую""".splitlines(),
 )
 def test_an_acknowledgement_says_nothing(quote: str) -> None:
     assert verdict("Принимает метформин", quote, f"{quote} {quote}") == "acknowledgement"
@@ -249,6 +256,11 @@ ASKED = [
     ("код от сейфа", "код от гаража у бати ••••", False),
 ]
 NO_SECRETS = """телефон паспортного стола 84951234567
+пароли храню в голове
+забыл пароль на iphone15
+сменил пароль на почте
+bus pass: 30 days
+my password's too long
 the passport office number is on 020 7946 0000
 password for the macbook14 is lost
 пароль для ноутбука14 я забыл
@@ -256,11 +268,6 @@ password for the macbook14 is lost
 gate opens with a squeak
 заказ 4276160012345671 приедет завтра
 карта проезда 12 34
-пароли храню в голове
-забыл пароль на iphone15
-сменил пароль на почте
-bus pass: 30 days
-my password's too long
 wrote code for 3 days straight
 promo code for pizza is YUM2024
 zip code of the new flat is 90210
