@@ -198,6 +198,23 @@ async def test_words_of_mixed_scripts_are_found(person: Person, told: str, asked
     assert told in {hit.text for hit in await person.find(asked, by_words_only=True)}
 
 
+@pytest.mark.parametrize(("first", "then", "asked"), [
+    ("Живу в Омске", "Теперь живу в Туле", "Какой у меня был прежний город?"),
+    ("I live in Leeds", "I've moved to York", "What was my previous city?"),
+    ("Мешкаю в Сумах", "Переїхала до Черкас", "Де я жила раніше?"),
+    ("I weigh 80 kg", "I weigh 77 kg now", "How much did I weigh before?"),
+])  # fmt: skip
+async def test_what_was_replaced_answers_a_question_about_the_past(
+    person: Person, first: str, then: str, asked: str
+) -> None:
+    relation = "weight" if "weigh" in first else "lives_in"
+    for text in (first, then):
+        await tell(person, text, fact(text, relation=relation))
+    await person.index()
+    assert person.facts() == [then]
+    assert first in {hit.text for hit in await person.find(asked) if hit.retired}
+
+
 async def test_a_false_verdict_of_a_conflict_retires_nothing(person: Person) -> None:
     person.mode, person.language = "strict", "uk"
     capital = fact("Київ - столиця України", subject="Київ", relation="столиця", object="Україна")
