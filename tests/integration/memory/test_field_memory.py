@@ -215,6 +215,19 @@ async def test_what_was_replaced_answers_a_question_about_the_past(
     assert first in {hit.text for hit in await person.find(asked) if hit.retired}
 
 
+@pytest.mark.parametrize(("told", "asked"), [
+    ("Will works in the bank", "Where does Will work?"), ("Will is my plumber", "Who is Will?"),
+    ("Our IT sits on floor 3", "what about IT?"), ("Ли - мой тренер", "Кто такой Ли?"),
+])  # fmt: skip
+async def test_a_name_that_is_a_common_word_is_found(
+    agents: Agents, told: str, asked: str
+) -> None:
+    alone = await agents.person(llm_model="offline")
+    await alone.say(told)
+    await alone.index()
+    assert told in (await alone.say(asked)).text
+
+
 async def test_a_false_verdict_of_a_conflict_retires_nothing(person: Person) -> None:
     person.mode, person.language = "strict", "uk"
     capital = fact("Київ - столиця України", subject="Київ", relation="столиця", object="Україна")
