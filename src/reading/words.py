@@ -11,6 +11,7 @@ from src.texts import morphology
 from src.texts.morphology import (
     dictionary_forms,
     lemmas,
+    nominatives,
     noun_forms,
     parts_of_speech,
     stem_english,
@@ -136,7 +137,11 @@ def _dictionary_forms(word: str) -> frozenset[str]:
     if lower.isascii():  # a name is no plural: "Carlos"
         return frozenset({lower if word[0].isupper() else stem_english(lower)})
     forms = dictionary_forms(lower) or lemmas(word)
-    return frozenset({lower}) if lower in forms else forms
+    if lower not in forms:
+        return forms
+    names = nominatives(lower)  # "Анне" is hardly the foreign name that has no other forms
+    is_form_of_other = bool(names) and lower not in names
+    return (forms - {lower} or forms) if is_form_of_other else frozenset({lower})
 
 
 def entity_forms(text: str) -> set[str]:

@@ -228,6 +228,16 @@ async def test_a_name_that_is_a_common_word_is_found(
     assert told in (await alone.say(asked)).text
 
 
+@pytest.mark.parametrize("names", [
+    ("Анне Петровне", "Анна Петровна"), ("Оле", "Оля"), ("Білій Церкві", "Біла Церква"),
+])  # fmt: skip
+async def test_forms_of_one_name_are_one_entity(person: Person, names: tuple[str, str]) -> None:
+    for name in names:
+        await tell(person, f"Тут {name}", fact(f"Тут {name}", object=name))
+    entities = "SELECT count(*) FROM entities WHERE owner_id = %(owner)s"
+    assert person.rows(entities) == [(1,)]
+
+
 async def test_a_false_verdict_of_a_conflict_retires_nothing(person: Person) -> None:
     person.mode, person.language = "strict", "uk"
     capital = fact("Київ - столиця України", subject="Київ", relation="столиця", object="Україна")
