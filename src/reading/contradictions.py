@@ -1,9 +1,9 @@
 """Rules for which stored facts a new one replaces: few, and never the present for a wish.
 
 A fact is replaced by rule if both give the same person, now, another value of a relation that has
-one value at a time. What a model claims counts if subject and relation agree. Neither holds across
-qualifiers (an older and a younger brother, weekdays and weekends), nor for what was, will be or
-might be.
+one value at a time, and the new one says nothing else. What a model claims counts if subject and
+relation agree. Neither holds across qualifiers (an older and a younger brother, weekdays and
+weekends), nor for what was, will be or might be.
 """
 
 import re
@@ -14,7 +14,15 @@ from typing import Literal
 from src.reading import lexicon
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 from src.reading.relations import BY_NAME
-from src.reading.words import Word, content_words, kin_of, lemmas_of, people, people_in
+from src.reading.words import (
+    Word,
+    content_words,
+    kin_of,
+    lemmas_about,
+    lemmas_of,
+    people,
+    people_in,
+)
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import blank, plain
 
@@ -33,8 +41,12 @@ CIRCUMSTANCES = frozenset({
     "spring", "summer", "autumn", "winter", "morning", "evening",
     "friend", "colleague", "neighbour", "cousin",
 })  # fmt: skip
-# Where what was turns to what is: "I used to live in Leeds, but now in Oslo".
-TURN = lexicon.AnyCase(r"(?<=[.!?;])\s+|[,\s]+(?=<change.turns>(?!\w))")
+# Where what was, or what is not, turns to what is: "I used to live in Leeds, but now in Oslo".
+TURN = lexicon.AnyCase(
+    r"(?<=[.!?;])\s+|[,\s]+(?=<change.turns>(?!\w))|,\s+(?=<change.denial>(?!\w))"
+)
+# Words that tell a value, or its change, and nothing else: "moved", "my new address".
+TELLING = lexicon.AnyCase(r"(?<!\w)<change.telling>(?!\w)")
 PAST, FUTURE, DENIAL = (
     lexicon.AnyCase(rf"(?<!\w)<change.{group}>(?!\w)") for group in ("past", "future", "denial")
 )
@@ -50,6 +62,7 @@ def replaces(new: Fact, old: Fact) -> bool:
         and is_one_person(new.subject)
         and qualifiers(new) == qualifiers(old)
         and not _differ(new, old)
+        and not _says_more(new, old)
         and tense_of(new) == tense_of(old) == "present"
         and not any(map(DENIAL.search, _telling_parts(new)))
     )
@@ -68,6 +81,8 @@ def may_replace(new: Fact, old: Fact) -> bool:
     if ours and theirs and ours.isdisjoint(theirs):
         return False
     tense, words_of_old = tense_of(new), _words(old)
+    if any(map(DENIAL.search, _telling_parts(new))) and not _words(new) & lemmas_of(old.object):
+        return False
     ended = content_words(PAST.sub(" ", plain(new.object)))
     ends_other = not all(word.lemmas & words_of_old for word in ended)
     if tense == "future" or (tense == "past" and ends_other):
@@ -113,17 +128,28 @@ def tense_of(fact: Fact) -> Tense:
 
 
 def _telling_parts(fact: Fact) -> list[str]:
-    """Return the parts of text and quote, where they turn, that have most words of the value.
+    """Return the parts of text and quote that tell the value, or all of them."""
+    value = lemmas_of(fact.object)
+    parts = [part for text in (fact.text, fact.quote) for part in _parts_with(value, text)]
+    return [part for part in parts if value & lemmas_of(part)] or parts
+
+
+def _parts_with(value: frozenset[str], text: str) -> list[str]:
+    """Return those of the parts, where a text turns, that have most words of a value.
 
     Of "not 5/1, but 5/2 High Street" it is the second.
     """
-    value = lemmas_of(fact.object)
-    split = [TURN.split(plain(text)) for text in (fact.text, fact.quote)]
-    telling = []
-    for parts in split:
-        most = max(len(value & lemmas_of(part)) for part in parts)
-        telling += [part for part in parts if most and len(value & lemmas_of(part)) == most]
-    return telling or [part for parts in split for part in parts]
+    parts = TURN.split(plain(text))
+    shares = [len(value & lemmas_of(part)) for part in parts]
+    return [part for part, share in zip(parts, shares, strict=True) if share == max(shares)]
+
+
+def _says_more(new: Fact, old: Fact) -> bool:
+    """Return True if a fact says more than another value: "Masha from school", "his wife"."""
+    known = lemmas_of(f"{old.text} {old.quote} {new.object} {new.subject}")
+    known |= lemmas_about(canonical_relation(new.relation))
+    told = " ".join(_parts_with(lemmas_of(new.object), new.text))
+    return any(not word.lemmas & known for word in content_words(TELLING.sub(" ", told)))
 
 
 def _differ(new: Fact, old: Fact) -> bool:
