@@ -99,6 +99,9 @@ that makes sense
 не надо
 Отлично, так и сделаю
 Good idea, will try
+I don't know
+наверное, да
+спасибо, помогло
 не треба, дякую""".splitlines(),
 )
 def test_an_acknowledgement_says_nothing(quote: str) -> None:
