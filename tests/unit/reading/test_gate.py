@@ -228,6 +228,9 @@ I changed my password to Summer24
 the code word for the bank is daisy
 PUK 12345678
 код из смс 482913
+трёхзначный код на обороте 321
+мой новый пароль теперь такой Kot12345
+код подтверждения 839201
 my one-time code is 552913""".splitlines()
 # Codes of daily life, with what asks to keep them.
 HOUSEHOLD = """key safe at the lodge opens with 2958, pls remember that
