@@ -353,6 +353,9 @@ MAX_QUOTE = 1000
 MAX_PART = 400  # characters of the subject, the relation and the object
 ONE_QUESTION = re.compile(r"[^.!?,;:]*\?")
 EDGES = " \"'.,;:!?()-"  # signs that models add to quotes and drop from them
+DENYING = lexicon.AnyCase(r"\b<change.negation>\b|n't\b")
+CUT_OFF = lexicon.AnyCase(r"(?:\b<change.negation>|n't) $")  # before a quote
+MAX_NEGATION = 20  # characters
 
 
 def refusal_reason(candidate: Fact, said: str) -> Reason | None:
@@ -376,7 +379,8 @@ def refusal_reason(candidate: Fact, said: str) -> Reason | None:
     is_empty = len(normalise(fact.text)) < MIN_TEXT or not any(map(str.isalpha, fact.text))
     if is_empty or not quote.strip(EDGES):
         return "empty"
-    if not re.search(rf"(?<![^\W_]){re.escape(quote.strip(EDGES))}(?![^\W_])", heard):
+    denies = DENYING.search(plain(fact.text)) is not None
+    if not _is_said(quote.strip(EDGES), heard, denies=denies):
         return "quote_not_said"
     if any(map(imitates, parts)):
         return "imitation"
@@ -384,3 +388,13 @@ def refusal_reason(candidate: Fact, said: str) -> Reason | None:
         return "question"
     says_nothing = lexicon.words("gate.acknowledging").issuperset(words(quote.replace("-", " ")))
     return "acknowledgement" if says_nothing else None
+
+
+def _is_said(quote: str, heard: str, *, denies: bool) -> bool:
+    """Return True if whole words of a message are the quote, and no "not" is cut off before it.
+
+    If the fact ``denies`` something itself, it may: "no kids" is quoted as "kids".
+    """
+    found = re.finditer(rf"(?<![^\W_]){re.escape(quote)}(?![^\W_])", heard)
+    before = (heard[max(0, match.start() - MAX_NEGATION) : match.start()] for match in found)
+    return any(denies or CUT_OFF.search(words) is None for words in before)

@@ -67,7 +67,8 @@ def test_an_imitation_is_found_in_every_field(field: str) -> None:
     ("Читаю «Войну и мир» — третий раз", 'Читаю "Войну и мир" - третий раз'),
     ("Не п’ю каву", "Не п'ю каву"), ("лю\u200bблю ко\u00adфе", "люблю кофе"),
     ("\u202eлюблю кофе\u202c", "люблю кофе"), ("Мой кот — Рыжий", "Мои\u0306 кот"),
-    ("люблю кофе", "«Люблю кофе.»"), ("кот, который спит, и кот", "кот"),
+    ("люблю кофе", "«Люблю кофе.»"), ("кот, который спит, и кот", "кот"), ("Нет, курю", "курю"),
+    ("Раньше не курил, теперь курю", "курю"),
 ])  # fmt: skip
 def test_a_quote_may_differ_in_what_nobody_sees(said: str, quote: str) -> None:
     assert verdict("Люблю кота и кофе", quote, said) is None
@@ -123,10 +124,16 @@ def test_an_answer_that_says_more_is_kept(quote: str) -> None:
 
 @pytest.mark.parametrize(("said", "quote"), [
     ("Я люблю кофе", "Я люблю чай"), ("Я люблю кофе", "люблю я кофе"),
-    ("У меня есть который", "кот"), ("Киевлянин", "Киев"),
+    ("У меня есть который", "кот"), ("Киевлянин", "Киев"), ("Не курю", "курю"),
+    ("У мене немає кота", "кота"), ("I have no kids", "kids"), ("I'm not married", "married"),
+    ("I don't smoke", "smoke"),
 ])  # fmt: skip
 def test_a_quote_that_was_not_said_is_refused(said: str, quote: str) -> None:
     assert verdict("Люблю кофе", quote, said) == "quote_not_said"
+
+
+def test_a_fact_that_denies_may_be_quoted_without_its_negation() -> None:
+    assert verdict("Детей нет", "детей", "У меня нет детей") is None
 
 
 @pytest.mark.parametrize(("candidate", "reason"), [
