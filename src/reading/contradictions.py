@@ -8,12 +8,14 @@ weekends), nor for what was, will be or might be.
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Literal
 
 from src.reading import lexicon
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 from src.reading.relations import BY_NAME
+from src.reading.time_expressions import read_time
 from src.reading.words import (
     Word,
     content_words,
@@ -45,6 +47,7 @@ CIRCUMSTANCES = frozenset({
 TURN = lexicon.AnyCase(
     r"(?<=[.!?;])\s+|[,\s]+(?=<change.turns>(?!\w))|,\s+(?=<change.denial>(?!\w))"
 )
+ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)  # where only the words of a time count
 # Words that tell a value, or its change, and nothing else: "moved", "my new address".
 TELLING = lexicon.AnyCase(r"(?<!\w)<change.telling>(?!\w)")
 PAST, FUTURE, DENIAL = (
@@ -145,10 +148,10 @@ def _parts_with(value: frozenset[str], text: str) -> list[str]:
 
 
 def _says_more(new: Fact, old: Fact) -> bool:
-    """Return True if a fact says more than another value: "Masha from school", "his wife"."""
+    """Return True if a fact says more than another value, and when: "Masha from school"."""
     known = lemmas_of(f"{old.text} {old.quote} {new.object} {new.subject}")
     known |= lemmas_about(canonical_relation(new.relation))
-    told = " ".join(_parts_with(lemmas_of(new.object), new.text))
+    told = read_time(" ".join(_parts_with(lemmas_of(new.object), new.text)), ANY_DAY).content
     return any(not word.lemmas & known for word in content_words(TELLING.sub(" ", told)))
 
 

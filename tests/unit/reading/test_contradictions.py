@@ -23,6 +23,8 @@ def fact(line: str, relation: str = "lives_in", subject: str = "user") -> Fact:
     ("mother", "Мама живёт в Омске / Омске", "Мама переехала в Тулу / Тулу"),
     ("Олег", "Олег живёт в Омске / Омске", "Олег переехал в Тулу / Тулу"),
     ("wife", "My wife lives in Leeds / Leeds", "My wife moved to Oslo / Oslo"),
+    ("user", "Живу в Москве / Москве", "Мы переехали в Тулу на прошлой неделе / Тулу"),
+    ("user", "The user lives in Leeds / Leeds", "The user moved to York last month / York"),
     ("user", "I live in Leeds / Leeds", "Sorry, my new home is York, not Leeds / York"),
     ("user", "Живу в Москве / Москве", "Обосновалась в Туле / Туле"),
     ("user", "Живу: Садовая 5/1 / Садовая 5/1", "Не 5/1, а Садовая 5/2 / Садовая 5/2"),
@@ -97,6 +99,11 @@ def test_another_qualifier_or_a_relation_of_many_replaces_nothing(
     ("Sasha", "age", "Sasha from work is 30 / 30", "Sasha from school is 41 / 41"),
     ("wife", "age", "My wife is 30 / 30", "My brother's wife is 41 / 41"),
     ("mother", "lives_in", "Мама живёт в Туле / Туле", "Мама Кати живёт в Омске / Омске"),
+    ("user", "lives_in", "Живу в Омске / Омске", "Сейчас в командировке в Туле / Туле"),
+    ("user", "lives_in", "I live in Leeds / Leeds", "Staying in York for a week / York"),
+    ("user", "lives_in", "Мешкаю в Сумах / Сумах", "Донька мешкає в Черкасах / Черкасах"),
+    ("user", "birthday", "My birthday is 5 May / 5 May", "Our wedding day is 6 June / 6 June"),
+    ("user", "name", "My name is Ann / Ann", "In the game my name is Roxy / Roxy"),
     ("mother", "age", "Мамі 60 / 60", "Мамі чоловіка 65 / 65"),
 ])  # fmt: skip
 def test_a_fact_that_says_more_than_another_value_replaces_nothing_by_rule(
