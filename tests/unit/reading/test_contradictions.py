@@ -24,6 +24,8 @@ def fact(line: str, relation: str = "lives_in", subject: str = "user") -> Fact:
     ("Олег", "Олег живёт в Омске / Омске", "Олег переехал в Тулу / Тулу"),
     ("wife", "My wife lives in Leeds / Leeds", "My wife moved to Oslo / Oslo"),
     ("user", "Живу в Москве / Москве", "Мы переехали в Тулу на прошлой неделе / Тулу"),
+    ("user", "Живу в Москве / Москве", "Мы с мужем переехали в Тулу / Тулу"),
+    ("user", "I live in Leeds / Leeds", "My wife and I moved to York / York"),
     ("user", "The user lives in Leeds / Leeds", "The user moved to York last month / York"),
     ("user", "I live in Leeds / Leeds", "Sorry, my new home is York, not Leeds / York"),
     ("user", "Живу в Москве / Москве", "Обосновалась в Туле / Туле"),
