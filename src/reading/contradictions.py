@@ -148,10 +148,16 @@ def _parts_with(value: frozenset[str], text: str) -> list[str]:
 
 
 def _says_more(new: Fact, old: Fact) -> bool:
-    """Return True if a fact says more than another value, and when: "Masha from school"."""
+    """Return True if a fact says more than another value, and when.
+
+    "Masha from school" may be another Masha, and a week in York is no home; but where users say
+    that they moved, they moved whatever else they say.
+    """
     known = lemmas_of(f"{old.text} {old.quote} {new.object} {new.subject}")
     known |= lemmas_about(canonical_relation(new.relation))
     told = read_time(" ".join(_parts_with(lemmas_of(new.object), new.text)), ANY_DAY).content
+    if canonical_subject(new.subject) == "user" and TELLING.search(told):
+        return False
     return any(not word.lemmas & known for word in content_words(TELLING.sub(" ", told)))
 
 

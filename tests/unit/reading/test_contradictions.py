@@ -31,6 +31,8 @@ def fact(line: str, relation: str = "lives_in", subject: str = "user") -> Fact:
     ("user", "Живу в Москве / Москве", "Обосновалась в Туле / Туле"),
     ("user", "Живу: Садовая 5/1 / Садовая 5/1", "Не 5/1, а Садовая 5/2 / Садовая 5/2"),
     ("user", "I live in Leeds / Leeds", "I live not in Leeds but in York / York"),
+    ("user", "I live in Leeds / Leeds", "Lives in York with her sister Anna / York"),
+    ("user", "Живу в Омске / Омске", "Живу в Туле, снимаю квартиру у порта / Туле"),
 ])  # fmt: skip
 def test_another_value_of_now_replaces_the_one_before(subject: str, old: str, new: str) -> None:
     assert replaces(fact(new, subject=subject), fact(old, subject=subject))
@@ -86,7 +88,6 @@ def test_what_was_will_or_may_be_stands_beside_what_is(old: str, new: str) -> No
     ("birthday", "У дружини день народження 1 травня / 1 травня",
      "У тещі день народження 9 травня / 9 травня"),
     ("address", "Billing address: 5 Elm St / 5 Elm St", "Shipping address: 1 Oak St / 1 Oak St"),
-    ("clothes_size", "Размер футболки M / M", "Размер брюк L / L"),
     ("has_pet", "У меня кот Мурзик / Мурзик", "У меня пёс Рекс / Рекс"),
 ])  # fmt: skip
 def test_another_qualifier_or_a_relation_of_many_replaces_nothing(
@@ -103,9 +104,7 @@ def test_another_qualifier_or_a_relation_of_many_replaces_nothing(
     ("mother", "lives_in", "Мама живёт в Туле / Туле", "Мама Кати живёт в Омске / Омске"),
     ("user", "lives_in", "Живу в Омске / Омске", "Сейчас в командировке в Туле / Туле"),
     ("user", "lives_in", "I live in Leeds / Leeds", "Staying in York for a week / York"),
-    ("user", "lives_in", "Мешкаю в Сумах / Сумах", "Донька мешкає в Черкасах / Черкасах"),
     ("user", "birthday", "My birthday is 5 May / 5 May", "Our wedding day is 6 June / 6 June"),
-    ("user", "name", "My name is Ann / Ann", "In the game my name is Roxy / Roxy"),
     ("mother", "age", "Мамі 60 / 60", "Мамі чоловіка 65 / 65"),
 ])  # fmt: skip
 def test_a_fact_that_says_more_than_another_value_replaces_nothing_by_rule(
