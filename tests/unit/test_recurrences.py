@@ -15,7 +15,7 @@ from src.base.zones import first_moment, is_shown_twice, local_time, zone_at
 from src.reading.recurrences import Recurrence, next_after
 from src.reminders.reminder_service import describe_reminder_time
 from src.texts import LANGUAGES, Language
-from tests.cases import for_each, for_random
+from tests.cases import for_random
 
 ZONES = [
     "UTC", "Europe/Moscow", "Europe/Kyiv", "Europe/Lisbon", "America/New_York", "Asia/Kathmandu",
@@ -135,7 +135,7 @@ def test_the_text_is_read_back(recurrence: Recurrence) -> None:
     assert Recurrence.from_text(recurrence.to_text()) == recurrence
 
 
-@for_each(("recurrence", "text"), [
+@pytest.mark.parametrize(("recurrence", "text"), [
     (Recurrence("weekly", (8,), weekdays=(0, 2)), "FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8;BYMINUTE=0"),
     (Recurrence("daily", (9, 21), 30), "FREQ=DAILY;BYHOUR=9,21;BYMINUTE=30"),
     (Recurrence("monthly", (9,), day=5), "FREQ=MONTHLY;BYMONTHDAY=5;BYHOUR=9;BYMINUTE=0"),
@@ -165,7 +165,7 @@ def test_the_text_is_a_rule_of_the_standard(recurrence: Recurrence, text: str) -
     assert rrulestr(text, dtstart=datetime.combine(MONDAY, time())) is not None
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "", "FREQ=DAILY", "FREQ=SECONDLY;BYHOUR=1;BYMINUTE=0", "FREQ=DAILY;BYHOUR=24;BYMINUTE=0",
     "FREQ=DAILY;BYHOUR=9;BYMINUTE=60", "FREQ=DAILY;BYHOUR=9,9;BYMINUTE=0", "freq=daily",
     "FREQ=DAILY;BYHOUR=9,8;BYMINUTE=0", "FREQ=DAILY;BYHOUR=09;BYMINUTE=0",
@@ -184,7 +184,7 @@ def test_another_text_is_refused(text: str) -> None:
         Recurrence.from_text(text)
 
 
-@for_each(("zone", "wall", "moment"), [
+@pytest.mark.parametrize(("zone", "wall", "moment"), [
     ("Europe/Berlin", "2026-03-29T02:30", "2026-03-29T01:00"),  # skipped: right after the gap
     ("Europe/Berlin", "2026-10-25T02:30", "2026-10-25T00:30"),  # twice: the first
     ("Europe/Berlin", "2026-07-01T02:30", "2026-07-01T00:30"),
@@ -295,7 +295,7 @@ DESCRIBED = [
 ]  # fmt: skip
 
 
-@for_each(("repeats", "when", "ru", "uk", "en"), DESCRIBED)
+@pytest.mark.parametrize(("repeats", "when", "ru", "uk", "en"), DESCRIBED)
 def test_a_time_is_told_in_three_languages(
     repeats: Recurrence | None, when: str, ru: str, uk: str, en: str
 ) -> None:
@@ -334,7 +334,7 @@ def test_every_recurrence_can_be_told(
     assert told and "{" not in told and "  " not in told
 
 
-@for_each(("latitude", "longitude", "zone"), [
+@pytest.mark.parametrize(("latitude", "longitude", "zone"), [
     (38.72, -9.14, "Europe/Lisbon"), (50.45, 30.52, "Europe/Kyiv"), (43.6, 39.73, MOSCOW),
     (0.0, -30.0, "Etc/GMT+2"), (91.0, 0.0, None), (0.0, 181.0, None), (float("nan"), 0.0, None),
     (0.0, float("inf"), None),
