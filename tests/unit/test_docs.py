@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import json
 import re
@@ -22,172 +21,87 @@ from src.talk.command_service import COMMANDS as CHAT_COMMANDS
 from tests.pages import PAGES, README, ROOT, Page, page, rows
 from tests.unit.settings_environment import load
 
-E2E = "tests/e2e/test_pages.py"
-DIALOGUE = f"{E2E}::test_the_dialogue_of_the_readme_is_what_the_console_says"
-DOCTOR = f"{E2E}::test_the_table_of_the_doctor_is_what_it_prints"
-PSQL = "tests/e2e/test_terminal.py::test_psql_opens_the_database_and_creates_none"
-BACKUP = f"{E2E}::test_a_backup_is_written_encrypted_and_restored_as_the_pages_say"
-MODEL = f"{E2E}::test_a_model_of_one_s_own_answers_with_these_lines"
-POISON = (
-    "tests/e2e/test_poison.py"
-    "::test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back"
-)
-ERASE = (
-    "tests/e2e/test_erase_command.py::test_erase_leaves_nothing_of_a_person_and_all_of_the_others"
-)
-REEMBED = (
-    "tests/e2e/test_reembed.py::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works"
-)
-EVAL = "tests/e2e/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence"
-HOSTS = (
-    "tests/e2e/test_many_hosts.py"
-    "::test_deaths_among_many_hosts_lose_nothing_and_delay_nobody_for_long"
-)
-FLOOD = "tests/e2e/test_floods.py::test_floods_of_every_kind_keep_nobody_waiting_for_ever"
-
-# Each command of the pages: the test that runs it, or a shorter form of it.
-RUN = {
-    "python bot.py import FILE --user-id N [--facts]":
-        "tests/e2e/test_import_command.py::test_an_operator_brings_a_file_and_takes_it_back",
-    "make run": DIALOGUE,
-    "python bot.py [run]": DIALOGUE,
-    "python bot.py doctor": DOCTOR,
-    ".venv/bin/python bot.py doctor": DOCTOR,
-    "python bot.py doctor [--json]":
-        "tests/e2e/test_doctor.py::test_doctor_tells_a_program_in_json_what_it_tells_people",
-    "python bot.py console [--user-id N] [--json]":
-        "tests/e2e/test_console.py"
-        "::test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes",
-    "echo 'My name is Ann' | .venv/bin/python bot.py console --json":
-        f"{E2E}::test_the_console_answers_in_json_as_shown",
-    "python bot.py worker":
-        "tests/e2e/test_workers.py::test_three_processes_answer_each_message_once_and_in_order",
-    "python bot.py migrate": "tests/e2e/test_doctor.py::test_migrate_says_from_where_to_where",
-    "python bot.py eval FILE": EVAL,
-    "python bot.py reembed": REEMBED,
-    "python bot.py erase --user-id N": ERASE,
-    "python bot.py jobs": POISON,
-    "python bot.py jobs --retry all": POISON,
-    "python bot.py jobs [--retry ID|all]": POISON,
-    "python bot.py backup FILE": BACKUP,
-    "python bot.py restore FILE": BACKUP,
-    ".venv/bin/python bot.py backup pomni.backup": BACKUP,
-    '.venv/bin/python bot.py backup "before-$(date +%F-%H%M).backup"': BACKUP,
-    "python bot.py --version":
-        "tests/unit/test_command_line.py::test_the_version_is_that_of_the_project",
-    "make lock": "tests/unit/test_install.py::test_the_locks_have_what_the_lists_ask_for",
-    "make licences": "tests/unit/test_install.py::test_the_page_has_the_licences_of_the_packages",
-    "DATA_DIR=./restored .venv/bin/python bot.py restore pomni.backup": BACKUP,
-    "python bot.py psql [ARGUMENT...]": PSQL,
-    ".venv/bin/python bot.py psql": PSQL,
-    "python bot.py export --user-id N": BACKUP,
-    "python bot.py export --user-id N [--markdown]": BACKUP,
-    "openssl rand -base64 32 > pomni.pass": BACKUP,
-    "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --cipher-algo AES256 "
-    "--symmetric pomni.backup": BACKUP,
-    "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --output restored.backup "
-    "--decrypt pomni.backup.gpg": BACKUP,
-    "cp .env.example .env":
-        "tests/unit/base/test_config.py::test_the_example_file_says_the_defaults",
-    "python -m tests.e2e.kill_loop --kills 60 --seed 21":
-        "tests/e2e/test_kill_loop.py::test_kills_lose_nothing_and_keep_the_order",
-    "python -m tests.e2e.interleavings --n 5000 --seed 2":
-        "tests/e2e/test_interleavings.py"
-        "::test_whatever_people_do_and_whenever_the_bot_dies_nothing_is_lost_or_mixed_up",
-    "python -m tests.attacks.batches --windows 1000 --faults 0.2 --seed 7":
-        "tests/integration/memory/test_batch_extraction.py::test_a_bad_day_in_short",
-    "python -m tests.attacks.canary --n 100":
-        "tests/e2e/test_canary.py::test_no_word_of_an_erased_person_or_group_is_left_anywhere",
-    "python -m tests.attacks.database_urls --n 5000":
-        "tests/unit/base/test_database_url.py"
-        "::test_no_piece_of_a_password_is_printed_on_the_way_to_the_database",
-    "python -m tests.attacks.embedding_fuzz --n 20000":
-        "tests/unit/llm/test_local_embedder.py::test_texts_from_all_of_unicode_do_it_no_harm",
-    "python -m tests.attacks.files":
-        "tests/unit/test_hostile_documents.py::test_every_file_ends_in_a_text_or_in_a_sentence",
-    "python -m tests.attacks.flood": FLOOD,
-    "python -m tests.attacks.flood messages slow --n 1000 --slow 40": FLOOD,
-    "python -m tests.attacks.forgetting --n 200":
-        "tests/unit/memory/test_forget_requests.py"
-        "::test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one",
-    "python -m tests.attacks.linear_texts":
-        "tests/unit/test_linear_texts.py::test_a_reader_takes_a_time_in_proportion_to_the_length",
-    "python -m tests.attacks.many_hosts": HOSTS,
-    "python -m tests.attacks.markdown --n 20000":
-        "tests/integration/telegram/test_render.py"
-        "::test_hostile_texts_become_messages_that_telegram_takes",
-    "python -m tests.attacks.model_walk":
-        "tests/integration/llm/test_model_replies.py"
-        "::test_odd_replies_end_every_turn_and_leave_nothing_in_the_log",
-    "python -m tests.attacks.poison": POISON,
-    "python -m tests.attacks.status_walk":
-        "tests/e2e/test_delivery_ends.py"
-        "::test_every_status_and_form_of_telegram_ends_in_an_outcome",
-    "python -m tests.attacks.time_outs":
-        "tests/e2e/test_time_outs.py::test_a_fail_over_that_drops_everything_costs_no_answer",
-}  # fmt: skip
-
-SUITE = "the suite cannot run itself; .ci/run runs it"
-FIGURES = "a benchmark: it takes minutes of a quiet machine, prints figures and never fails"
-OTHERS = f"a program of others, which the suite cannot bring; {MODEL} stands in for it"
-DOCKER = (
-    "the suite needs no Docker; make check holds the Dockerfile with hadolint, and "
-    "tests/unit/test_image.py its steps, the settings of Compose and the words of these lines"
-)
-SYSTEM = "it changes the system; tests/unit/test_deploy.py checks the files"
-DISK = "it wants a disk of its own, and formats it"
-AGE = "not every machine has age; the lines of GnuPG beside them are run"
-
-# The others, with the reason why none runs them.
-NOT_RUN = {
-    "make test": SUITE,
-    "make check": SUITE,
-    "make proof": "not run by make test: it is the long form; .ci/run runs it",
-    "make bench": FIGURES,
-    "python -m benchmarks --quick": FIGURES,
-    "python -m benchmarks.admin": FIGURES,
-    "python -m benchmarks.bots": FIGURES,
-    "python -m benchmarks.cost": FIGURES,
-    "python -m benchmarks.dialogues": FIGURES,
-    "python -m benchmarks.friendship": FIGURES,
-    "python -m benchmarks.growth 100 10000 100000": FIGURES,
-    "python -m benchmarks.irrelevance": FIGURES,
-    "python -m benchmarks.large_owner": FIGURES,
-    "python -m benchmarks.line_kinds": FIGURES,
-    "python -m benchmarks.small_model": "it wants a model of one's own",
-    "python -m benchmarks.prompts": FIGURES,
-    "python -m benchmarks.prompts --example": FIGURES,
-    "python -m benchmarks.retrieval FILE": FIGURES,
-    "python -m benchmarks.retrieval.crosslingual": FIGURES,
-    "python -m benchmarks.retrieval.facts FILE": FIGURES,
-    "python -m benchmarks.retrieval.latency": FIGURES,
-    "python -m benchmarks.retrieval.persona_mem FOLDER > FILE": FIGURES,
-    "python -m benchmarks.workers": FIGURES,
-    **dict.fromkeys(
-        (c for c in page("operating.md").commands() if c.startswith("docker ")), DOCKER
+E2E = "tests/e2e"
+# The commands of the pages, by the test that runs them or a shorter form of them.
+RUN: dict[str, tuple[str, ...]] = {
+    f"{E2E}/test_pages.py::test_the_dialogue_of_the_readme_is_what_the_console_says": (
+        "make run", "python bot.py [run]",
     ),
-    **dict.fromkeys(
-        (c for c in page("operating.md").commands() if c.startswith(("sudo ", "cd ", "journ"))),
-        SYSTEM,
+    f"{E2E}/test_pages.py::test_the_table_of_the_doctor_is_what_it_prints": (
+        "python bot.py doctor", ".venv/bin/python bot.py doctor",
     ),
-    "docker compose up -d --scale worker=3": DOCKER,
-    "git pull": "there is nothing to pull in a test",
-    "chmod 600 .env": "it is chmod's own work",
-    "ollama pull qwen2.5:7b": OTHERS,
-    "OLLAMA_CONTEXT_LENGTH=16384 ollama serve": OTHERS,
-    "llama-server -m model.gguf -c 16384 --jinja --port 8081": OTHERS,
-    "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 16384 --enable-auto-tool-choice "
-    "--tool-call-parser hermes": OTHERS,
-    "sudo cryptsetup luksFormat /dev/sdX1": DISK,
-    "sudo cryptsetup open /dev/sdX1 pomni": DISK,
-    "sudo mkfs.ext4 /dev/mapper/pomni": DISK,
-    "sudo mount /dev/mapper/pomni /srv/pomni": DISK,
-    "age-keygen -o pomni.key": AGE,
-    "age-keygen -y pomni.key > pomni.pub": AGE,
-    "age -R pomni.pub -o pomni.backup.age pomni.backup": AGE,
-    "age -d -i pomni.key -o pomni.backup pomni.backup.age": AGE,
-    "shred -u pomni.backup": "it is shred's own work",
+    f"{E2E}/test_pages.py::test_the_console_answers_in_json_as_shown": (
+        "echo 'My name is Ann' | .venv/bin/python bot.py console --json",
+    ),
+    f"{E2E}/test_pages.py::test_a_backup_is_written_encrypted_and_restored_as_the_pages_say": (
+        "python bot.py backup FILE", "python bot.py restore FILE",
+        ".venv/bin/python bot.py backup pomni.backup",
+        '.venv/bin/python bot.py backup "before-$(date +%F-%H%M).backup"',
+        "DATA_DIR=./restored .venv/bin/python bot.py restore pomni.backup",
+        "python bot.py export --user-id N", "python bot.py export --user-id N [--markdown]",
+        "openssl rand -base64 32 > pomni.pass",
+        "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --cipher-algo AES256 "
+        "--symmetric pomni.backup",
+        "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --output "
+        "restored.backup --decrypt pomni.backup.gpg",
+    ),
+    f"{E2E}/test_import_command.py::test_an_operator_brings_a_file_and_takes_it_back": (
+        "python bot.py import FILE --user-id N [--facts]",
+    ),
+    f"{E2E}/test_doctor.py::test_doctor_tells_a_program_in_json_what_it_tells_people": (
+        "python bot.py doctor [--json]",
+    ),
+    f"{E2E}/test_console.py"
+    "::test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes": (
+        "python bot.py console [--user-id N] [--json]",
+    ),
+    f"{E2E}/test_workers.py::test_three_processes_answer_each_message_once_and_in_order": (
+        "python bot.py worker",
+    ),
+    f"{E2E}/test_doctor.py::test_migrate_says_from_where_to_where": ("python bot.py migrate",),
+    f"{E2E}/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence": (
+        "python bot.py eval FILE",
+    ),
+    f"{E2E}/test_reembed.py"
+    "::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works": (
+        "python bot.py reembed",
+    ),
+    f"{E2E}/test_erase_command.py"
+    "::test_erase_leaves_nothing_of_a_person_and_all_of_the_others": (
+        "python bot.py erase --user-id N",
+    ),
+    f"{E2E}/test_poison.py"
+    "::test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back": (
+        "python bot.py jobs", "python bot.py jobs --retry all",
+        "python bot.py jobs [--retry ID|all]",
+    ),
+    f"{E2E}/test_terminal.py::test_psql_opens_the_database_and_creates_none": (
+        "python bot.py psql [ARGUMENT...]", ".venv/bin/python bot.py psql",
+    ),
+    "tests/unit/test_command_line.py::test_the_version_is_that_of_the_project": (
+        "python bot.py --version",
+    ),
+    "tests/unit/test_install.py::test_the_locks_have_what_the_lists_ask_for": ("make lock",),
+    "tests/unit/test_install.py::test_the_page_has_the_licences_of_the_packages": (
+        "make licences",
+    ),
+    "tests/unit/test_hostile_documents.py::test_every_file_ends_in_a_text_or_in_a_sentence": (
+        "python -m tests.attacks.files",
+    ),
+    "tests/unit/base/test_config.py::test_the_example_file_says_the_defaults": (
+        "cp .env.example .env",
+    ),
 }  # fmt: skip
+# What a small part of stands in a test.
+ATTACK = "python -m tests."
+# The beginnings of commands that no test runs.
+NOT_RUN = (
+    "make test", "make check", "make proof",  # the suite cannot run itself
+    "make bench", "python -m benchmarks",  # they take minutes of a quiet machine
+    "docker ", "sudo ", "cd ", "journalctl ",  # see test_image.py and test_deploy.py
+    "ollama ", "OLLAMA_", "llama-server ", "vllm ",  # test_pages.py has another server
+    "age", "git pull", "chmod ", "shred ",  # programs of others
+)  # fmt: skip
 
 # Variables that are named and are no settings of the bot.
 OF_OTHERS = {
@@ -201,6 +115,7 @@ OF_OTHERS = {
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 CODE_PATH = re.compile(r"(?:src|tests|benchmarks|migrations|monitoring|docs)/[\w./-]*\w")
 COMMANDS_OF_PAGES = {command for each in PAGES for command in each.commands()}
+COMMANDS_OF_TESTS = {command for commands in RUN.values() for command in commands}
 ROOMS = page("architecture.md").section("The rooms")
 
 
@@ -245,18 +160,25 @@ def test_blocks_say_what_they_are(each: Page) -> None:
 
 
 def test_each_command_is_run_or_has_a_reason_why_not() -> None:
-    known = RUN.keys() | NOT_RUN.keys()
-    assert not RUN.keys() & NOT_RUN.keys()
-    assert sorted(COMMANDS_OF_PAGES - known) == [], "neither in RUN nor in NOT_RUN"
-    assert sorted(known - COMMANDS_OF_PAGES) == [], "no page names them any more"
+    known = (*NOT_RUN, ATTACK)
+    left = [one for one in COMMANDS_OF_PAGES - COMMANDS_OF_TESTS if not one.startswith(known)]
+    assert left == [], "neither in RUN nor in NOT_RUN"
+    assert COMMANDS_OF_TESTS <= COMMANDS_OF_PAGES, "no page names them any more"
 
 
-@pytest.mark.parametrize("test", sorted({MODEL, *RUN.values()}))
+@pytest.mark.parametrize("test", RUN)
 def test_the_tests_that_run_them_are_there(test: str) -> None:
     file, _, function = test.partition("::")
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    assert function in {node.name for node in tree.body if isinstance(node, functions)}
+    assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_a_test_has_a_part_of_each_attack() -> None:
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    for command in COMMANDS_OF_PAGES - COMMANDS_OF_TESTS:
+        if command.startswith(ATTACK):
+            module = command.split()[2]
+            program = (ROOT / f"{module.replace('.', '/')}.py").read_text()
+            assert module in tests or re.search(r"^from tests\S+\.test_", program, re.M), module
 
 
 def test_what_make_is_asked_for_is_in_the_makefile() -> None:
