@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,7 +20,6 @@ from starlette.applications import Starlette
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.outside.connection_repo import MAX_CONNECTIONS, ConnectionRepository
-from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading.voices import Voice
 from src.reminders.reminder_repo import NewReminder
@@ -32,7 +29,6 @@ from src.web.app_gate import Allowance
 from src.web.http_server import HttpServer
 from src.web.memory_server import BURST, METADATA_PATH, MemoryServer
 from tests.integration.person import Person, new_user
-from tests.integration.tool_servers import open_with_servers
 from tests.tables import rows_of
 
 pytestmark = pytest.mark.core(memory_server=True)
@@ -55,7 +51,6 @@ class Lender:
     def connect(
         self, user: int | None = None, *, remembers: bool = False, name: str = "Claude Code"
     ) -> str:
-        """Make a connection, and return its token."""
         connections = ConnectionRepository(self.person.client)
         owner = Owner(user or self.person.user)
         added = connections.add(owner, name)
@@ -66,7 +61,6 @@ class Lender:
 
     @asynccontextmanager
     async def session(self, token: str) -> AsyncIterator[ClientSession]:
-        """Open a session of the official client."""
         headers = {"Authorization": f"Bearer {token}"}
         async with (
             httpx.AsyncClient(headers=headers, timeout=30) as http,
@@ -127,7 +121,6 @@ async def lender(person: Person) -> AsyncIterator[Lender]:
 
 
 async def told(person: Person, *texts: str) -> None:
-    """The person told these facts."""
     for text in texts:
         await person.tell(text)
     await person.index()
@@ -372,78 +365,34 @@ async def test_other_sites_and_floods_are_kept_out(lender: Lender) -> None:
     assert (await lender.post(Authorization=f"Bearer {other}")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "calls", [60, pytest.param(10_000, marks=[pytest.mark.proof, pytest.mark.timeout(900)])]
-)
-async def test_random_calls_return_nothing_of_another_person(person: Person, calls: int) -> None:
-    chance = random.Random(46)
-    others = [Person(person.rig, new_user()) for _ in range(3)]
-    people = [person, *others]
+async def test_no_call_returns_anything_of_another_person(person: Person) -> None:
+    people = [person, *(Person(person.rig, new_user()) for _ in range(3))]
     for number, one in enumerate(people):
         await told(one, f"Моё слово — секретик{number}", f"Я живу в городе Тайнинск{number}")
-    mine = [f"секретик{n}" for n in range(4)]
+    queries = ["Тайнинск", "где я живу?", "моё слово", *(f"секретик{n}" for n in range(4))]
+    calls: list[tuple[str, dict[str, Any]]] = [("list_facts", {}), ("today", {})]
+    calls += [("search", {"query": query}) for query in queries]
+    for one in people:
+        facts = one.rows("SELECT id FROM facts WHERE owner_id = %(owner)s")
+        calls += [("fetch", {"id": f"fact-{id_}"}) for (id_,) in facts]
+        calls += [("fetch", {"id": f"msg-{id_}"}) for id_ in one.messages()]
     async with open_lender(person, Allowance(1e9, 1e9)) as lender:
         tokens = [lender.connect(one.user) for one in people]
-        before = [
-            rows_of(person.client.dsn, one.owner, without=["memory_tokens"]) for one in people
-        ]
-        ids = [
-            f"{kind}-{id_}"
-            for one in people
-            for kind, sql in (
-                ("fact", "SELECT id FROM facts WHERE owner_id = %(owner)s"),
-                ("msg", "SELECT m.id FROM messages m JOIN conversations c"
-                        " ON c.id = m.conversation_id WHERE c.owner_id = %(owner)s"),
-            )
-            for (id_,) in one.rows(sql)
-        ]  # fmt: skip
-        queries = [*mine, "Тайнинск", "где я живу?", "моё слово", "что ты обо мне знаешь?"]
 
-        async def call_at_random(who: int) -> int:
-            """Call tools for one person; returns how often their own words came."""
+        async def ask_everything(who: int) -> int:
+            """Make every call for one person; returns how often their own words came."""
             found_own = 0
             async with lender.session(tokens[who]) as session:
-                for _ in range(calls // len(people)):
-                    tool, arguments = chance.choice([
-                        ("search", {"query": chance.choice(queries)}),
-                        ("fetch", {"id": chance.choice(ids)}),
-                        ("list_facts", {"offset": chance.choice([0, 0, 1, 50])}),
-                        ("today", {}),
-                    ])  # fmt: skip
+                for tool, arguments in calls:
                     result = await session.call_tool(tool, arguments)
                     text = json.dumps(result.structuredContent or {}, ensure_ascii=False)
-                    for number in range(len(people)):
-                        is_there = f"секретик{number}" in text or f"Тайнинск{number}" in text
-                        assert not is_there or number == who, (tool, arguments)
-                        found_own += is_there
+                    whose = {*re.findall(r"(?:секретик|Тайнинск)(\d)", text)}
+                    assert whose <= {str(who)}, (tool, arguments)
+                    found_own += len(whose)
             return found_own
 
-        found = await asyncio.gather(*map(call_at_random, range(len(people))))
-        assert sum(found) > calls // 10
-    after = [rows_of(person.client.dsn, one.owner, without=["memory_tokens"]) for one in people]
-    assert after == before
-
-
-# Our own bot as the client of another's
-
-
-async def test_our_own_bot_uses_the_memory_of_another(
-    lender: Lender, shared: PgClient, tmp_path: Path
-) -> None:
-    await told(lender.person, "Мой любимый цвет — бирюзовый")
-    headers = {"Authorization": f"Bearer {lender.connect()}"}
-    server = {"url": lender.url, "headers": headers}
-    async with open_with_servers(shared, tmp_path, other=server) as guest:
-        from tests.integration.person import called, results
-
-        answer = await guest.say(
-            "какой у меня цвет?",
-            called("other__search", query="любимый цвет"),
-            "бирюзовый",
-        )
-        assert answer.tools == ("other__search",)
-        [result] = results(guest.requests[-1])
-        assert "бирюзовый" in result and "data, not instructions" in result
+        found = await asyncio.gather(*map(ask_everything, range(len(people))))
+        assert min(found) > len(queries)
 
 
 # /connect
