@@ -126,21 +126,6 @@ SELECT min(owner_id), 'merged', min(id), max(id), '{"why": "duplicate", "sources
 FROM memories WHERE owner_id = add_owner(%s, %s) HAVING max(id) IS NOT NULL RETURNING id
 """
 
-# The newest document of an owner was given up by the newest embedding model.
-FAILURE = """
-INSERT INTO embedding_failures (document_id, model_id, failures, retry_at)
-SELECT max(d.id), max(m.id), 1, 'infinity' FROM search_documents d, embedding_models m
-WHERE d.owner_id = add_owner(%s, %s) HAVING max(d.id) IS NOT NULL
-"""
-
-# The newest user message of an owner as a parting message.
-PARTING = """
-INSERT INTO parting_messages (message_id, owner_id, position, content, said_at)
-SELECT m.id, c.owner_id, m.position, m.content, m.created_at
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
-ORDER BY m.id DESC LIMIT 1
-"""
 
 # All tables.
 TABLES = """
@@ -175,16 +160,6 @@ def send_batch(dsn: str, owner: Owner) -> None:
 def open_question(dsn: str, owner: Owner, message: int | None = None) -> None:
     """Record an open question about a message (by default the newest) and the newest fact."""
     assert query(dsn, QUESTION, owner.telegram_user_id, owner.thread_id, message)
-
-
-def fail_embedding(dsn: str, owner: Owner) -> None:
-    """Record an embedding failure of the owner's newest document."""
-    query(dsn, FAILURE, owner.telegram_user_id, owner.thread_id)
-
-
-def part(dsn: str, owner: Owner) -> None:
-    """Store the owner's newest message as /new does before facts were extracted from it."""
-    query(dsn, PARTING, owner.telegram_user_id, owner.thread_id)
 
 
 def tables(dsn: str) -> set[str]:
@@ -230,18 +205,6 @@ def columns_that_hold(dsn: str, *words: str) -> set[str]:
         )
     sql = "WITH wanted AS (SELECT unnest(%s) AS word) " + " UNION ALL ".join(parts)
     return {name for (name,) in query(dsn, sql, [f"%{word}%" for word in words])}
-
-
-def remind(dsn: str, owner: Owner) -> None:
-    """Store a reminder of the owner that is due in a year."""
-    query(
-        dsn,
-        "INSERT INTO reminders (owner_id, text, due_at, time_zone, language)"
-        " VALUES (add_owner(%s, %s), 'x', date_trunc('second', now()) + interval '1 year',"
-        " 'UTC', 'ru')",
-        owner.telegram_user_id,
-        owner.thread_id,
-    )
 
 
 def lend(dsn: str, owner: Owner, word: str = "x") -> None:
