@@ -28,6 +28,19 @@ from tests.attacks.forgetting import attack, by_rules
     ("nvm forget abt the raffle", "the raffle"), ("the thing about vera, forget it", "vera"),
     ("what i said about the raffle, forget that please", "the raffle"),
     ("get rid of the note about vera", "vera"),
+    # Why a thing is to be forgotten is no part of it.
+    ("забудь про билет в музей, сдал вчера", "билет в музей"),
+    ("забудь про позику сестрі, вона вже повернула", "позику сестрі"),
+    ("forget the ladder, borrowed another one", "the ladder"),
+    ("forget my locker (I moved)", "my locker"), ("забудь Машу, Пашу и Дашу", "Машу, Пашу и Дашу"),
+    ("forget that I like tea, cocoa and milk", "I like tea, cocoa and milk"),
+    # The order may stand behind its reason.
+    ("он вернул забудь про его долг", "его долг"),
+    ("he paid me back forget about the 20 quid", "the 20 quid"),
+    ("сдал пропуск забудь про него", "сдал пропуск"), ("то що казала про Ігоря забудь", "Ігоря"),
+    ("that thing about Anna, delete it", "Anna"), ("резину вычеркни, продал", "резину"),
+    ("колодки, забудь", "колодки"), ("жоржини викинь з памяті, вимерзли", "жоржини"),
+    ("frget about the boat", "the boat"),
 ])  # fmt: skip
 def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
     wanted = forget_request(text)
@@ -38,6 +51,10 @@ def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
     "о таком не забыть, вот это был вечер", "убери посуду потом", "это не забыть",
     "все дела не забыть сделать", "i drop the kids at school", "надо убрать запись к врачу",
     "about tomorrow, forget it i'll go alone", "прибери в кімнаті",
+    # A report of forgetting.
+    "i can't forget about him", "не могу забыть про нее", "she told me to forget about it",
+    "мама просила забыть про него", "мама сказала забудь", "ключи не забудь", "купил хлеб, забудь",
+    "не можу забути про неї",
 ])  # fmt: skip
 def test_what_is_not_to_be_forgotten_is_no_request(text: str) -> None:
     assert forget_request(text) is None
@@ -86,18 +103,6 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
     assert not asks_to_forget_all(text)
     wanted = forget_request(text)
     assert wanted is not None and wanted.everything and len(read_request(text).words) == 1
-
-
-@pytest.mark.parametrize(("text", "about"), [
-    ("забудь про билет в музей, сдал вчера", "билет в музей"),
-    ("забудь про позику сестрі, вона вже повернула", "позику сестрі"),
-    ("forget the ladder, borrowed another one", "the ladder"),
-    ("forget my locker (I moved)", "my locker"), ("забудь Машу, Пашу и Дашу", "Машу, Пашу и Дашу"),
-    ("forget that I like tea, cocoa and milk", "I like tea, cocoa and milk"),
-])  # fmt: skip
-def test_why_a_thing_is_to_be_forgotten_is_no_part_of_it(text: str, about: str) -> None:
-    wanted = forget_request(text)
-    assert wanted is not None and wanted.about == about
 
 
 @pytest.mark.parametrize(("about", "thing"), [
@@ -189,25 +194,3 @@ def test_what_is_no_slip_stays(text: str) -> None:
 ])  # fmt: skip
 def test_an_order_to_cancel_may_stand_at_the_end(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)
-
-
-@pytest.mark.parametrize(("text", "about"), [
-    ("он вернул забудь про его долг", "его долг"),
-    ("he paid me back forget about the 20 quid", "the 20 quid"),
-    ("сдал пропуск забудь про него", "сдал пропуск"), ("то що казала про Ігоря забудь", "Ігоря"),
-    ("that thing about Anna, delete it", "Anna"), ("резину вычеркни, продал", "резину"),
-    ("колодки, забудь", "колодки"), ("жоржини викинь з памяті, вимерзли", "жоржини"),
-    ("frget about the boat", "the boat"),
-])  # fmt: skip
-def test_an_order_to_forget_may_stand_behind_its_reason(text: str, about: str) -> None:
-    request = forget_request(text)
-    assert request is not None and request.about == about
-
-
-@pytest.mark.parametrize("text", [
-    "i can't forget about him", "не могу забыть про нее", "she told me to forget about it",
-    "мама просила забыть про него", "мама сказала забудь", "ключи не забудь", "купил хлеб, забудь",
- "не можу забути про неї",
-])  # fmt: skip
-def test_a_report_of_forgetting_is_no_order(text: str) -> None:
-    assert forget_request(text) is None
