@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page
 
 from tests.e2e.admin_tour import CHROMIUM, PASSWORD, PHONE, log_in, open_browser
 from tests.e2e.bot_command import Machine, say_to
-from tests.e2e.bot_process import BotProcess, World, eventually, open_world
+from tests.e2e.bot_process import BotProcess, World, open_world
 from tests.fakes import PATIENCE
 from tests.integration.person import new_user
 
@@ -190,21 +190,6 @@ async def test_hostile_texts_run_nowhere_and_fit_on_a_phone(
         assert await page.evaluate("window.__xss") is None, text
     assert heard == [], "nothing ran, and nothing had to be kept from running"
     assert all(url.startswith((bot.http, "data:")) for url in asked)
-
-
-async def test_a_fact_is_forgotten_when_it_was_asked_about_and_taken_back(
-    world: World, bot: BotProcess, page: Page
-) -> None:
-    anna = new_user()
-    world.query(MESSAGES, anna, ["I like tea"])
-    world.query(FACT, anna, ["I like tea"])
-    holds = "SELECT 1 FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL"
-    await page.goto(f"{bot.http}/admin/users/{anna}/0/facts")
-    await page.get_by_role("link", name="Forget").click()
-    await page.get_by_role("button", name="Forget it").click()
-    await eventually(lambda: not world.query(holds, anna), "the forgetting")
-    await page.get_by_role("button", name="Take back the last replacement or forgetting").click()
-    await eventually(lambda: world.query(holds, anna), "the undo")
 
 
 async def test_a_flood_of_wrong_passwords_slows_nobody_else(

@@ -12,9 +12,8 @@ from src.talk.commands import Place, offered
 from src.telegram.buttons import STOP_LABEL
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.openai_server import Reply
 from tests.help_pages import WITH_MODEL, help_of
-from tests.integration.person import records
 from tests.integration.phone import buttons
 
 _people = itertools.count(2**41 + 1)
@@ -113,31 +112,6 @@ async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World)
         assert [entry["command"] for entry in menu] == names
         described = [say(f"command_{name}", languages[code]) for name in names]
         assert [entry["description"] for entry in menu] == described
-
-
-async def test_strict_mode_answers_from_what_was_taught_alone(
-    shared_world: World, person: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    telegram, model = shared_world.telegram, shared_world.model
-    fact = {"text": "Я живу в Омске", "quote": "Я живу в Омске", "importance": 7}
-    model.queue(
-        Reply(tool_calls=[("Understanding", {"intent": "teach", "facts": [fact]})]),
-    )
-
-    def cite(request: ChatRequest) -> Reply:
-        [uid] = {quote["uid"] for quote in records(request, "context")}
-        answer = f"В Омске [{uid}], а не в Туле [msg-1{uid[4:]}]."
-        return Reply(tool_calls=[("Understanding", {"intent": "solve", "answer": answer})])
-
-    monkeypatch.setattr(model, "reply", cite)
-    for number, text in enumerate(("/mode strict", "Я живу в Омске", "Где я живу?"), start=1):
-        await telegram.send_text(person, text)
-        await telegram.wait_sent(person, number)
-    await shared_world.settled()
-    mode, taught, solved = shared_world.answers(person)
-    assert mode == say("mode_set_strict", "ru")
-    assert taught == say("taught_new", "ru", text="Я живу в Омске")
-    assert solved == "В Омске [1], а не в Туле."
 
 
 @pytest.mark.parametrize("way", ["command", "button"])

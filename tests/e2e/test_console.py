@@ -105,15 +105,6 @@ def test_run_without_a_token_says_so_once_and_opens_the_console(machine: Machine
         assert done.stderr == "TELEGRAM_BOT_TOKEN is not set, so this is the console.\n"
 
 
-def test_without_the_console_a_missing_token_is_an_error_that_says_how_to_get_one(
-    machine: Machine,
-) -> None:
-    done = machine.with_variables(CONSOLE_FALLBACK="false").run("run", stdin="привет\n")
-    assert (done.status, done.stdout) == (2, "")
-    assert done.stderr.startswith("TELEGRAM_BOT_TOKEN: ") and "@BotFather" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 def test_an_unreachable_database_is_a_plain_sentence(tmp_path: Path) -> None:
     url = "postgresql://u:s3cret-word@127.0.0.1:1/x"
     done = Machine(tmp_path, {"DATABASE_URL": url}).run("console", stdin="привет\n")

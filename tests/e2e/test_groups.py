@@ -82,23 +82,6 @@ async def test_topics_have_histories_of_their_own(shared_world: World, place: Se
     assert shared_world.history(group, 3) == [] and len(shared_world.history(group, 4)) == 2
 
 
-async def test_a_group_that_becomes_a_supergroup_keeps_its_history(
-    shared_world: World, place: Sender
-) -> None:
-    telegram, model = shared_world.telegram, shared_world.model
-    old, new = Sender(chat_id=-777, chat_type="group"), chat_of(place)
-    await telegram.send_text(ANNA, f"{NAME} старое", **old)
-    await telegram.wait_sent(-777)
-    await telegram.send_message(ANNA, **old, migrate_to_chat_id=new)
-    owners = "SELECT telegram_user_id FROM conversations WHERE telegram_user_id IN (%s, %s)"
-    await eventually(lambda: shared_world.query(owners, -777, new) == [(new,)], "the move")
-    await telegram.send_text(ANNA, f"{NAME} новое", **place)
-    await telegram.wait_sent(new)
-    [asked] = [one for one in model.requests if one.last_user_text.endswith("новое")]
-    assert "старое" in str(asked.messages)
-    await shared_world.settled()
-
-
 async def test_a_message_that_waits_in_the_old_chat_is_answered_in_the_new_one(
     shared_world: World, place: Sender
 ) -> None:

@@ -43,12 +43,6 @@ async def say_to_bot(world: World, user: int, text: str) -> str:
     return (await world.telegram.wait_sent(user, number))[-1].text
 
 
-async def test_the_menu_offers_both(bot: tuple[World, BotProcess]) -> None:
-    world, _ = bot
-    page = await say_to_bot(world, new_user(), "/help")
-    assert "/page" in page and "/connect" in page
-
-
 async def test_a_link_opens_the_memory_in_a_browser_once(
     bot: tuple[World, BotProcess], browser: Browser
 ) -> None:
@@ -100,25 +94,6 @@ async def test_a_link_opens_the_memory_in_a_browser_once(
 async def refusal(page: Page, sentence: str) -> None:
     """Wait for the sentence that says why nothing is shown."""
     await page.get_by_role("alert").filter(has_text=sentence).wait_for()
-
-
-async def test_an_expired_link_opens_nothing(
-    bot: tuple[World, BotProcess], browser: Browser
-) -> None:
-    world, process = bot
-    user = new_user()
-    [link] = re.findall(r"#enter=[\w-]{43}", await say_to_bot(world, user, "/page"))
-    world.query(
-        "UPDATE page_sessions SET ends_at = now() - interval '1 second'"
-        " WHERE owner_id = add_owner(%s, 0) RETURNING id",
-        user,
-    )
-    context = await browser.new_context(locale="uk-UA")
-    page = await context.new_page()
-    await page.goto(f"{process.http}/app/page{link}")
-    await page.get_by_role("button", name=say("enter_button", "uk")).click()
-    await refusal(page, say("enter_over", "uk"))
-    await context.close()
 
 
 async def test_another_assistant_reads_and_stores_by_a_token_of_the_chat(

@@ -11,7 +11,6 @@ import pytest
 from tests.e2e.bot_process import World, open_world
 from tests.e2e.conftest import is_of_a_turn
 from tests.fakes.openai_server import Reply
-from tests.fakes.telegram_people import Sender
 
 NAME = "@pomni_test_bot"
 CHANNEL = {"type": "channel", "date": 0, "message_id": 3,
@@ -58,19 +57,6 @@ async def test_what_comes_a_moment_later_is_answered_together(
         await asyncio.sleep(gap)  # between the parts: it is what is tested
     told = await answer_to(patient, person)
     assert all(part["text"] in told for part in parts)
-
-
-async def test_an_album_in_a_group_is_answered_once(patient: World) -> None:
-    member, group = next(_people), -next(_people)
-    place = Sender(chat_id=group, chat_type="supergroup")
-    for caption in ({"caption": f"{NAME} смотри"}, {}, {}):
-        album = {"photo": PHOTO, "media_group_id": "9", **caption}
-        await patient.telegram.send_message(member, **{**album, **place})
-    await patient.telegram.wait_sent(group)
-    await patient.settled()
-    assert len(patient.answers(group)) == 1
-    pictures = "SELECT count(*) FROM messages WHERE chat_id = %s AND file_id IS NOT NULL"
-    assert patient.query(pictures, group) == [(3,)]
 
 
 async def test_an_answer_that_is_still_made_starts_anew(patient: World) -> None:

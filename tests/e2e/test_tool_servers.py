@@ -49,16 +49,6 @@ async def test_a_bot_asks_a_real_server_and_leaves_no_process_when_it_is_killed(
     assert KEY not in bot.logs()
 
 
-async def test_a_bot_that_is_told_to_stop_ends_its_servers(world: World, tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    pids.mkdir()
-    file = file_of(tmp_path, parent=fake("parent", env={"PIDS": str(pids)}))
-    bot = await world.start(MCP_SERVERS=str(file))
-    await bot.wait_log(lambda line: line.get("server") == "parent", what="its tools")
-    assert await bot.terminate() == 0
-    await eventually(lambda: not living(pids), "the processes of its server to be gone")
-
-
 def test_doctor_names_each_server_and_what_is_wrong(dsn: str, tmp_path: Path) -> None:
     file = file_of(
         tmp_path, time=TIME, gone={"url": f"http://127.0.0.1:1/{KEY}"}, no={"command": KEY}

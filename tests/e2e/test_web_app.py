@@ -34,19 +34,6 @@ pytestmark = [
 ]
 MAIN_BUTTON = "#telegram-main-button"
 HOLDS = "SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
-FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-# How long each frame takes while the whole list is scrolled, in milliseconds, the shortest first.
-SCROLL = """async () => {
-  const frames = [], frame = () => new Promise(requestAnimationFrame);
-  let last = await frame();
-  while (document.querySelectorAll("[data-fact]").length < 1000) {
-    scrollBy(0, 90);
-    const now = await frame();
-    frames.push(now - last);
-    last = now;
-  }
-  return frames.sort((one, other) => one - other);
-}"""
 # Fields and buttons without a name, and what is too small for a finger.
 UNUSABLE = """() => [...document.querySelectorAll("button, input, textarea, select")]
   .filter((node) => node.checkVisibility())
@@ -211,25 +198,6 @@ async def open_thousand_facts(
     world.query(FACT, user, [f"факт номер {number}" for number in range(1000)])
     async with open_phone(browser, process, world.telegram.token, user=user) as page:
         yield page
-
-
-@pytest.mark.proof
-async def test_a_slow_phone_scrolls_a_thousand_facts(
-    bot: tuple[World, BotProcess], browser: Browser
-) -> None:
-    async with open_thousand_facts(bot, browser) as page:
-        slow = await page.context.new_cdp_session(page)
-        await slow.send("Network.setCacheDisabled", {"cacheDisabled": True})
-        await slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-        painted = []
-        for _ in range(5):  # the machine has other work
-            await page.reload()
-            await line(page, "факт номер").wait_for()
-            painted.append(await page.evaluate(FIRST_PAINT))
-        print("first paint, processor four times slower, ms:", *map(round, painted))
-        frames = await page.evaluate(SCROLL)
-        print(f"{len(frames)} frames of a thousand facts, ms:", *map(round, frames[::-100]))
-        assert len(frames) > 100, "it is scrolled to its end"
 
 
 async def test_a_thousand_facts_are_loaded_while_they_are_scrolled_each_once(

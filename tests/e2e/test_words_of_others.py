@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.bot_process import World, eventually, open_world
-from tests.fakes.telegram_people import Sender
+from tests.e2e.bot_process import World, open_world
 
 ANNA, BORIS = 2**41 + 9101, 2**41 + 9102
 NAME = "@pomni_test_bot"
@@ -41,43 +40,3 @@ async def test_what_is_forwarded_becomes_nobody_s_home(quiet_world: World) -> No
     stored = "SELECT provenance, origin FROM messages WHERE chat_id = %s ORDER BY id LIMIT 1"
     assert quiet_world.query(stored, person) == [("forwarded", "Илон")]
     await quiet_world.settled()
-
-
-async def test_one_member_s_allergy_does_not_answer_another(quiet_world: World) -> None:
-    telegram, chat = quiet_world.telegram, -1_009_000_000_001
-    place = Sender(chat_id=chat, chat_type="supergroup")
-    await telegram.send_text(BORIS, f"{NAME} запомни: у меня аллергия на орехи", **place)
-    await telegram.wait_sent(chat)
-    await telegram.send_text(ANNA, f"{NAME} есть ли у меня аллергия?", **place)
-    [_, answer] = await telegram.wait_sent(chat, 2)
-    assert "орех" not in answer.text
-    await telegram.send_text(BORIS, f"{NAME} на что у меня аллергия?", **place)
-    [*_, answer] = await telegram.wait_sent(chat, 3)
-    assert "орех" in answer.text
-    await quiet_world.settled()
-
-
-@pytest.mark.parametrize("ending", ["", "/new"])
-async def test_quick_messages_are_all_learnt(quiet_world: World, ending: str) -> None:
-    telegram, person = quiet_world.telegram, next(_people)
-    burst = ["Меня зовут Анна", "Мой день рождения 5 мая"]
-    for text in [*burst, *([ending] if ending else [])]:
-        await telegram.send_text(person, text)
-    await telegram.wait_sent(person)
-    await eventually(lambda: facts(quiet_world, person) == sorted(burst), "the facts")
-    await quiet_world.settled()
-    left = "SELECT 1 FROM parting_messages WHERE owner_id = add_owner(%s, 0)"
-    await eventually(lambda: quiet_world.query(left, person) == [], "nothing is left of /new")
-
-
-async def test_a_reminder_is_confirmed_and_delivered(quiet_world: World) -> None:
-    telegram, person = quiet_world.telegram, next(_people)
-    await telegram.send_text(person, "напомни через 2 секунды снять чайник")
-    await telegram.wait_sent(person, 2)
-    reminder, confirmed = sorted(quiet_world.answers(person), key=len)  # whichever came first
-    assert reminder == "⏰ снять чайник"
-    assert confirmed.startswith("⏰ Напомню ") and ": снять чайник\n\n🕒" in confirmed
-    of_person = "FROM reminders WHERE owner_id = add_owner(%s, 0)"
-    waiting = f"SELECT 1 {of_person} AND is_waiting"
-    await eventually(lambda: not quiet_world.query(waiting, person), "the delivery to be noted")
-    assert quiet_world.query(f"SELECT delivered_at >= due_at {of_person}", person) == [(True,)]

@@ -220,10 +220,6 @@ class FakeTelegram(LoopbackServer, People):
         """Close a topic to the bot; 0 is the general one."""
         self.state.closed.add((chat_id, thread_id))
 
-    def reopen_topic(self, chat_id: int, thread_id: int = 0) -> None:
-        """Undo `close_topic`."""
-        self.state.closed.discard((chat_id, thread_id))
-
     def delete_topic(self, chat_id: int, thread_id: int) -> None:
         """Delete a topic."""
         self.state.deleted_topics.add((chat_id, thread_id))

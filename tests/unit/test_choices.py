@@ -54,7 +54,6 @@ def test_what_the_buttons_and_the_question_say_is_understood() -> None:
 
 
 def entry(role: str, asks: str | None = None) -> HistoryMessage:
-    """A message of the history."""
     return {"id": 1, "role": role, "content": "x", "position": 1, "asks": asks}  # type: ignore[typeddict-item]
 
 

@@ -71,7 +71,6 @@ def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) 
 
 
 def run_without_packages(folder: Path, arguments: str = "") -> subprocess.CompletedProcess[str]:
-    """Run bot.py with Python's own library and the modules of a folder alone."""
     script = f"import sys; sys.path[:0] = [{str(folder)!r}]; sys.argv = ['bot.py', {arguments!r}]"
     script += f"; import runpy; runpy.run_path({str(ROOT / 'bot.py')!r}, run_name='__main__')"
     return subprocess.run(

@@ -34,7 +34,6 @@ BAD = {
 
 
 def complaint(path: Path) -> str:
-    """What is said of a file that is not taken."""
     with pytest.raises(AppError) as refused:
         load_conversations(path)
     line = str(refused.value)

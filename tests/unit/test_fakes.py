@@ -28,14 +28,12 @@ GROUP = -1_001_234_567_890
 
 @pytest.fixture
 async def fake() -> AsyncIterator[FakeTelegram]:
-    """Serve an empty Telegram."""
     async with FakeTelegram() as server:
         yield server
 
 
 @pytest.fixture
 async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
-    """Return a real bot that talks to the fake."""
     session = AiohttpSession(api=TelegramAPIServer.from_base(fake.url), timeout=5)
     yield Bot(fake.token, session=session)
     await session.close()

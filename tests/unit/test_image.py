@@ -30,12 +30,10 @@ BY_DIGEST = re.compile(r"[\w/.-]+:[\w.-]+@sha256:[0-9a-f]{64}")
 
 
 def words_of(instruction: str) -> list[list[str]]:
-    """The words of each step of a kind."""
     return [shlex.split(text) for name, text in STEPS if name == instruction]
 
 
 def commands() -> list[list[str]]:
-    """The commands of all RUN steps, each in words."""
     texts = (text for name, text in STEPS if name == "RUN")
     return [shlex.split(command) for text in texts for command in text.split("&&")]
 
@@ -96,7 +94,6 @@ def test_steps_that_need_no_root_run_and_the_bot_asks_for_its_token(
 
 
 def words_of_json(instruction: str) -> list[list[str]]:
-    """The words of a step in its JSON form."""
     return [json.loads(text) for name, text in STEPS if name == instruction]
 
 

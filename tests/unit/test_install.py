@@ -108,7 +108,6 @@ def project(tmp_path: Path) -> Path:
 
 
 def run_install(project: Path) -> tuple[int, str, str]:
-    """Run the installer without a network; return its status, its words and what it installed."""
     python = project / "venv/bin/python"
     end = subprocess.run(
         [python, project / "deploy/install.py"], capture_output=True, text=True, check=False,

@@ -68,14 +68,12 @@ def changed_objects(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def find_patches(tree: ast.Module) -> set[str]:
-    """Return what a module changes of other packages and of Python's own."""
     names_of = read_imports(tree)
     names = {full_name(changed, names_of) for changed in changed_objects(tree)}
     return {name for name in names if name.partition(".")[0] not in ("", "src")}
 
 
 def find_hooks(tree: ast.Module) -> set[str]:
-    """Return the parts of Python's import system that a module uses."""
     names_of = read_imports(tree)
     names = {*imports(tree), *(full_name(node, names_of) for node in ast.walk(tree))}
     return {name for name in names if name.startswith(HOOKS)}
@@ -94,7 +92,6 @@ def test_other_packages_are_neither_patched_nor_imported_by_tricks() -> None:
 
 
 def list_classes(module: str) -> list[type]:
-    """Return the classes that a module defines."""
     objects = list(vars(importlib.import_module(module)).values())
     return [one for one in objects if inspect.isclass(one) and one.__module__ == module]
 

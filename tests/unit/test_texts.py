@@ -139,7 +139,6 @@ def keys_in(node: ast.expr, file: str) -> set[str]:
 
 
 def says_sentences(tree: ast.Module) -> bool:
-    """Whether ``say`` in this module is the one of ``src.texts``."""
     return any(
         isinstance(node, ast.ImportFrom)
         and node.module == "src.texts"

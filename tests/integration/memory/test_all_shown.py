@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,6 @@ def is_all_shown(person: Person) -> bool:
 
 
 async def ask(person: Person, text: str = ASKED) -> str:
-    """The block of memories in the prompt of the question."""
     await person.say(text, "Сейчас")
     return person.rig.block("memories")
 
@@ -71,10 +69,3 @@ async def test_a_secret_is_found_by_its_name_where_the_prompt_masks_it(person: P
     assert person.rows("SELECT text FROM memories WHERE owner_id = %(owner)s") and person.facts()
     assert not is_all_shown(person)
     assert "38к7162" in await ask(person, "какой код домофона")
-
-
-async def test_strangers_are_nobodys_past(person: Person, agents: Any) -> None:
-    other = await agents.person(embedding_model=FAKE_EMBEDDINGS)
-    other.write(TOLD)
-    await other.index()
-    assert is_all_shown(person) and person.owner != other.owner

@@ -82,7 +82,6 @@ class Talk(Person):
         return [(summary.first_position, summary.last_position) for summary in self.summaries()]
 
     def past(self) -> Past:
-        """What a turn would read now: where its window starts, and the summaries before that."""
         settings = GlobalSettingsRepository(self.client).get()
         last = self.core.conversations.load_last_messages(self.id)[-1]["position"]
         start = window_start(last, step=settings.history_step)
@@ -91,7 +90,6 @@ class Talk(Person):
         return Past(start, tuple(summary.content for summary in shown))
 
     def documents(self) -> list[int]:
-        """The summaries that the search knows."""
         sql = "SELECT summary_id FROM search_documents WHERE kind = 'summary' ORDER BY summary_id"
         return [number for (number,) in self.rows(sql)]
 

@@ -20,7 +20,6 @@ async def teller(client: PgClient, agents: Agents) -> Person:
 
 
 async def night(teller: Person) -> None:
-    """The job, until nothing is left of it."""
     while await teller.core.memory.consolidation.run():
         pass
 

@@ -104,7 +104,6 @@ def index_oldest(rig: Rig, owner: Owner, conversation_id: UUID, text: str) -> No
 
 
 async def ask(rig: Rig, user: int, question: str) -> ChatRequest:
-    """The request that reaches the model."""
     now = datetime.now(UTC)
     turn = await begin_turn(rig.core.agent, incoming(question, user, moment=now))
     await answer_turn(rig.core.agent, turn)

@@ -45,7 +45,6 @@ _numbers = itertools.count(1)
 
 
 def message_of(sender: int, text: str, place: Owner | None = None, **fields: Any) -> NewUpdate:
-    """An update as Telegram sends it."""
     number = next(_numbers)
     owner = place or Owner(sender)
     payload = {
@@ -96,12 +95,10 @@ async def write(
 
 
 def saves(text: str, **fact: Any) -> Reply:
-    """The model saves a fact that the message says in these words."""
     return Reply(tool_calls=[("save_user_fact", {"text": text, "quote": text, **fact})])
 
 
 async def digest(rig: Rig, *owners: Owner) -> None:
-    """What the background does."""
     turns = rig.core.memory.digest
     await turns.index_pending()
     await turns.indexer.embed_pending()
@@ -114,7 +111,6 @@ async def digest(rig: Rig, *owners: Owner) -> None:
 
 
 def summarise(rig: Rig, summary: str, *facts: dict[str, str]) -> None:
-    """Let the model find these facts, and write this summary."""
     rig.model.reply = lambda request: (
         Reply(tool_calls=[("ExtractedFacts", {"facts": list(facts)})])
         if request.raw.get("tool_choice")
@@ -123,7 +119,6 @@ def summarise(rig: Rig, summary: str, *facts: dict[str, str]) -> None:
 
 
 def facts_of(rig: Rig, owner: Owner = GROUP) -> list[str]:
-    """The texts of what is believed."""
     return [fact.text for fact in rig.core.memory.memories.facts.list_facts(owner)]
 
 
@@ -181,7 +176,6 @@ async def live(rig: Rig, user: int, word: str) -> None:
 
 
 async def fail_to_embed(rig: Rig, user: int) -> None:
-    """The embedder does not take the newest message."""
     await rig.core.memory.digest.index_pending()
     newest = "SELECT max(id) FROM search_documents WHERE owner_id = %(owner)s"
     [(document,)] = rig.rows(newest, user=user)

@@ -39,12 +39,10 @@ async def person(agents: Agents) -> Person:
 
 
 def whole(request: ChatRequest) -> str:
-    """Everything that a model was sent."""
     return "\n".join(text for _, text in named(request)).lower()
 
 
 def outcome(person: Person) -> Json:
-    """What the last tool answered."""
     return dict(json.loads(results(person.requests[-1])[-1]))
 
 
@@ -149,29 +147,6 @@ async def test_everything_about_the_user_is_erased_only_after_a_yes(person: Pers
     for table in ("conversations", "memories", "changes", "search_documents"):
         query = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
         assert person.rows(query) == [], table
-
-
-@pytest.mark.parametrize("by_tool", [True, False])
-async def test_what_shall_not_be_remembered_is_in_the_window_and_nowhere_else(
-    person: Person, by_tool: bool
-) -> None:
-    secret = "Я влюблена в начальника" if by_tool else "Не запоминай это: я влюблена в начальника"
-    tools = [called("keep_private")] if by_tool else []
-    await person.say(secret, *tools, saved(fact("Я влюблена в начальника")), "Бывает.")
-    await person.index()
-    assert person.facts() == []
-    for table in ("search_documents", "rejected_facts"):
-        query = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
-        assert person.rows(query) == [], table
-    await person.say("И что делать?")
-    assert "влюблена" in whole(person.requests[-1]), "it stays in the window"
-    for number in range(30):
-        await person.say(f"Сообщение {number}")
-    await person.index()
-    await person.core.memory.digest.digest(person.conversation())
-    await person.say("В кого я влюблена?", called("search_memory", query="влюблена в начальника"))
-    assert "начальник" not in whole(person.requests[-1]).replace("влюблена в начальника", "", 1)
-    assert "я влюблена" not in whole(person.requests[-2]).replace("в кого я влюблена?", "")
 
 
 async def test_what_replaces_a_pinned_fact_is_pinned_and_as_important(person: Person) -> None:

@@ -58,26 +58,19 @@ class Talk(Person):
         return add(self.id, role, content, said_at=said_at)  # type: ignore[arg-type]
 
     def chat(self, messages: int) -> None:
-        """Questions and answers about nothing."""
         for number in range(messages):
             self.add(f"реплика {number}", "user" if number % 2 == 0 else "assistant")
 
     def pass_time(self, minutes: int) -> None:
-        """Nothing was said for so long."""
         self.client.execute(
             "UPDATE messages SET created_at = created_at - make_interval(mins => %(m)s)",
             {"m": minutes},
         )
 
     def position(self) -> int:
-        """Up to where it has been read."""
         return int(self.rows("SELECT extracted_position FROM conversations")[0][0])
 
-    def refused(self) -> list[tuple[str, str | None]]:
-        return [tuple(r) for r in self.rows("SELECT reason, text FROM rejected_facts")]
-
     def set(self, **settings: Any) -> None:
-        """What an operator writes into global_settings."""
         self.rig.set(**settings)
         self.service = self.worker()
 
@@ -88,7 +81,6 @@ def talk(rig: Rig) -> Talk:
 
 
 def found(*facts: Json) -> Reply:
-    """The model extracts these."""
     return Reply(tool_calls=[("ExtractedFacts", {"facts": list(facts)})])
 
 
@@ -123,6 +115,15 @@ async def test_twenty_messages_are_one_window_and_one_model_call(talk: Talk) -> 
     assert len(talk.requests) == 1
 
 
+@pytest.mark.parametrize(("messages", "calls"), [(19, 0), (39, 1), (60, 3), (61, 1)])
+async def test_farther_behind_than_three_windows_one_call_reads_them_all(
+    talk: Talk, messages: int, calls: int
+) -> None:
+    talk.chat(messages)
+    await talk.service.extract(talk.id)
+    assert len(talk.requests) == calls
+
+
 async def test_an_operator_can_turn_it_off(talk: Talk) -> None:
     talk.set(memory_extraction_enabled=False)
     talk.chat(40)
@@ -145,7 +146,6 @@ async def test_a_window_in_which_only_the_bot_spoke_costs_no_call(talk: Talk) ->
 
 
 async def extract_from(talk: Talk, *facts: Json) -> list[str]:
-    """Fill the window up, let the model find these facts in it; what is believed then."""
     talk.chat(19)
     talk.model.queue(found(*facts))
     await talk.service.extract(talk.id)

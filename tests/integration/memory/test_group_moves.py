@@ -56,7 +56,6 @@ class Group:
         return self.owner.thread_id
 
     def write(self, text: str, minutes: int) -> int:
-        """A message, stored so many minutes after noon."""
         number = self.conversations.append_message(self.conversation, "user", text)
         moment = NOON + timedelta(minutes=minutes)
         self.client.execute(
@@ -134,7 +133,6 @@ class Group:
         return {"asked": asked, "fact": fact, "common": common}
 
     def texts(self) -> list[tuple[int, str]]:
-        """Position and text of what is remembered of the talk."""
         history = self.conversations.load_last_messages(self.conversation, 1000)
         return [(message["position"], message["content"]) for message in history]
 

@@ -96,7 +96,6 @@ class Desk(Person):
         return int(count)
 
     def embedded(self) -> list[list[str]]:
-        """The texts of each request to the endpoint."""
         return self.model.embedding_requests
 
 
@@ -217,24 +216,6 @@ async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
     assert len(texts) <= 1 + MAX_PASSAGES and all(len(text) <= MAX_WHOLE for text in texts)
 
 
-@pytest.mark.parametrize("secret", [
-    "Мой пароль от почты: Qwerty12345", "карта 4276 1600 1234 5675",
-    "my api key: sk-proj-abcdefghijklmnop1234", "пін-код від картки 4821",
-])  # fmt: skip
-async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
-    desk: Desk, secret: str
-) -> None:
-    desk.add("Запиши для меня")
-    desk.add(secret)
-    kept = desk.add("Спасибо тебе")
-    await desk.index()
-    assert len(desk.documents()) == 2 and kept in desk.documents()
-    assert desk.unindexed() == 0
-    assert secret not in str(desk.embedded())
-    assert not desk.postings() & (set(terms(secret)) - set(terms("Запиши для меня")))
-    assert secret not in await desk.found(secret, threshold=0.0, limit=50)
-
-
 # --- edits
 
 ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
@@ -264,18 +245,6 @@ async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(des
     assert desk.embedded()[1] == ["Я ненавижу креветки"]
     assert len(desk.rows("SELECT 1 FROM document_embeddings")) == 1
     assert desk.rig.stored() == [("user", f"{LABEL} Я ненавижу креветки")]
-
-
-async def test_a_message_edited_into_a_secret_is_masked_in_the_index_too(desk: Desk) -> None:
-    desk.add("Я люблю устрицы", origin=ORIGIN)
-    await desk.index()
-    edit(desk, "Мой пароль от почты: Qwerty12345")
-    await desk.index()
-    assert (desk.postings(), desk.unindexed()) == (set(terms("Мой пароль от почты")), 0)
-    assert "qwerty12345" not in str(desk.rig.stored()).lower()
-    edit(desk, "Я люблю мидии")
-    await desk.index()
-    assert await desk.found("мидии") == ["Я люблю мидии"]
 
 
 # --- before there is a vector
@@ -448,16 +417,6 @@ async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(d
     assert (hit.match.cosine or 0.0) > 0, "the query was not kept as it came"
 
 
-async def test_an_answer_is_given_whatever_the_endpoint_returns(desk: Desk) -> None:
-    for number, spoil in enumerate(SPOILT.values()):
-        desk.model.spoil_embeddings = spoil
-        answer = await desk.rig.ask(f"Вопрос {number}: где ромашки?")
-        assert answer.text == f"эхо: Вопрос {number}: где ромашки?"
-
-
-# --- at once
-
-
 # --- the plans of the statements, on a database of some size
 
 OWNERS, EACH, DIMENSIONS = 50, 400, 384
@@ -597,6 +556,3 @@ def test_no_statement_reads_a_large_table_from_end_to_end(
     assert not scanned & BIG, scanned & BIG
     if sql is retrieval_repo.SEARCH:
         assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
-
-
-# Every document of the owner gets a vector of its own.

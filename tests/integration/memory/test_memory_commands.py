@@ -15,7 +15,7 @@ from src.talk.erasure_screens import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.phone import STRANGER, USER, Phone, buttons
+from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
 
 pytestmark = pytest.mark.core(llm_model="offline")
 
@@ -24,7 +24,6 @@ IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
 
 
 async def open_card(phone: Phone, text: str) -> SentMessage:
-    """Open /memory, and in it the fact with this text."""
     await phone.write("/memory")
     listed = phone.last
     [number] = [
@@ -33,10 +32,6 @@ async def open_card(phone: Phone, text: str) -> SentMessage:
         if text in line and ". " in line
     ]
     return await phone.tap(number, under=listed)
-
-
-def labels(message: SentMessage) -> list[str]:
-    return [label for row in buttons(message) for label, _ in row]
 
 
 # /memory

@@ -15,7 +15,6 @@ from procrastinate.exceptions import AlreadyEnqueued
 from src.base.owners import Owner
 from src.memory.search_index_repo import Scale
 from src.memory.tasks import MemoryTasks
-from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import BACKGROUND_QUEUE, JobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -41,7 +40,6 @@ class Works:
         self.update = 0
 
     async def turn(self, text: str, user: int = USER, **changes: Any) -> None:
-        """A turn that was delivered through Telegram."""
         self.update += 1
         await self.rig.client.run(
             self.rig.client.execute, INSERT_UPDATE, {"update": self.update, "user": user}
@@ -64,11 +62,9 @@ class Works:
             )
 
     def skip_pauses(self) -> None:
-        """Put the clock forward to when the next jobs are due."""
         self.rig.client.execute("UPDATE procrastinate_jobs SET scheduled_at = NULL")
 
     async def work_off(self, **options: Any) -> None:
-        """Work until nothing waits, pauses included."""
         for _ in range(20):
             self.skip_pauses()
             await self.work(**options)
@@ -81,12 +77,6 @@ class Works:
 
     def jobs(self) -> list[tuple[str, str]]:
         return [(task, status) for task, status in self.rig.rows(JOBS)]
-
-    def recover(self) -> int:
-        """What the only worker does at its start; returns how many jobs it gave back."""
-        deaths = JobDeathRepository(self.rig.client)
-        running = self.rig.rows("SELECT id, worker_id FROM procrastinate_jobs")
-        return sum(deaths.rescue(job, worker) is not None for job, worker in running)
 
     def unindexed(self) -> int:
         return self.count("unindexed_messages")
@@ -296,19 +286,6 @@ async def test_a_job_that_a_shutdown_interrupts_begins_again_though_another_wait
     model.reply = reply
     await works.work_off()
     assert works.count("conversation_summaries") == 3
-
-
-async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(works: Works) -> None:
-    """A restart must not fail on it: the waiting job does the work of both."""
-    await works.turn("привет")
-    works.rig.client.execute("UPDATE procrastinate_jobs SET status = 'doing'")
-    await works.turn("ещё")
-    await works.turn("и ещё", USER + 1)
-    assert works.jobs() == [("index_messages", "doing"), ("index_messages", "todo")]
-    assert works.recover() == 1
-    assert works.jobs() == [("index_messages", "todo")]
-    await works.work_off()
-    assert works.unindexed() == 0
 
 
 async def test_new_between_the_turn_and_its_jobs_is_no_error(works: Works) -> None:

@@ -42,8 +42,6 @@ SECRET = fact("Пароль от почты: hunter2", importance=9)
 
 
 class CountingMemories(Memories):
-    """Memories that count how often the key facts are fetched."""
-
     fetched = 0
 
     async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
@@ -52,8 +50,6 @@ class CountingMemories(Memories):
 
 
 class FailingMemories(CountingMemories):
-    """Memories whose database is away just when the key facts are fetched."""
-
     async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
         self.fetched += 1
         raise StorageUnavailableError("the server closed the connection")
@@ -85,7 +81,6 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
 
 
 def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
-    """What surrounds one run of the graph."""
     return TurnContext(
         caller=Caller(person.owner, Preferences(person.language, person.time_zone), person.moment),
         conversation_id=person.conversation(),
@@ -97,7 +92,6 @@ def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
 
 
 def runtime_of(person: Person) -> Runtime[TurnContext]:
-    """What a node is given beside the state."""
     return Runtime(context=context_of(person))
 
 
@@ -212,7 +206,6 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
 
 
 def known(text: str) -> StoredFact:
-    """A fact that was said this morning."""
     return StoredFact(1, Fact(text=text, importance=8), Source(1, text, MORNING, "msg-1"))
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -15,8 +13,17 @@ from src.history.conversation_repo import TelegramOrigin
 from src.pg.client import PgClient
 from src.pg.locks import lock_facts
 from tests.conftest import open_client
-from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, edit, incoming, open_teller
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.person import (
+    FAKE_EMBEDDINGS,
+    ME,
+    Person,
+    edit,
+    forms,
+    incoming,
+    open_teller,
+    records,
+)
 from tests.integration.polling import eventually
 from tests.integration.turns import begin_turn
 
@@ -42,7 +49,6 @@ async def workers(
 
 
 def things(count: int) -> list[str]:
-    """So many facts."""
     return [f"Купила вещь номер {number}" for number in range(count)]
 
 
@@ -120,7 +126,6 @@ async def test_two_owners_do_not_wait_for_each_other(workers: tuple[Person, Pers
 
 
 def fill(teller: Person, count: int) -> UUID:
-    """A conversation of questions and answers."""
     conversations = teller.core.conversations
     conversation = conversations.get_or_create_conversation(ME.telegram_user_id)
     for number in range(count):
@@ -161,26 +166,13 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
     ]
 
 
-def form_of(request: ChatRequest) -> str | None:
-    """The form that a request demands."""
-    choice = request.raw.get("tool_choice")
-    return choice["function"]["name"] if isinstance(choice, dict) else None
-
-
-def shown(request: ChatRequest) -> list[dict[str, Any]]:
-    """The messages of the window that the model is to read."""
-    text = text_of(request.messages[-1]["content"])
-    window = text.partition("<messages>\n")[2].partition("\n</messages>")[0]
-    return [json.loads(line) for line in window.split("\n")]
-
-
 def propose_what_users_said(request: ChatRequest) -> Reply:
     """Every message of a user becomes a fact."""
-    if form_of(request) != "ExtractedFacts":
+    if forms([request]) != ["ExtractedFacts"]:
         return Reply(text="Говорили о словах.")
     facts = [
         {"text": one["text"], "quote": one["text"], "message": one["uid"]}
-        for one in shown(request)
+        for one in records(request, "messages")
         if one["role"] == "user"
     ]
     return Reply(tool_calls=[("ExtractedFacts", {"facts": facts})], chunk_size=10_000)

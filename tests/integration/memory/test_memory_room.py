@@ -26,7 +26,6 @@ async def cyclist(agents: Agents, **settings: Any) -> Person:
 
 
 async def shown(person: Person, question: str = QUESTION) -> list[dict[str, Any]]:
-    """The records of the memories in the prompt of a question."""
     await person.say(question, "Сейчас")
     found = re.search(r"<memories>\n(.*)</memories>", person.rig.block("memories"), re.DOTALL)
     return [json.loads(line) for line in found[1].splitlines()] if found else []

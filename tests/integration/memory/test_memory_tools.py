@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from src.history.conversation_repo import TelegramOrigin
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (
-    MORNING,
     Agents,
     Json,
     Person,
@@ -21,7 +19,7 @@ from tests.integration.person import (
     results,
     saved,
 )
-from tests.integration.turns import answer_turn, begin_turn
+from tests.integration.turns import answer_turn
 
 CAT = fact("Моего кота зовут Барсик", subject="cat", relation="name", object="Барсик")
 DOG = fact("Моего пса зовут Рекс", subject="dog", relation="name", object="Рекс")
@@ -44,19 +42,16 @@ def outcome(person: Person, number: int = -1) -> Json:
 
 
 def found(request: ChatRequest) -> list[Json]:
-    """The memories of every search in a prompt."""
     return [memory for text in results(request) for memory in json.loads(text).get("memories", ())]
 
 
 def shown(request: ChatRequest) -> list[Json]:
-    """The facts and memories of a prompt."""
     blocks = ("user_facts", "memories")
     text = "\n".join(text for name, text in named(request) if name in blocks)
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def said(person: Person) -> dict[str, int]:
-    """The ids of the person's messages, by what they end in."""
     return {text: number for number, text in person.messages().items()}
 
 
@@ -253,14 +248,3 @@ async def test_what_was_shown_and_not_cited_is_no_source(person: Person) -> None
 async def test_a_cited_fact_counts_as_recalled(person: Person) -> None:
     await ask_about_the_cat(person, "Барсик [1], да, Барсик [1]")
     assert person.rows("SELECT recalls FROM memories WHERE owner_id = %(owner)s") == [(1,)]
-
-
-async def test_a_retried_turn_finds_its_answer_with_the_same_sources(person: Person) -> None:
-    origin = TelegramOrigin(42, person.user, 7, person.user)
-    turn, answer = await ask_about_the_cat(person, "Барсик [1]", origin=origin)
-    retried = await begin_turn(person.core.agent, turn.incoming)
-    assert (retried.is_new, retried.message_id) == (False, turn.message_id)
-    again = await answer_turn(person.core.agent, retried)
-    assert (again.id, again.text, again.sources) == (answer.id, answer.text, answer.sources)
-    assert len(person.requests) == 1, "the model is not asked twice"
-    assert again.sources[0].said_at == MORNING.replace(year=2024)

@@ -323,13 +323,6 @@ async def test_relative_dates_become_the_days_that_they_were(
     )
 
 
-async def test_tomorrow_counts_from_the_users_own_midnight(teller: Person) -> None:
-    night = SATURDAY.replace(hour=23, minute=30)
-    for moment, day in ((night, 22), (night + timedelta(hours=1), 23)):
-        told = await teller.tell("Завтра экзамен", said=teller.write("Завтра экзамен", at=moment))
-        assert told.text == f"Завтра ({day} ноября 2026) экзамен"
-
-
 @pytest.mark.parametrize(("text", "kind", "until"), [
     ("Конференция 3 мая", "event", "2027-05-04"),
     ("Я в Риге до пятницы", "user_fact", "2026-11-28"),

@@ -154,7 +154,6 @@ class Filled:
 
     @property
     def uids(self) -> list[str]:
-        """The names of his messages in references."""
         return [f"msg-{number}" for number in self.asked]
 
     @property
@@ -176,11 +175,9 @@ class Repositories:
 
     @property
     def model(self) -> int:
-        """The number of the embedding model."""
         return int(self.EmbeddingRepository.find_model("three numbers").id)
 
     def forget(self, owner: Owner, uids: list[str], request_id: int | None = None) -> Any:
-        """A request to forget, carried out."""
         with self.client.transaction() as transaction:
             return Forgetter(transaction, owner, request_id=request_id).forget(uids)
 
@@ -191,7 +188,6 @@ class Repositories:
         return kind(self.client)
 
     def ids(self, sql: str, **parameters: Any) -> list[int]:
-        """The first column."""
         return [row[0] for row in self.client.fetch_all(sql, parameters)]
 
 
@@ -215,7 +211,6 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> Proposa
 
 
 def fill(client: PgClient, owner: Owner) -> Filled:
-    """Give an owner a row in every table."""
     do, word = Repositories(client), f"zq{next(_numbers)}zq"
     chat, thread = owner
     conversation = do.ConversationRepository.get_or_create_conversation(chat, thread_id=thread)
@@ -302,7 +297,6 @@ def fill_import(do: Repositories, owner: Owner, word: str) -> int:
 def set_reminder(
     do: Repositories, owner: Owner, word: str, message_id: int, repeats: Recurrence | None
 ) -> int:
-    """Somebody asks to be reminded, in a message."""
     new = NewReminder(
         f"of {word}, {next(_numbers)}", DUE, repeats, "Europe/Moscow", "en", message_id=message_id
     )
@@ -343,7 +337,6 @@ class Stage:
         return EditedMessage(whose.asked[0], "x", True, True, True, ())
 
     def change(self, whose: Filled) -> Change:
-        """The change by which somebody's fact replaced another."""
         sql = (
             "SELECT id, kind, memory_id, before FROM changes"
             " WHERE kind = 'saved' AND owner_id = %(owner)s"
@@ -352,7 +345,6 @@ class Stage:
         return Change(*row)
 
     def forgettings(self, whose: Filled) -> list[int]:
-        """What somebody has forgotten."""
         sql = "SELECT id FROM changes WHERE kind = 'forgotten' AND owner_id = %(owner)s"
         return self.do.ids(sql, **whose.owner.columns())
 
@@ -361,7 +353,6 @@ class Stage:
         return int(self.do.ConnectionRepository.list_all(whose.owner)[0].id)
 
     def documents(self, whose: Filled) -> list[NewDocument]:
-        """Somebody's messages for the index."""
         return [NewDocument("message", n, "user", SAID, ["hid"]) for n in whose.asked]
 
     def request(self, **changes: Any) -> SearchRequest:
@@ -481,7 +472,6 @@ def save_answer(turns: Any, s: Stage, who: Filled) -> list[Any]:
 
 
 def store_message(conversations: Any, s: Stage, _: Filled) -> None:
-    """Where a message of theirs stands in Telegram."""
     with pytest.raises(ConversationGoneError), s.do.client.transaction() as transaction:
         conversations.store_message(transaction, s.me.owner, "mine", origin=s.them.origin)
 
@@ -495,7 +485,6 @@ def similar(facts: Any, s: Stage, _: Filled) -> Any:
 
 
 def add_fact(facts: Any, s: Stage, who: Filled) -> Any:
-    """A new fact from somebody's message."""
     new = new_memory(
         s.me.word, who.word[0], who.asked[0], model_id=s.do.model, content_hash=f"new {who.word}"
     )
@@ -503,21 +492,17 @@ def add_fact(facts: Any, s: Stage, who: Filled) -> Any:
 
 
 def deliver_and_list(reminders: Any, s: Stage, _: Filled) -> Any:
-    """What has come."""
     reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE)
     return reminders.list_delivered(s.me.owner, SAID, limit=1000)
 
 
 def snooze_and_finish(reminders: Any, s: Stage, who: Filled) -> Any:
-    """I let reminders come later, and am done with them."""
     for number in who.reminders:
         reminders.snooze(s.me.owner, number, LATER, time_zone="Europe/Moscow", now=SAID)
         reminders.finish(s.me.owner, number)
 
 
 def of_import(method: str, *more: Any, **options: Any) -> Callable[[Any, Stage, Filled], Any]:
-    """A method about somebody's import."""
-
     def run(imports: Any, s: Stage, who: Filled) -> Any:
         return getattr(imports, method)(s.me.owner, who.imported, *more, **options)
 
@@ -525,7 +510,6 @@ def of_import(method: str, *more: Any, **options: Any) -> Callable[[Any, Stage, 
 
 
 def restored_reminder(whose: Filled) -> dict[str, Any]:
-    """Columns of a reminder of an export."""
     columns = dict.fromkeys(("recurrence", "message_id", "snooze_of", "delivered_at"))
     text = {"text": f"of {whose.word[0]}", "language": "en", "time_zone": "UTC"}
     times = {"due_at": DUE, "created_at": SAID, "cancelled_at": None, "is_waiting": True}
@@ -533,8 +517,6 @@ def restored_reminder(whose: Filled) -> dict[str, Any]:
 
 
 def with_brief(method: str) -> Callable[[Any, Stage, Filled], Any]:
-    """A method of the days, of one who has a brief."""
-
     def run(days: Any, s: Stage, _: Filled) -> Any:
         new = NewReminder("brief", DUE, DAILY, "Europe/Moscow", "ru")
         brief = days.set_brief(s.me.owner, new, now=SAID)
@@ -544,14 +526,12 @@ def with_brief(method: str) -> Callable[[Any, Stage, Filled], Any]:
 
 
 def ask_about(days: Any, s: Stage, who: Filled) -> bool:
-    """I am asked how something went."""
     new = NewReminder("follow-up", DUE, None, "Europe/Moscow", "ru")
     about = f"fact-{who.facts[0]}"
     return bool(days.add_follow_up(s.me.owner, new, about, SAID.date(), now=SAID))
 
 
 def mute_question(days: Any, s: Stage, who: Filled) -> bool:
-    """I was asked, and want no more of it."""
     ask_about(days, s, who)
     [number] = s.do.ids("SELECT max(id) FROM reminders WHERE kind = 'follow_up'")
     days.take(number, int(DUE.timestamp()), now=SAID, day=SAID.date())
@@ -559,19 +539,16 @@ def mute_question(days: Any, s: Stage, who: Filled) -> bool:
 
 
 def came(days: Any, s: Stage, _: Filled) -> Any:
-    """What has come on a day."""
     s.do.ReminderRepository.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE)
     return days.list_came(s.me.owner, SAID, LATER)
 
 
 def cancel_and_undo(reminders: Any, s: Stage, who: Filled) -> Any:
-    """A cancelled reminder comes again."""
     reminders.cancel(s.me.owner, who.reminders[0])
     return reminders.undo(s.me.owner, reminder=who.reminders[0], now=SAID)
 
 
 def stop_deliveries(turns: Any, s: Stage, _: Filled) -> None:
-    """Of my updates."""
     chat, thread = s.me.owner
     sql = "SELECT id FROM telegram_updates WHERE chat_id = %(chat)s AND thread_id = %(thread)s"
     for update in s.do.ids(sql, chat=chat, thread=thread):
@@ -906,7 +883,6 @@ def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: Pg
 
 @pytest.fixture(scope="module")
 def crowd(shared: PgClient) -> list[Filled]:
-    """People and topics side by side."""
     return [fill(shared, owner) for kind in ("people", "topics") for owner in two_owners(kind)]
 
 
@@ -944,24 +920,6 @@ def test_no_search_whatever_leads_to_another_owner(
         *(("memory", number) for number in me.facts),
         ("summary", me.summary),
     }
-
-
-@pytest.mark.parametrize(("channel", "changes"), [
-    ("dense", {"terms": [], "entity_terms": [], "periods": []}),
-    ("lexical", {"entity_terms": [], "periods": [], "vector": None, "model_id": None}),
-    ("time", {"terms": [], "entity_terms": [], "vector": None, "model_id": None}),
-    ("entity", {"terms": [], "periods": [], "vector": None, "model_id": None}),
-])  # fmt: skip
-def test_each_channel_finds_ones_own_and_nothing_else(
-    shared: PgClient, crowd: list[Filled], channel: str, changes: dict[str, Any]
-) -> None:
-    """The request names the words, the meaning, the time and the people of both."""
-    do = Repositories(shared)
-    for me, them in itertools.permutations(crowd, 2):
-        request = Stage(do, me, them).request(**changes)
-        found = do.RetrievalRepository.search(request)
-        assert found, f"{channel} does find something"
-        assert all(me.word in document.text for document in found)
 
 
 def test_a_button_finds_the_records_of_its_own_chat_alone(shared: PgClient) -> None:

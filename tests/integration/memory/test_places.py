@@ -17,7 +17,7 @@ from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.phone import LATE, STRANGER, USER, Phone, buttons, never
+from tests.integration.phone import LATE, USER, Phone, buttons, never
 from tests.integration.reminding import DAILY, NINE, arrive, set_reminder, waiting
 
 GROUP = -1_001_234_567_877
@@ -43,8 +43,6 @@ async def phone(phone: Phone) -> Phone:
 
 
 class Keeper:
-    """The reminders of a chat, delivered by one process."""
-
     def __init__(self, phone: Phone) -> None:
         self.phone = phone
         self.tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
@@ -52,7 +50,6 @@ class Keeper:
     async def set(
         self, text: str, thread: int = TOPIC, repeats: Recurrence | None = None
     ) -> Reminder:
-        """Set a reminder in a topic of the group."""
         before, self.phone.place = self.phone.place, Sender(IN_TOPIC, thread_id=thread)
         reminder = await set_reminder(self.phone, text, repeats=repeats, asker=USER)
         self.phone.place = before
@@ -112,19 +109,6 @@ async def test_without_a_general_topic_it_comes_in_private_and_its_buttons_work_
     [[(_, data)]] = buttons(told)
     await phone.press(data, under=told)
     assert waiting(phone) == [] and len(phone.fake.sent_to(USER)) == 1
-
-
-async def test_a_stranger_cannot_use_a_button_of_another_s_reminder(
-    phone: Phone, keeper: Keeper
-) -> None:
-    reminder = await keeper.set("хлеб")
-    phone.place = Sender(chat_id=STRANGER)
-    await phone.fake.send_text(STRANGER, "/help")
-    await phone.work()
-    [own] = phone.fake.sent_to(STRANGER)
-    await phone.fake.press_button(STRANGER, own.message_id, f"done:{reminder.id}")
-    await phone.work()
-    assert phone.popups[-1] == say("reminder_gone", "ru") and len(waiting(phone)) == 1
 
 
 @pytest.mark.parametrize("description", MUTED)

@@ -90,7 +90,6 @@ class Talker:
         conversation: UUID | None = CONVERSATION,
         may_call: bool = True,
     ) -> AIMessage:
-        """One call with a tool, as the assistant makes it."""
         return await self.caller.stream(
             self.caller.with_tools([form_tool(current_time, CURRENT_TIME)], may_call=may_call),
             list(messages),
@@ -118,7 +117,6 @@ async def claude() -> AsyncIterator[Talker]:
 
 
 def history(turns: int) -> list[BaseMessage]:
-    """So many turns of a conversation."""
     return [
         message
         for turn in range(turns)

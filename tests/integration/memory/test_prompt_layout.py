@@ -47,7 +47,6 @@ class Chat:
         rig.model.reply = reply
 
     async def remember(self, text: str, importance: int) -> None:
-        """Know a fact, said in a message of its own."""
         said = self.rig.core.conversations.append_message(self.rig.conversation(), "user", text)
         fact = Fact(text=text, importance=importance)
         await self.rig.core.memory.memories.writer.remember(
@@ -132,7 +131,6 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
 
 
 def kinds(request: ChatRequest) -> list[str]:
-    """The name of each message, else its role."""
     return [message.get("name") or message["role"] for message in request.messages]
 
 
@@ -170,7 +168,6 @@ async def test_everything_stands_in_its_place(rig: Rig) -> None:
 
 
 def history_notes(request: ChatRequest) -> list[str]:
-    """The system messages between those of user and assistant."""
     messages = request.messages[3:-2]
     return [text_of(m["content"]) for m in messages if m["role"] == "system"]
 

@@ -43,13 +43,10 @@ _groups = itertools.count(2_001_000_000_001)
 
 @dataclass
 class Group:
-    """A chat of several members."""
-
     rig: Rig
     id: int
 
     async def begin(self, member: int, text: str) -> Turn:
-        """A member writes."""
         origin = TelegramOrigin(1, self.id, next(_ids), member)
         message = incoming(text, self.id, origin=origin)
         message = replace(message, voice=Voice(speaker=NAMES[member]))

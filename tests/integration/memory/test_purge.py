@@ -29,7 +29,6 @@ async def person(client: PgClient, agents: Agents) -> Person:
 
 
 def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> int:
-    """What the job does so many minutes after the request."""
     columns = {"messages": "forgotten_at", "changes": "made_at", "memories": "retired_at"}
     for table, column in columns.items():
         sql = f"UPDATE {table} SET {column} = {column} - make_interval(mins => %(minutes)s)"

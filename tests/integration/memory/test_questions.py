@@ -52,7 +52,6 @@ async def person(agents: Agents) -> Person:
 
 
 def pin(person: Person) -> None:
-    """The user pins all that is known of him."""
     sql = "UPDATE memories SET pinned = true WHERE owner_id = %(owner)s"
     person.client.execute(sql, person.owner.columns())
 
@@ -96,7 +95,6 @@ async def press(
     language: Language = "ru",
     **called: Any,
 ) -> SourceText:
-    """Press one of the three buttons."""
     [button] = choice_rows(answer.id, language)[RESOLUTIONS.index(choice)]
     whose = person.user if user is None else user
     caller = person.rig.called(whose, language, **called)
@@ -122,12 +120,10 @@ def open_answers(person: Person) -> list[int]:
 
 
 def is_over(person: Person) -> bool:
-    """Whether nothing waits."""
     return open_answers(person) == []
 
 
 def wait(person: Person, days: int) -> None:
-    """So many days pass."""
     sql = """
     UPDATE messages m SET created_at = m.created_at - make_interval(days => %(days)s)
     FROM conversations c WHERE c.id = m.conversation_id AND c.telegram_user_id = %(user)s
@@ -303,28 +299,23 @@ async def test_two_presses_at_once_store_one_fact(person: Person) -> None:
 
 
 async def forget(person: Person) -> None:
-    """The old fact is forgotten."""
     [memory] = await person.living()
     await person.core.memory.memories.forget(person.owner, [f"fact-{memory.id}"])
 
 
 async def replaced(person: Person) -> None:
-    """Another question, answered, has changed it."""
     await press(person, await teach(person, PERM), "replace")
 
 
 async def wipe_facts(person: Person) -> None:
-    """All facts are forgotten."""
     ErasureRepository(person.client).erase_facts(person.owner)
 
 
 async def begin_anew(person: Person) -> None:
-    """/new."""
     await person.core.commands.erasing.start_new_conversation(person.owner)
 
 
 async def edited(person: Person) -> None:
-    """The message that taught says something else."""
     origin = TelegramOrigin(BOT, person.user, 5, person.user)
     await person.client.run(
         take_edit, person.client, person.owner, origin, "Я люблю Томск", is_own=True
@@ -332,7 +323,6 @@ async def edited(person: Person) -> None:
 
 
 async def purged(person: Person) -> None:
-    """The message is older than the operator keeps messages."""
     person.client.execute("UPDATE messages SET created_at = created_at - interval '100 days'")
     PurgeRepository(person.client).delete_aged(days=30, reads=False)
 

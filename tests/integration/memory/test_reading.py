@@ -39,19 +39,7 @@ def place() -> Sender:
     return Sender(chat_id=-next(_groups), chat_type="supergroup")
 
 
-async def send(phone: Phone, member: int = USER, **content: Any) -> list[str]:
-    await phone.fake.send_message(member, **content)
-    return await phone.work()
-
-
-def said(phone: Phone) -> list[tuple[str, str]]:
-    """Provenance and text of what users sent, as it is stored."""
-    sql = "SELECT provenance, message_text(content) FROM messages WHERE role = 'user' ORDER BY id"
-    return [(str(kind), str(text)) for kind, text in phone.rig.rows(sql)]
-
-
 def asked(phone: Phone) -> str:
-    """The last prompt."""
     return str(phone.rig.model.requests[-1].messages)
 
 
@@ -68,12 +56,12 @@ def asked(phone: Phone) -> str:
 async def test_the_model_reads_the_addresses_of_links(
     phone: Phone, content: dict[str, Any]
 ) -> None:
-    assert await send(phone, **content) == ["done"]
+    assert await phone.send(**content) == ["done"]
     assert f"здесь ({URL}) всё" in asked(phone)
     answered = {"message_id": 1, "date": 0, "chat": {"id": USER, "type": "private"},
                 "from": user(STRANGER), **content}  # fmt: skip
     phone.fake.state.files.pop("photo", None)
-    await send(phone, text="что там?", reply_to_message=answered)
+    await phone.send(text="что там?", reply_to_message=answered)
     assert f"здесь ({URL}) всё" in asked(phone)
 
 
@@ -82,16 +70,15 @@ async def test_the_model_reads_the_addresses_of_links(
 
 async def test_a_photo_captioned_remember_teaches_and_is_looked_at(phone: Phone) -> None:
     phone.rig.model.queue("Чек на 345 гривен.")
-    assert await send(phone, photo=PHOTO, caption="/remember Я живу в Риге") == ["done"]
+    assert await phone.send(photo=PHOTO, caption="/remember Я живу в Риге") == ["done"]
     assert phone.facts() == ["Я живу в Риге"]
-    assert said(phone) == [("file", "Чек на 345 гривен."), ("typed", "Я живу в Риге")]
+    assert phone.heard() == [("file", "Чек на 345 гривен."), ("typed", "Я живу в Риге")]
 
 
 # What is replied to, in a group
 
 
 def reply(phone: Phone, place: Sender, **content: Any) -> dict[str, Any]:
-    """A message of another member, and a question about it."""
     chat = {"id": place["chat_id"], "type": "supergroup", "title": "Дом"}
     answered = {"message_id": 999, "date": 0, "chat": chat, "from": user(STRANGER), **content}
     return {"text": f"{NAME} что это?", "reply_to_message": answered, **place}
@@ -99,8 +86,8 @@ def reply(phone: Phone, place: Sender, **content: Any) -> dict[str, Any]:
 
 async def test_a_photo_that_is_replied_to_is_looked_at(phone: Phone, place: Sender) -> None:
     phone.rig.model.queue("Кот на крыше.", "Это кот.")
-    assert await send(phone, **reply(phone, place, photo=PHOTO)) == ["done"]
-    assert said(phone) == [("file", "Кот на крыше."), ("typed", "что это?")]
+    assert await phone.send(**reply(phone, place, photo=PHOTO)) == ["done"]
+    assert phone.heard() == [("file", "Кот на крыше."), ("typed", "что это?")]
     [words, image] = phone.rig.model.requests[0].messages[-1]["content"]
     assert "что это?" in str(words) and image["type"] == "image_url"
     assert "Кот на крыше." in asked(phone)
@@ -110,8 +97,8 @@ async def test_a_photo_that_is_replied_to_is_looked_at(phone: Phone, place: Send
 
 async def test_the_bot_s_own_files_are_not_read_again(phone: Phone) -> None:
     await phone.write("/export")
-    await send(phone, text="спасибо", reply_to=phone.last.message_id)
-    assert said(phone) == [("typed", "спасибо")]
+    await phone.send(text="спасибо", reply_to=phone.last.message_id)
+    assert phone.heard() == [("typed", "спасибо")]
 
 
 # Albums, edits, channels
@@ -137,7 +124,7 @@ async def test_an_album_of_a_group_that_is_not_for_the_bot_is_ignored(
     for _ in range(2):
         await phone.fake.send_message(USER, photo=PHOTO, media_group_id="b", **place)
     assert await phone.work() == ["ignored"] * 2
-    assert phone.rig.model.requests == [] and said(phone) == []
+    assert phone.rig.model.requests == [] and phone.heard() == []
     payloads = phone.rig.rows("SELECT DISTINCT payload::text FROM telegram_updates")
     assert payloads == [("{}",)]
 
@@ -155,7 +142,7 @@ async def test_an_edit_that_names_the_bot_is_heard_once(phone: Phone, place: Sen
     [answer] = phone.fake.sent_to(group)
     assert (answer.text, answer.reply_to) == ("эхо: где обед?", number)
     phone.fake.state.admins[group] = {USER}
-    await send(phone, text=f"/new{NAME}", **place)
+    await phone.send(text=f"/new{NAME}", **place)
     before = len(phone.fake.sent_to(group))
     await phone.fake.edit_text(USER, number, f"{NAME} где обед, а?", chat_id=group)
     assert await phone.work() == ["ignored"], "a message that /new deleted was heard"
@@ -168,7 +155,7 @@ async def test_members_who_write_as_channels_are_heard_and_kept_apart(
     channels = [{"id": -100_700 - n, "type": "channel", "title": f"Канал {n}"} for n in (1, 2)]
     for channel in channels:
         fields = {"from": CHANNEL_BOT, "sender_chat": channel, **place}
-        assert await send(phone, text=f"{NAME} я здесь", **fields) == ["done"]
+        assert await phone.send(text=f"{NAME} я здесь", **fields) == ["done"]
     rows = phone.rig.rows(
         "SELECT sender_id, speaker FROM messages WHERE role = 'user' ORDER BY id"
     )
@@ -178,7 +165,7 @@ async def test_members_who_write_as_channels_are_heard_and_kept_apart(
     )
     await phone.work()
     fields = {"from": CHANNEL_BOT, "sender_chat": channels[1], **place}
-    await send(phone, text=f"/remember{NAME}", reply_to=first, **fields)
+    await phone.send(text=f"/remember{NAME}", reply_to=first, **fields)
     facts = phone.rig.rows("SELECT text FROM facts")
     assert facts == [], "one channel does not speak for another"
 

@@ -70,7 +70,6 @@ async def model() -> AsyncIterator[TwoModels]:
 
 
 def tell_much(client: PgClient, user: int) -> None:
-    """A long talk, which nobody has indexed yet."""
     conversations = ConversationRepository(client)
     conversation_id = conversations.get_or_create_conversation(user)
     for number in range(MESSAGES):
@@ -89,7 +88,6 @@ def by_model(dsn: str) -> dict[str | None, int]:
 
 
 def memories(request: ChatRequest) -> str:
-    """What the model was reminded of."""
     texts = [text_of(m["content"]) for m in request.messages if m.get("name") == "memories"]
     return "".join(texts)
 

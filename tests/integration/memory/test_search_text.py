@@ -23,7 +23,6 @@ async def found(person: Person, text: str, **changes: object) -> list[str]:
 
 
 async def learn(person: Person, said: SourceText, text: str) -> int:
-    """Store a fact of a message, as extraction does."""
     fact = Fact(text=text, quote=said.text)
     outcome = await person.core.memory.memories.writer.remember(
         person.owner, fact, said, origin="extraction"
@@ -33,7 +32,6 @@ async def learn(person: Person, said: SourceText, text: str) -> int:
 
 
 def words_of(person: Person, said: SourceText) -> set[str]:
-    """The terms of a message in the index."""
     rows = person.rows(
         "SELECT p.term FROM search_postings p JOIN search_documents d ON d.id = p.document_id"
         " WHERE d.message_id = %(message)s AND d.owner_id = %(owner)s",

@@ -24,7 +24,6 @@ WORD = "zq{}Kx7w"  # every password begins with it
 
 
 def card(number: int) -> str:
-    """The number of a payment card, with its check digit."""
     digits = f"41117{number:010d}"
     doubled = [int(d) * (1 + (place % 2 == 0)) for place, d in enumerate(reversed(digits))]
     check = -sum(d - 9 if d > 9 else d for d in doubled) % 10
@@ -59,7 +58,6 @@ def canaries(count: int) -> list[tuple[str, str]]:
 
 
 def export(phone: Phone) -> str:
-    """Both files of an export, as text."""
     contents = []
     for file in phone.rig.core.exports.write_files(
         Caller(Owner(USER), Preferences("en", "Europe/Moscow"), NOW)
@@ -77,7 +75,6 @@ def everything(phone: Phone) -> str:
 
 
 def rows(phone: Phone) -> str:
-    """Every row of every table."""
     tables = phone.rig.rows(
         "SELECT table_schema, table_name FROM information_schema.tables"
         " WHERE table_type = 'BASE TABLE' AND table_schema = 'public'"
@@ -90,7 +87,6 @@ def prompts(phone: Phone) -> str:
 
 
 async def remember_turns(phone: Phone) -> None:
-    """What the background makes of what was said."""
     await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
 
 

@@ -66,7 +66,6 @@ def source(number: int, uid: str | None = None, said_at: datetime = LATE) -> Ans
 def labels(
     answer: StoredAnswer, language: Language = "ru", time_zone: str = "Europe/Moscow"
 ) -> list[list[str]]:
-    """The labels of an answer's buttons, row by row."""
     keyboard = keyboard_under(answer, language, time_zone)
     rows = keyboard.inline_keyboard if keyboard else []
     return [[button.text for button in row] for row in rows]
@@ -256,13 +255,9 @@ def undo_data(message: SentMessage) -> str:
 
 
 def saving(city: str) -> Reply:
-    """The model calls ``save_user_fact``."""
     text = f"Я живу в городе {city}"
-    arguments = {
-        "text": text, "quote": text, "importance": 7,
-        "subject": "user", "relation": "lives_in", "object": city,
-    }  # fmt: skip
-    return Reply(tool_calls=[("save_user_fact", arguments)])
+    home = {"importance": 7, "subject": "user", "relation": "lives_in", "object": city}
+    return saved(fact(text, **home))
 
 
 async def move_twice(phone: Phone) -> SentMessage:
@@ -344,10 +339,6 @@ async def test_what_a_person_wrote_is_no_formatting(
 # What was forgotten, and the question before everything is.
 
 
-def calls(tool: str, **arguments: Any) -> Reply:
-    return Reply(tool_calls=[(tool, arguments)])
-
-
 def button(message: SentMessage, prefix: str, label: str) -> str:
     """The data of the one button of a kind with this label."""
     found = [b for row in buttons(message) for b in row if b[1].startswith(f"{prefix}:")]
@@ -359,26 +350,13 @@ async def forget_the_city(phone: Phone) -> str:
     """Tell of a city and have it forgotten; the data of the button that takes it back."""
     phone.rig.model.queue(saving("Краков"), "Запомнил")
     await phone.write("@pomni_test_bot Я живу в городе Краков")
-    phone.rig.model.queue(calls("forget_fact", about="где я живу"), "Забыл.")
+    phone.rig.model.queue(called("forget_fact", about="где я живу"), "Забыл.")
     await phone.write("@pomni_test_bot Забудь, где я живу")
     assert phone.facts() == []
     return button(phone.last, "undo", say("undo_forgot_button", "ru"))
 
 
 DONE = say("undo_forgot_done", "ru", restored="Я живу в городе Краков")
-
-
-@pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
-async def test_what_was_forgotten_is_brought_back_by_a_tap(phone: Phone, place: Sender) -> None:
-    phone.place = place
-    data = await forget_the_city(phone)
-    answer = phone.last
-    assert await phone.press(data) == ["done"]
-    assert (phone.facts(), phone.last.text) == (["Я живу в городе Краков"], DONE)
-    assert phone.last.thread_id == place.get("thread_id") and buttons(answer) == []
-    await phone.press(data, under=answer)
-    assert phone.told == say("tap_undone", "ru"), "once"
-    assert phone.facts() == ["Я живу в городе Краков"]
 
 
 async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
@@ -390,29 +368,3 @@ async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
     assert phone.facts() == [] and alien.facts() == []
     await phone.write("/undo")
     assert phone.last.text == DONE
-
-
-async def ask_to_erase(phone: Phone) -> SentMessage:
-    phone.rig.model.queue(saving("Краков"), "Запомнил")
-    await phone.write("Я живу в городе Краков")
-    phone.rig.model.queue(calls("forget_everything"), "Всё забыто!")
-    await phone.write("Забудь всё")
-    assert phone.last.text == say("erase_ask", "ru") and len(phone.facts()) == 1
-    return phone.last
-
-
-async def test_nothing_goes_with_the_button_that_says_no_nor_later(phone: Phone) -> None:
-    question = await ask_to_erase(phone)
-    yes = button(question, "erase", say("erase_yes", "ru"))
-    await phone.press(button(question, "erase", say("erase_no", "ru")))
-    assert phone.last.text == say("erase_kept", "ru") and len(phone.facts()) == 1
-    await phone.write("Спасибо")
-    await phone.press(yes, under=question)
-    assert phone.told == say("erase_late", "ru") and len(phone.facts()) == 1
-
-
-async def test_in_a_group_nobody_erases_what_others_told(phone: Phone) -> None:
-    phone.place = IN_TOPIC
-    phone.rig.model.queue(calls("forget_everything"), "Здесь я этого не могу.")
-    await phone.write("@pomni_test_bot Забудь всё")
-    assert phone.last.text == "Здесь я этого не могу." and buttons(phone.last) == []

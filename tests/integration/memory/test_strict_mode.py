@@ -47,7 +47,6 @@ KHARKIV, LVIV = (
 
 
 def pupil(rig: Rig) -> Person:
-    """Somebody who speaks Ukrainian to a bot in strict mode."""
     return Person(rig, new_user(), language="uk", mode="strict", time_zone="Europe/Kyiv")
 
 
@@ -71,7 +70,6 @@ def lives(person: Person) -> dict[str, tuple[bool, str | None, str | None]]:
 
 
 def messages(person: Person, role: str = "user") -> list[int]:
-    """Ids of the person's messages, or of the answers, oldest first."""
     return [*person.messages(role)]
 
 
@@ -202,6 +200,20 @@ async def test_a_conflict_call_that_fails_loses_no_fact(person: Person) -> None:
     assert person.facts() == [LVIV["text"]], "the rule for a favourite decides alone"
 
 
+async def test_what_the_first_call_leaves_out_takes_another_and_all_conflicts_one_more(
+    person: Person,
+) -> None:
+    known, *both = (
+        fact(f"Щосуботи вранці я купую {what} на ринку", relation="habit", object=what)
+        for what in ("яблука", "груші", "сливи")
+    )
+    await person.say(known["text"], taught(known))
+    text = ". ".join(one["text"] for one in both)
+    await person.say(text, taught(), called("ExtractedFacts", facts=both), denied())
+    assert forms(person.requests[1:]) == ["Understanding", "ExtractedFacts", "Conflicts"]
+    assert person.facts() == [one["text"] for one in (known, *both)]
+
+
 # References
 
 
@@ -329,17 +341,6 @@ async def test_the_same_query_is_not_searched_twice(person: Person) -> None:
     assert records(person.requests[-1], "searched") == [told]
 
 
-async def test_an_answer_that_holds_takes_one_call_whatever_else_the_model_would_search(
-    person: Person,
-) -> None:
-    await person.say(CAPITAL["text"], taught(CAPITAL))
-    [message] = messages(person)
-    calls = len(person.requests)
-    answer = await person.say(QUESTION, solved(f"Київ [msg-{message}]", "столиця"))
-    assert answer.text == "Київ [1]"
-    assert forms(person.requests[calls:]) == ["Understanding"]
-
-
 async def test_a_turn_that_breaks_off_in_the_loop_is_answered_by_another_attempt(
     person: Person,
 ) -> None:
@@ -365,17 +366,6 @@ async def test_one_outcome_of_several_facts_is_said_once(person: Person) -> None
         say("taught_new", "uk", text=CAPITAL["text"]),
         say("taught_same", "uk", text=CAPITAL["text"]),
     ]
-
-
-async def test_secrets_are_refused_with_a_sentence_of_their_own(person: Person) -> None:
-    text = "Мій пароль: hunter2"
-    for language in WRITTEN:
-        answer = await person.say(text, taught(fact(text)), language=language)
-        assert answer.text == say("refused_secret", language)
-    assert person.sources() == []
-    assert person.rows("SELECT reason, text FROM rejected_facts WHERE owner_id = %(owner)s") == [
-        ("secret", None)
-    ] * len(WRITTEN)
 
 
 async def test_a_message_that_teaches_nothing_is_told_so(person: Person) -> None:

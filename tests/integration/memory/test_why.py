@@ -114,7 +114,6 @@ async def test_an_answer_without_a_model_has_no_record_and_new_deletes_all(
 
 
 async def open_page(page: httpx.AsyncClient, path: str) -> str:
-    """The text of an admin page."""
     response = await page.get(path)
     assert response.status_code == 200
     return html.unescape(response.text)

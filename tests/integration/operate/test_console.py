@@ -175,11 +175,3 @@ async def test_sources_stand_below_an_answer_that_does_not_quote_them(person: Pe
     *_, answer, title, source = await replies_to(person, "/mode strict", learned, asked)
     assert (answer, title) == (f"{learned} [1]", say("sources_title", "en"))
     assert re.fullmatch(rf"\[1\] {MOMENT}: “{learned}”", source)
-
-
-async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) -> None:
-    first = await output_of(person, "/remind послезавтра в 10 чай")
-    assert "Москва" in first and first.rstrip().endswith(say("console_zone", "ru"))
-    moved = "мой часовой пояс Владивосток"
-    again = await output_of(person, moved, "/remind послезавтра в 11 чай")
-    assert say("console_zone", "ru") not in again

@@ -15,6 +15,7 @@ from src.pg.client import PgClient, Transaction
 from src.pg.embedded import EmbeddedPostgres
 from tests import conftest
 from tests.conftest import execute
+from tests.integration.pg.test_pg_client import use_together
 
 pytestmark = pytest.mark.own_database
 
@@ -35,23 +36,11 @@ def terminate_when_it_runs(dsn: str, query: str) -> None:
         pass
 
 
-def fill_pool(client: PgClient, connections: int) -> None:
-    together = threading.Barrier(connections)
-
-    def hold(_: int) -> None:
-        with client.transaction() as transaction:
-            transaction.execute("SELECT 1")
-            together.wait()
-
-    with ThreadPoolExecutor(connections) as threads:
-        list(threads.map(hold, range(connections)))
-
-
 @pytest.mark.parametrize("connections", [1, 10])
 def test_a_pool_whose_connections_all_died_works_right_away(
     client: PgClient, dsn: str, connections: int
 ) -> None:
-    fill_pool(client, connections)
+    use_together(client, connections)
     before = client.statements
     assert terminate(dsn) == connections
     assert client.fetch_one("SELECT 1") == (1,)

@@ -18,7 +18,6 @@ NINE = datetime(2026, 11, 24, 6, tzinfo=UTC)  # 9:00 in Moscow, four days after 
 
 
 def told(person: Person, number: int = -1) -> dict[str, Any]:
-    """What the last tool of a request said."""
     found: dict[str, Any] = json.loads(results(person.requests[number])[-1])
     return found
 

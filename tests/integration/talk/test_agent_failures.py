@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from src.base.errors import ConversationGoneError, ModelUnavailableError
-from src.base.owners import Mode, Owner
+from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.talk.turn_state import TurnControl
 from src.texts import Language, say
@@ -108,17 +108,6 @@ async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: i
     assert rig.rows("SELECT id::text FROM conversations") == [(str(fresh),)]
     for table in ("messages", "tool_results", "model_usage"):
         assert rig.rows(f"SELECT count(*) FROM {table}") == [(0,)], table
-
-
-@pytest.mark.parametrize(("word", "mode"), [
-    ("STRICT", "strict"), ("строгий", "strict"), ("Строго", "strict"), ("суворий", "strict"),
-    ("обычный", "assistant"), ("звичайний", "assistant"), ("асистент", "assistant"),
-])  # fmt: skip
-async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: Mode) -> None:
-    for argument in ("assistant" if mode == "strict" else "strict", word, "nonsense"):
-        await rig.command("mode", USER, argument=argument)
-    assert (await rig.core.commands.settings.get(Owner(USER))).mode == mode
-    assert (await rig.core.commands.settings.get(Owner(USER + 1))).mode == "assistant"
 
 
 async def test_a_shutdown_is_no_stop_of_the_user_s(rig: Rig) -> None:

@@ -49,19 +49,6 @@ async def test_the_model_sees_the_last_16_to_30_messages_of_a_long_conversation(
     assert seen == [*said, f"{LABEL} вопрос"][-shown:]
 
 
-async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(rig: Rig) -> None:
-    """So a provider that caches prompts has to read the newest messages only."""
-    conversation = rig.conversation()
-    roles = itertools.cycle(["user", "assistant"])
-    rig.fill(conversation, *[(next(roles), f"сообщение {number}") for number in range(30)])
-    for number in range(9):  # two messages each: the window moves at the last one
-        await rig.ask(f"вопрос {number}")
-    prompts = [rig.prompt(number) for number in range(9)]
-    for earlier, later in itertools.pairwise(prompts[:8]):
-        assert later[: len(earlier)] == earlier and len(later) == len(earlier) + 2
-    assert [len(prompt) - 1 for prompt in prompts] == [16, 18, 20, 22, 24, 26, 28, 30, 17]
-
-
 @pytest.mark.parametrize("chunk_size", [1, 5, 200])
 async def test_a_time_label_that_the_model_copies_is_taken_out(rig: Rig, chunk_size: int) -> None:
     rig.model.queue(Reply(text=f"{LABEL} Здравствуйте!", chunk_size=chunk_size))
@@ -118,15 +105,6 @@ async def test_a_turn_in_telegram_takes_eight_statements_in_five_transactions(ri
     assert rig.rows(
         "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"
     ) == [("index_messages",)]
-
-
-@pytest.mark.own_database
-async def test_facts_that_cannot_be_read_do_not_fail_a_turn(rig: Rig) -> None:
-    with rig.client.transaction() as transaction:
-        transaction.execute("ALTER VIEW facts RENAME TO facts_elsewhere")
-    rig.model.queue("ответ")
-    await rig.ask("раз")
-    assert rig.stored() == [("user", f"{LABEL} раз"), ("assistant", "ответ")]
 
 
 @pytest.mark.parametrize("text", [

@@ -78,33 +78,6 @@ async def test_the_search_finds_what_was_said_before_and_not_the_question(rig: R
     assert best["lexical"] > 0 and 0.6 <= best["similarity"] <= 1
     assert {memory["text"] for memory in found} <= {best["text"], "я живу в Омске"}
     assert [(s.number, s.uid, s.text) for s in answer.sources] == [(1, best["uid"], best["text"])]
-    searches = [("search_memory", {"query": query}) for query in ("Омск", "кота", "Омск и кот")]
-    rig.model.queue(
-        Reply(tool_calls=searches[:1]), Reply(tool_calls=searches), "В Омске [1], а не [7]"
-    )
-    answer = await rig.ask("где я живу?")
-    shown = [memory for text in results(rig)[-4:] for memory in json.loads(text)["memories"]]
-    numbers = {memory["text"]: memory["n"] for memory in shown}
-    assert all(numbers[memory["text"]] == memory["n"] for memory in shown), "it keeps its number"
-    assert answer.text == "В Омске [1], а не"
-
-
-async def test_a_saved_fact_is_in_the_prompt_of_the_very_next_model_call(rig: Rig) -> None:
-    fact = {"text": "Меня зовут Анна", "quote": "меня зовут Анна", "importance": 9}
-    rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
-    answer = await rig.ask("привет, меня зовут Анна")
-    [(number,)] = rig.rows("SELECT id FROM memories")
-    assert json.loads(results(rig)[0]) == {
-        "saved": True, "outcome": "new", "id": f"fact-{number}", "text": "Меня зовут Анна",
-        "replaced": [], "reason": None,
-    }  # fmt: skip
-    assert rig.block("user_facts", 0) == "" and "Меня зовут Анна" in rig.block("user_facts", 1)
-    assert (answer.text, answer.tools) == ("Запомнил.", ("save_user_fact",))
-    [(text, owner)] = rig.rows("SELECT text, telegram_user_id FROM facts")
-    assert (text, owner) == ("Меня зовут Анна", USER)
-    assert rig.rows("SELECT uid, quote FROM memory_sources") == [
-        (f"msg-{rig.rows('SELECT min(id) FROM messages')[0][0]}", "меня зовут Анна")
-    ]
 
 
 def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:

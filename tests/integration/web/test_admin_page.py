@@ -68,7 +68,6 @@ async def test_nothing_is_shown_or_done_without_the_password(rig: Rig, http: Bro
 
 
 def from_address(app: Starlette, address: str, **headers: str) -> httpx.AsyncClient:
-    """A browser elsewhere."""
     transport = httpx.ASGITransport(app, client=(address, 1))
     return httpx.AsyncClient(transport=transport, base_url="http://bot", headers=headers)
 
@@ -374,13 +373,3 @@ async def test_a_lost_database_is_a_sentence(rig: Rig, inside: Browser) -> None:
     response = await inside.get("/users")
     assert response.status_code == 503 and "did not work" in response.text
     assert (await inside.post("/prices", data={"token": form, "model": "m"})).status_code == 503
-
-
-async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.AsyncClient) -> None:
-    somebody = Person(rig, user=USER)
-    await somebody.say("вопрос", "ответ")
-    places = ("", "/about", "/facts", "/recall", "/facts?state=refused")
-    of_user = [f"/users/{USER}/0{place}" for place in places]
-    for path in ("/", "/users", "/settings", "/audit", *of_user):
-        response = await inside.get(path)
-        assert response.status_code == 200 and "<h1>" in response.text, path

@@ -44,7 +44,6 @@ LINK = re.compile(r'href="/users/(-?\d+)/(\d+)/about" dir')
 
 
 async def listed(inside: Browser, **query: str) -> list[int]:
-    """The ids on the page, in their order."""
     page = await inside.get("/users", params=query)
     assert page.status_code == 200
     return [int(user) for user, _topic in LINK.findall(page.text)]
@@ -184,7 +183,6 @@ async def test_a_person_is_shown_whole_exported_and_erased_by_a_typed_id(
 
 
 def texts_of(page: str) -> list[str]:
-    """The texts of the bubbles, without marks."""
     found = re.findall(r'<div class="text[^"]*" dir="auto">(.*?)</div>', page, re.S)
     return [html.unescape(re.sub("<[^>]+>", "", text)) for text in found]
 

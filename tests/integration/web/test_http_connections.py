@@ -51,7 +51,6 @@ async def send(
 
 
 async def ends(reader: asyncio.StreamReader) -> bytes:
-    """What came before the server closed the connection."""
     async with asyncio.timeout(30):
         try:
             return await reader.read()
@@ -60,7 +59,6 @@ async def ends(reader: asyncio.StreamReader) -> bytes:
 
 
 async def ask(server: HttpServer) -> bytes:
-    """The answer to ``/healthz`` on a new connection."""
     reader, writer = await send(server, HALF + b"Connection: close\r\n\r\n")
     told = await ends(reader)
     writer.close()
@@ -68,7 +66,6 @@ async def ask(server: HttpServer) -> bytes:
 
 
 def connections_of(server: HttpServer) -> set[Any]:
-    """The open connections."""
     return {*server.server_state.connections}
 
 

@@ -31,7 +31,6 @@ SAME = {"Sec-Fetch-Site": "same-origin"}
 
 @asynccontextmanager
 async def open_browser(person: Person, token: str = TOKEN) -> AsyncIterator[httpx.AsyncClient]:
-    """Open a browser that knows no session yet."""
     app = build_web_app(person.core, token, lambda user_id: user_id != STRANGER)
     mounted = Starlette(routes=[Mount("/app", app)])
     transport = httpx.ASGITransport(mounted, raise_app_exceptions=False)
@@ -55,12 +54,10 @@ async def ask_link(person: Person, user: int | None = None) -> str:
 
 
 async def enter(browser: httpx.AsyncClient, link: Any, **headers: str) -> httpx.Response:
-    """Use a link."""
     return await browser.post("/app/api/enter", json={"link": link}, headers=headers)
 
 
 def set_cookie(browser: httpx.AsyncClient, value: str) -> None:
-    """Replace the browser's cookie."""
     browser.cookies.clear()
     browser.cookies.set(COOKIE, value, domain="bot.example.org", path="/app/")
 

@@ -62,7 +62,6 @@ async def send(page: WebPage, method: str, path: str, **headers: str) -> httpx.R
 
 
 def supersede(page: WebPage, old: str, new: str) -> None:
-    """Let one fact take the place of another."""
     page.rig.client.execute(
         "UPDATE memories old SET retired_at = now(), retired_reason = 'replaced',"
         " superseded_by = new.id FROM memories new WHERE old.text = %(old)s AND new.text = %(new)s"

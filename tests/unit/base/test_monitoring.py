@@ -27,7 +27,6 @@ PROMETHEUS_OWN = {"up": {"job", "instance"}}
 
 @functools.cache
 def exported() -> dict[str, set[str]]:
-    """Each series that the bot exports, with its labels."""
     found = dict(PROMETHEUS_OWN)
     for metric in Metrics().registry._collector_to_names:
         labels = set(metric._labelnames)  # type: ignore[attr-defined]
