@@ -331,7 +331,7 @@ class ModelCaller:
         message = await self.stream(self._model, messages, purpose=purpose, on_usage=on_usage)
         text = str(message.text).strip()
         if not text and ending_of(message) == "filter":
-            raise errors.ModelError("the provider's filter left nothing of the reply")
+            raise errors.ModelFilteredError("the provider's filter left nothing of the reply")
         return text
 
 

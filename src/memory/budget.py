@@ -12,7 +12,13 @@ from datetime import UTC, datetime
 from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
-from src.base.errors import ModelError, ModelReplyError, ModelSetupError, PostponedError
+from src.base.errors import (
+    ModelError,
+    ModelRefusedError,
+    ModelReplyError,
+    ModelSetupError,
+    PostponedError,
+)
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
@@ -327,8 +333,9 @@ class BackgroundModel:
         except ModelSetupError:
             raise
         except (ModelError, ModelReplyError) as error:  # only this window fails
-            if isinstance(error, ModelReplyError) and not self._give_up(conversation_id, window):
-                raise
+            is_refused = isinstance(error, ModelRefusedError)
+            if not is_refused and not self._give_up(conversation_id, window):
+                raise ModelReplyError(str(error)) from error
             logger.warning(self._refusal, exc_info=error)
             return None
         finally:

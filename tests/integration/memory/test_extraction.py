@@ -10,6 +10,7 @@ import pytest
 
 from src.base.errors import (
     AppError,
+    ModelReplyError,
     ModelSetupError,
     ModelUnavailableError,
     StorageError,
@@ -312,18 +313,21 @@ async def test_a_provider_that_is_away_makes_nothing_be_skipped(
     assert (talk.position(), talk.facts()) == (40, ["У меня есть дача"])
 
 
-@pytest.mark.parametrize("reply", [
-    Reply(status=400, error="content policy"), Reply(text="я не понял"),
-    Reply(tool_calls=[("ExtractedFacts", {"facts": "нет"})]),
-    Reply(tool_calls=[("ExtractedFacts", {"facts": "слово " * 30_000})], chunk_size=10**6),
+@pytest.mark.parametrize(("reply", "tries"), [
+    (Reply(status=400, error="content policy"), 1), (Reply(text="я не понял"), 3),
+    (Reply(tool_calls=[("ExtractedFacts", {"facts": "нет"})]), 3),
+    (Reply(tool_calls=[("ExtractedFacts", {"facts": "слово " * 30_000})], chunk_size=10**6), 3),
 ])  # fmt: skip
 async def test_a_window_that_the_model_cannot_read_does_not_hold_up_the_next(
-    talk: Talk, reply: Reply
+    talk: Talk, reply: Reply, tries: int
 ) -> None:
     talk.chat(20)
     message = talk.add("У меня есть дача")
     talk.chat(19)
-    talk.model.queue(reply, found(fact("У меня есть дача", message)))
+    talk.model.queue(*[reply] * tries, found(fact("У меня есть дача", message)))
+    for _ in range(tries - 1):
+        with pytest.raises(ModelReplyError):
+            await talk.service.extract(talk.id)
     assert await talk.service.extract(talk.id) == 2
     assert talk.facts() == ["У меня есть дача"]
 

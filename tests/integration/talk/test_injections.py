@@ -9,12 +9,14 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from src.base.errors import ModelReplyError
 from src.base.owners import Owner
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import block
@@ -235,7 +237,8 @@ async def test_poisoned_key_facts_and_summaries_stay_in_their_blocks(teller: Per
         turns = [("user", "раз"), ("assistant", "два")] * 10
         teller.rig.fill(teller.rig.conversation(user), *turns)
         teller.model.reply = lambda _request, text=text: text
-        await teller.core.memory.digest.digest(teller.rig.conversation(user))
+        with suppress(ModelReplyError):  # it is no form of facts
+            await teller.core.memory.digest.digest(teller.rig.conversation(user))
     teller.model.reply = lambda _request: "ответ"
     await teller.rig.ask("что ты знаешь?", user=user)
     message = message_with(teller.model.requests[-1], "key_facts")
