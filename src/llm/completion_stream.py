@@ -9,6 +9,7 @@ types.
 import json
 import logging
 import uuid
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -118,7 +119,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """
         whole: list[bytes] = []
         async for line in self._read_lines():
-            name, _, value = line.strip().partition(b":")
+            name, _, value = line.removeprefix(BOM_UTF8).strip().partition(b":")
             if whole or (name.startswith(b"{") and not self._has_content):
                 whole.append(line)
             elif name == b"data" and value.strip() == b"[DONE]":
@@ -156,7 +157,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         if not isinstance(finish, str):
             finish = None
         text = _text_of(piece.get("content")) or _text_of(piece.get("refusal"))
-        calls = list(self._normalize_calls(piece.get("tool_calls")))
+        calls = list(self._normalize_calls(_calls_of(piece)))
         has_more = _merge_unknown(self._beside, piece, READ)
         if not (text or calls or finish or has_more):
             return None
@@ -184,6 +185,14 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             _merge_unknown(beside, call, READ_OF_CALL)
             named = {"name": _string(function.get("name")), "arguments": _string(arguments) or ""}
             yield {"index": index, "id": id_, "function": named}
+
+
+def _calls_of(piece: Json) -> Any:
+    """Return the calls of a message; its only call in the API's older form."""
+    calls, older = piece.get("tool_calls"), piece.get("function_call")
+    if not calls and isinstance(older, dict):
+        return [{"function": older}]
+    return calls
 
 
 def _merge_unknown(fields: dict[str, Any], piece: Json, known: frozenset[str]) -> bool:

@@ -5,6 +5,7 @@ null for nothing, or one bad entry among good ones. What can be read is read; a 
 only itself.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -13,12 +14,15 @@ from pydantic import BaseModel, ValidationError
 
 from src.base.errors import ModelError
 from src.base.metrics import Metrics
+from src.llm.loose_json import as_list, parse, read_values
+from src.llm.quoting import is_list
 from src.llm.text_calls import ARGUMENTS, NESTING
 from src.llm.thoughts import without_thoughts
 
 Schema = TypeVar("Schema", bound=BaseModel)
 MAX_NESTING = 3  # calls and wrappers around a form
 MAX_FORM = 200_000  # characters that are read
+BRACKET = re.compile(r"[{\[]")
 
 
 def read_form(
@@ -38,12 +42,12 @@ def read_form(
         entries = _find_entries(reply)
         forms = (_unwrap(entry, schema) for entry in reversed(entries))
         values = next((form for form in forms if form is not None), None)
-        if values is not None:
-            form, dropped = _validate(values, schema)
-        else:  # only the entries of what is the first field
-            form, dropped = _validate({next(iter(schema.model_fields)): entries}, schema)
-            if entries and dropped == len(entries) and not _holds_empty_list(reply):
-                raise ValueError("no entry fits")
+        if values is None:  # only the entries of what is the first field
+            values = {next(iter(schema.model_fields)): entries}
+        form, dropped = _validate(values, schema)
+        has_entries = any(isinstance(value, list) and value for _, value in form)
+        if dropped and not has_entries and not _holds_empty_list(reply):
+            raise ValueError("no entry fits")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
     if metrics is not None:
@@ -63,10 +67,15 @@ def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
     text = without_thoughts(reply)[:MAX_FORM]
     if "}" not in text and "]" not in text:
         raise ValueError("no JSON")
-    found = json_repair.loads(text)
-    if isinstance(found, list):
-        return found
-    return [found]
+    whole, first = list(read_values(text)), BRACKET.search(text)
+    is_valid = whole and first and text.startswith(whole[0][1], first.start())
+    is_cut = text.count("{") > text.count("}")  # what is whole in it counts
+    if is_valid or is_cut:
+        found = [value for value, _ in whole]
+    else:
+        repaired = parse(json_repair.loads(text))
+        found = repaired if isinstance(repaired, list) else [repaired]
+    return [entry for one in found for entry in (one if isinstance(one, list) else [one])]
 
 
 def _holds_empty_list(reply: Mapping[str, Any] | str) -> bool:
@@ -82,9 +91,12 @@ def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:
         if not value or not schema.model_fields.keys().isdisjoint(value):
             return dict(value)
         keys = (*ARGUMENTS, *NESTING, schema.__name__)
-        value = next((value[key] for key in keys if key in value), None)
-        if isinstance(value, str):
-            value = json_repair.loads(value)
+        inner = next((value[key] for key in keys if key in value), None)
+        if inner is None and len(value) == 1:  # {"result": {…}}
+            inner = next(iter(value.values()))
+        value = parse(inner)
+        if isinstance(value, list):
+            return {next(iter(schema.model_fields)): value}
     return None
 
 
@@ -94,14 +106,9 @@ def _validate(values: dict[str, Any], schema: type[Schema]) -> tuple[Schema, int
     Raises:
         ValidationError: What is left is no form either.
     """
-    for name, value in values.items():
-        field = schema.model_fields.get(name)
-        is_list = field is not None and str(field.annotation).startswith("list")
-        if is_list and isinstance(value, dict):  # one entry, or entries under keys
-            nested = [entry for entry in value.values() if isinstance(entry, dict)]
-            if len(nested) < len(value):
-                nested = [value]
-            values[name] = nested
+    for name in values.keys() & schema.model_fields.keys():
+        if is_list(schema.model_fields[name]) and values[name] is not None:
+            values[name] = as_list(values[name])
     try:
         return schema.model_validate(values), 0
     except ValidationError as error:

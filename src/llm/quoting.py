@@ -16,17 +16,30 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel, model_validator
+from pydantic.fields import FieldInfo
+
+from src.llm.loose_json import as_list
 
 
 class Form(BaseModel):
-    """Form in which null means that the model left a field out: its default applies."""
+    """Form in which null means that the model left a field out: its default applies.
+
+    For a list it may write the only entry, or JSON in a text.
+    """
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, value: Any) -> Any:
+    def _accept(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {name: entry for name, entry in value.items() if entry is not None}
+        written = {name: entry for name, entry in value.items() if entry is not None}
+        lists = [name for name, field in cls.model_fields.items() if is_list(field)]
+        return written | {name: as_list(written[name]) for name in lists if name in written}
+
+
+def is_list(field: FieldInfo) -> bool:
+    """Return True for a field that holds a list."""
+    return str(field.annotation).startswith("list")
 
 
 # Quoting of user text for a model, as data that cannot escape its place.

@@ -21,7 +21,8 @@ from langchain_core.messages.base import merge_content
 
 from src.base.errors import ModelReplyError
 from src.base.metrics import Metrics
-from src.llm.text_calls import JSON, MAX_SHOWN, UNREADABLE, TextCalls
+from src.llm.loose_json import parse, read_object
+from src.llm.text_calls import ARGUMENTS, MAX_SHOWN, UNREADABLE, TextCalls, find_name
 from src.llm.thoughts import ThoughtFilter
 
 MAX_REPLY = 200_000  # characters of text and arguments; the rest is not read
@@ -264,7 +265,8 @@ class ModelReply:
         if key is None:
             key = id_
         call = self._open_calls.get(key)
-        if call is None or (id_ and call.id and id_ != call.id):
+        is_another = bool(id_ and chunk.get("name") and id_ != getattr(call, "id", id_))
+        if call is None or is_another:
             if len(self._calls) == MAX_CALLS:
                 return
             call = self._open_calls[key] = _PartialCall(id_)
@@ -281,8 +283,9 @@ class ModelReply:
             if not id_ or id_ in ids or not ID.fullmatch(id_):
                 id_ = f"call_{uuid.uuid4().hex}"
             ids.add(id_)
-            name = UNSAFE_IN_NAME.sub("_", call.name)[:64] or "unnamed"
-            arguments = read_arguments(call.arguments)
+            name = find_name(call.name, self._offered)
+            name = UNSAFE_IN_NAME.sub("_", name)[:64] or "unnamed"
+            arguments = _unwrap(read_arguments(call.arguments), name, self._offered)
             yield ToolCall(name=name, args=arguments, id=id_, type="tool_call")
 
 
@@ -300,13 +303,25 @@ def read_arguments(text: str) -> dict[str, Any]:
     try:
         if len(text) > MAX_ARGUMENTS:
             raise ValueError("too long")
-        arguments = JSON.decode(text or "{}")
-        if not isinstance(arguments, dict):
+        arguments = read_object(text) if text else {}
+        if arguments is None:
             raise TypeError
         checked: dict[str, Any] = _sanitize_value(arguments)
         return checked
     except (ValueError, TypeError, RecursionError):
         return {UNREADABLE: sanitize(text[:MAX_SHOWN])}
+
+
+def _unwrap(
+    arguments: dict[str, Any], name: str, offered: Mapping[str, Collection[str]]
+) -> dict[str, Any]:
+    """Return arguments out of an object with nothing else: ``{"arguments": {…}}``."""
+    for key in (name, *ARGUMENTS):
+        if arguments.keys() == {key} and key not in offered.get(name, ()):
+            inner = parse(arguments[key])
+            if isinstance(inner, dict):
+                return inner
+    return arguments
 
 
 def _sanitize_value(value: Any) -> Any:

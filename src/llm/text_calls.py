@@ -10,21 +10,24 @@ import html
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
-from json import JSONDecoder
-from typing import Any, NoReturn
+from typing import Any
 
-import json_repair
 import regex
 
+from src.llm.loose_json import decode, read_object, read_values, repair
+
 MAX_HELD = 20_000  # characters that may be calls; a longer reply is text
-MAX_STARTS = 200  # brackets at which JSON is looked for
 # The only argument of a call with unreadable arguments; no tool has an argument of this name.
 UNREADABLE = "unreadable arguments"
 MAX_SHOWN = 200  # characters of unreadable arguments that are returned to the model
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "action", "recipient_name")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
-NESTING = ("function", "function_call", "tool_call", "tool_calls", "tools", "calls", "tool_uses")
+NESTING = (
+    *("function", "function_call", "functionCall", "tool_call"),
+    *("tool_calls", "tools", "calls", "tool_uses"),
+)
+# Keys beside arguments that are written without a key of their own.
+BESIDE_ARGUMENTS = frozenset({*NAME_KEYS, *ARGUMENTS, "id", "type"})
 
 TextCall = tuple[str, dict[str, Any]]
 
@@ -79,29 +82,11 @@ BEGINNINGS = (
 Found = tuple[str, dict[str, Any], str]
 
 
-def _refuse(_constant: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are no JSON")
-
-
-JSON = JSONDecoder(parse_constant=_refuse)
-
-
-def _decode(text: str, start: int) -> tuple[Any, int]:
-    """Return the JSON value at ``start`` and its end; None and ``start`` if it is malformed."""
-    try:
-        return JSON.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None, start
-
-
 def _read_json(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read objects that have a name and arguments."""
-    end = 0
-    for match in islice(re.finditer(r"[{\[]", text), MAX_STARTS):
-        if match.start() >= end:
-            value, end = _decode(text, match.start())
-            for name, arguments in _calls_in(value, names):
-                yield name, arguments, text[match.start() : end]
+    for value, source in read_values(text):
+        for name, arguments in _calls_in(value, names):
+            yield name, arguments, source
 
 
 def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -111,10 +96,11 @@ def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[st
     if not isinstance(value, dict):
         return
     written = (value[key] for key in NAME_KEYS if isinstance(value.get(key), str))
-    name = next(written, "").removeprefix("functions.")
+    name = find_name(next(written, ""), names)
     given = next((value[key] for key in ARGUMENTS if key in value), None)
-    if name in names and (given is not None or value.keys() <= {*NAME_KEYS, "id", "type"}):
-        yield name, _as_arguments(given)
+    if name in names and "description" not in value:
+        others = {key: value[key] for key in value.keys() - BESIDE_ARGUMENTS}
+        yield name, others if given is None else _as_arguments(given)
         return
     for key, entry in value.items():
         if key in names and isinstance(entry, dict):
@@ -125,14 +111,32 @@ def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[st
 
 def _as_arguments(value: Any) -> dict[str, Any]:
     """Return arguments that are an object, JSON in a text (as in OpenAI's protocol), or null."""
-    decoded = value
+    found = value
     if isinstance(value, str):
-        decoded, _ = _decode(value.strip() or "{}", 0)
+        found = read_object(value) if value.strip() else {}
     elif value is None or value == []:
         return {}
-    if isinstance(decoded, dict):
-        return decoded
+    if isinstance(found, dict):
+        return found
     return {UNREADABLE: str(value)[:MAX_SHOWN]}
+
+
+def find_name(written: str, names: Collection[str]) -> str:
+    """Return the tool that a model means: ``functions.x``, ``x()``, ``X<|channel|>json``.
+
+    A name that means none, or several, stays as it is.
+    """
+    if written in names or " " in written.strip():
+        return written
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", written)  # setReminder
+    found = [
+        name
+        for name in names
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", f"{written} {plain}", re.IGNORECASE)
+    ]
+    if len(found) == 1:
+        return found[0]
+    return written
 
 
 def _spans(pattern: Any, text: str) -> Iterator[tuple[Any, int]]:
@@ -182,7 +186,7 @@ def _read_body(body: str) -> dict[str, Any]:
         values[key] = _read_value(value)
     if values or not ANY_TAG.sub("", body).strip():
         return values
-    value, _ = _decode(body, max(0, body.find("{")))
+    value, _ = decode(body, max(0, body.find("{")))
     if isinstance(value, dict):
         return value
     return {UNREADABLE: body.strip()[:MAX_SHOWN]}
@@ -197,7 +201,7 @@ def _read_value(text: str) -> Any:
         for tag in TAG.finditer(tags):
             nested.setdefault(tag["tag"], []).append(_read_value(tag["text"]))
         return {tag: rows if len(rows) > 1 else rows[0] for tag, rows in nested.items()}
-    decoded, end = _decode(value, 0) if value[:1] in ("[", "{") else (None, 0)
+    decoded, end = decode(value, 0) if value[:1] in ("[", "{") else (None, 0)
     if decoded is None or end < len(value):
         return value
     return decoded
@@ -208,7 +212,7 @@ def _read_named(text: str, names: frozenset[str]) -> Iterator[Found]:
     end = 0
     for match in _compile(NAMED, names).finditer(text):
         if match.start() >= end:
-            value, end = _decode(text, match.end() - 1)
+            value, end = decode(text, match.end() - 1)
             if value is not None:
                 yield match[1], value, text[match.start() : end]
 
@@ -257,7 +261,7 @@ def _read_bare_arguments(
     """
     calls, rest = [], re.sub(r"```\w*", "", text).strip()
     while rest:
-        value, end = _decode(rest, 0)
+        value, end = decode(rest, 0)
         if not isinstance(value, list):
             value = [value]
         for entry in value:
@@ -273,10 +277,8 @@ def _read_bare_arguments(
 
 def _read_loose_json(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read JSON with trailing commas, single quotes and the like, unless it is truncated."""
-    source = text[text.find("{") : text.rfind("}") + 1]
-    if source.count("{") == source.count("}"):
-        for name, arguments in _calls_in(json_repair.loads(source), names):
-            yield name, arguments, source
+    for name, arguments in _calls_in(repair(text), names):
+        yield name, arguments, text
 
 
 Reader = Callable[[str, frozenset[str]], Iterator[Found]]

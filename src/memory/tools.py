@@ -12,6 +12,7 @@ from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import NO_CHANGES, Asks, Changes
+from src.llm.loose_json import as_list
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
@@ -51,7 +52,7 @@ class SaveOrder(Form):
         for key in ("facts", "fact"):  # small models wrap each entry, as in XML
             if isinstance(told, dict):
                 told = told.get(key, told)
-        return {"facts": told if isinstance(told, list) else [told]}
+        return {"facts": as_list(told)}
 
 
 async def save_user_fact(memories: Memories, runtime: Runtime, order: SaveOrder) -> ToolResult:

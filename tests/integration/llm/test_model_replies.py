@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from typing import Any
 
 import pytest
@@ -155,13 +156,82 @@ async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
     assert len(told) == 30 and told.count(WAIT) == 30 - MAX_AT_ONCE
 
 
-@pytest.mark.parametrize("arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, "{}{}"])
+@pytest.mark.parametrize(
+    "arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, '{"a": 1}{"a": 2}']
+)
 async def test_arguments_that_are_no_object_go_back_to_it(person: Person, arguments: str) -> None:
     odd = streamed(calls=(call("current_time", arguments),))
     assert (await person.say("?", odd, "ладно")).text == "ладно"
     assert results(person.requests[-1]) == [NO_JSON]
     [echoed] = person.requests[-1].messages[-2]["tool_calls"]
     assert isinstance(json.loads(echoed["function"]["arguments"]), dict)
+
+
+TOKYO = {"time_zone": "Asia/Tokyo"}
+GIVEN = json.dumps(TOKYO)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("current_time", f"{{}}{GIVEN}"), ("current_time", f"{GIVEN}{{}}"),
+    ("current_time", GIVEN * 2),
+    ("current_time", json.dumps(GIVEN)), ("current_time", f"```json\n{GIVEN}\n```"),
+    ("current_time", "{'time_zone': 'Asia/Tokyo',}"), ("current_time", f"[{GIVEN}]"),
+    ("current_time", f'{{"arguments": {GIVEN}}}'),
+    ("current_time", f'{{"current_time": {GIVEN}}}'),
+    ("functions.current_time", GIVEN), ("default_api.current_time", GIVEN),
+    ("current_time<|channel|>commentary", GIVEN),
+    (" current_time()", GIVEN), ("currentTime", GIVEN),
+])  # fmt: skip
+async def test_a_call_that_servers_spell_otherwise_runs_at_once(
+    person: Person, name: str, arguments: str
+) -> None:
+    answer = await person.say("?", streamed(calls=(call(name, arguments),)), "полдень")
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",))
+    [echoed] = person.requests[-1].messages[-2]["tool_calls"]
+    assert json.loads(echoed["function"]["arguments"]) == TOKYO
+
+
+def pieces_of_a_call(*ids: str) -> tuple[Any, ...]:
+    """One call in pieces, the first of which has its name."""
+    half = len(GIVEN) // 2
+    parts = zip(ids, ("current_time", None, None), ("", GIVEN[:half], GIVEN[half:]), strict=True)
+    return tuple(
+        {"index": 0, "id": id_, "function": {"name": name, "arguments": part}}
+        for id_, name, part in parts
+    )
+
+
+@pytest.mark.parametrize(
+    "calls", [pieces_of_a_call("a", "a", "a"), pieces_of_a_call("a", "b", "c")]
+)
+async def test_pieces_without_a_name_go_on_with_the_call_before(
+    person: Person, calls: tuple[Any, ...]
+) -> None:
+    answer = await person.say("?", streamed(calls=calls), "полдень")
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",))
+
+
+async def test_the_older_form_of_a_call_and_a_byte_order_mark_are_read(person: Person) -> None:
+    older = {"function_call": {"name": "current_time", "arguments": GIVEN}}
+    stream = Script([], [], USAGE, "function_call", extra=older).stream()
+    answer = await person.say("?", Reply(raw=Raw(BOM_UTF8 + stream)), "полдень")
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",))
+
+
+def saves(**arguments: Any) -> Reply:
+    return streamed(calls=(call("save_user_fact", json.dumps(arguments)),))
+
+
+FACT = {"text": "Живёт в Одессе", "quote": "Я живу в Одессе"}
+
+
+@pytest.mark.parametrize("reply", [
+    saves(facts=json.dumps([FACT])), saves(facts={"item": [FACT]}), saves(fact=FACT),
+    saves(**FACT),
+])  # fmt: skip
+async def test_a_list_that_is_written_otherwise_is_one(person: Person, reply: Reply) -> None:
+    await person.say("Я живу в Одессе", reply, "запомнила")
+    assert person.facts() == ["Живёт в Одессе"]
 
 
 async def test_calls_without_ids_or_with_equal_ones_get_their_own(person: Person) -> None:
@@ -190,9 +260,13 @@ async def test_a_name_that_no_tool_can_have_is_neither_logged_nor_sent_back(
 # The background
 
 
-@pytest.mark.parametrize("model", ["summaries", "extraction"])
-async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, model: str) -> None:
-    nonsense = Reply(raw=Raw(b"<html>"))
+@pytest.mark.parametrize(("model", "nonsense"), [
+    ("summaries", Reply(raw=Raw(b"<html>"))), ("extraction", Reply(raw=Raw(b"<html>"))),
+    ("extraction", Reply("Фактов много.")),
+])  # fmt: skip
+async def test_nonsense_is_asked_for_three_times_and_then_left(
+    person: Person, model: str, nonsense: Reply
+) -> None:
     asked: list[str] = []
 
     def reply(request: ChatRequest) -> Reply:
@@ -209,7 +283,8 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
     await person.core.memory.digest.digest(person.conversation())
     assert asked.count(model) == 3 * windows
     stored = "SELECT count(*), count(error) FROM model_usage WHERE owner_id = %(owner)s"
-    assert person.rows(stored) == [(len(asked), asked.count(model))]
+    errors = asked.count(model) if nonsense.raw else 0
+    assert person.rows(stored) == [(len(asked), errors)]
 
 
 # What a filter refuses

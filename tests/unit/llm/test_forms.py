@@ -31,6 +31,15 @@ def dumped(value: Any) -> str:
     (dumped({"name": "ExtractedFacts", "arguments": dumped({"facts": [A]})}), [A]),
     (dumped({"ExtractedFacts": {"facts": [A]}}), [A]), ({"facts": [A]}, [A]),
     (dumped({"facts": [{**A, "importance": "очень"}]}), [A]),
+    (f"{dumped(A)}\n{dumped(B)}", [A, B]), (f"1. {dumped(A)}\n2. {dumped(B)}", [A, B]),
+    (dumped({"facts": {"facts": [A, B]}}), [A, B]), (dumped({"facts": {"item": [A]}}), [A]),
+    (dumped({"result": {"facts": [A]}}), [A]), (dumped({"data": [A, B]}), [A, B]),
+    (dumped({"ExtractedFacts": [A]}), [A]), (dumped({"facts": dumped([A, B])}), [A, B]),
+    (dumped(dumped({"facts": [A]})), [A]), (dumped({"facts": {"facts": []}}), []),
+    (f"{dumped({'facts': [A]})}\nЭто {{1}} факт.", [A]),
+    (f"Вид {{…}}:\n{dumped({'facts': [A]})}", [A]),
+    (f'{{"facts": [{dumped(A)}, {{"text": "Ест', [A]),
+    (str({"facts": [{**A, "pinned": True, "object": None}]}), [A]),
 ])  # fmt: skip
 def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> None:
     found = read_form(reply, ExtractedFacts)
@@ -38,7 +47,17 @@ def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> No
 
 
 @pytest.mark.parametrize(
-    "reply", ["", "ничего", "{", '{"facts": 1}', "нет фактов [1]", '{"a": 1}', "[" * 3000]
+    "reply",
+    [
+        "",
+        "ничего",
+        "{",
+        '{"facts": 1}',
+        "нет фактов [1]",
+        '{"a": 1}',
+        "[" * 3000,
+        '{"facts": ["живёт в Праге"]}',
+    ],
 )
 def test_anything_else_is_no_form(reply: str) -> None:
     with pytest.raises(ModelError):
