@@ -42,7 +42,7 @@ def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
     """
     try:
         rows = list(reply["data"])
-        places = [row.get("index") or 0 for row in rows]
+        places = [int(row.get("index") or 0) for row in rows]
         if len(rows) == count and all(row.get("index") is None for row in rows):
             places = list(range(count))
         if not rows or len(set(places)) < len(places) or not set(places) <= set(range(count)):
@@ -72,6 +72,7 @@ def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
 MAX_TEXTS = 2048  # in a request; OpenAI's limit
+MIN_HALVED = 500  # characters of a refused text; no model reads less
 MAX_CACHED = 500  # cached query vectors; 1.5 KB each
 
 
@@ -215,11 +216,12 @@ class OpenAIEmbedder(Embedder):
         """Close the connections."""
         await self._client.close()
 
-    async def _embed(self, texts: Sequence[str]) -> Vectors:
+    async def _embed(self, texts: list[str]) -> Vectors:
         """Embed texts in as few requests as the endpoint takes.
 
-        A refused request is halved, and the size that worked is kept; texts without a vector are
-        asked for again.
+        A refused request is halved, and the size that worked is kept; a text that is refused
+        alone is halved too, as its model may read less of it. Texts without a vector are asked
+        for again.
         """
         vectors: dict[int, Vectors] = {}
         pending, most = list(range(len(texts))), self._most
@@ -228,9 +230,13 @@ class OpenAIEmbedder(Embedder):
             try:
                 places, rows = await self._request([texts[n] for n in batch])
             except ModelRefusedError:
-                if len(batch) == 1:
-                    raise  # it is the text, not their number
-                most = len(batch) // 2
+                if len(batch) > 1:
+                    most = len(batch) // 2
+                    continue
+                [n] = batch  # it is the text, not their number
+                if len(texts[n]) < MIN_HALVED:
+                    raise
+                texts[n], most = texts[n][: len(texts[n]) // 2], self._most
                 continue
             vectors |= {batch[place]: row for place, row in zip(places, rows, strict=True)}
             pending = [n for n in pending if n not in vectors]

@@ -182,6 +182,7 @@ class FakeOpenAI(LoopbackServer):
         embedding_requests: The inputs of each embeddings request.
         embeddings_error: When set, the answer to every embeddings request.
         embeddings_most: When set, an embeddings request with more texts is refused.
+        embeddings_refusal: When set, returns the refusal of an embeddings request, if any.
         spoil_embeddings: When set, maps a correct reply and its texts to what is sent; a string
             is sent literally, anything else as JSON.
         takes_queued: Predicate of the requests that take queued replies; by default all.
@@ -217,6 +218,7 @@ class FakeOpenAI(LoopbackServer):
         self.embedding_requests: list[list[str]] = []
         self.embeddings_error: Reply | None = None
         self.embeddings_most: int | None = None
+        self.embeddings_refusal: Callable[[list[str]], Reply | None] | None = None
         self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
         self.kills: Callable[[Json], bool] | None = None
         self.takes_queued: Callable[[ChatRequest], bool] = lambda _request: True
@@ -369,6 +371,8 @@ class FakeOpenAI(LoopbackServer):
         error = self.embeddings_error
         if self.embeddings_most is not None and len(inputs) > self.embeddings_most:
             error = Reply(status=400, error="batch size is invalid, it should not be larger")
+        if self.embeddings_refusal is not None:
+            error = self.embeddings_refusal(inputs) or error
         if error is not None:
             refusal = error_response(error)
             refusal.force_close()

@@ -109,6 +109,7 @@ GOOD: dict[str, Callable[[Json, list[str]], Any]] = {
     "without numbers": each(without_index),
     "without the zero": each(lambda row: row if row["index"] else without_index(row)),
     "null for zero": each(lambda row: row | {"index": row["index"] or None}),
+    "as texts": each(lambda row: row | {"index": str(row["index"])}),
     "in base64": numbers(packed),
     "half of them": rows(lambda data: data[: (len(data) + 1) // 2]),
     "only the last": rows(lambda data: data[-1:]),
@@ -138,6 +139,24 @@ async def test_the_number_of_texts_that_an_endpoint_takes_is_found_and_kept(
     asked = len(fake.embedding_requests)
     await embedder.embed_documents(texts)
     assert all(len(inputs) <= most for inputs in fake.embedding_requests[asked:])
+
+
+@pytest.mark.parametrize(("status", "error"), [
+    (400, "the input length exceeds the context length"),
+    (500, "input (900 tokens) is too large to process. increase the physical batch size"),
+])  # fmt: skip
+async def test_of_a_text_that_is_too_long_the_beginning_is_embedded(
+    fake: FakeOpenAI, embedder: OpenAIEmbedder, status: int, error: str
+) -> None:
+    refusal = Reply(status=status, error=error)
+    fake.embeddings_refusal = lambda texts: refusal if max(map(len, texts)) > 2000 else None
+    long = "слово " * 900
+    vectors = await embedder.embed_documents([*TEXTS, long, "и ещё"])
+    assert vectors.shape == (5, 256)
+    sent = [text for inputs in fake.embedding_requests for text in inputs]
+    assert any(500 < len(text) <= 2000 and long.startswith(text) for text in sent)
+    await embedder.embed_documents(["а", "б"])
+    assert fake.embedding_requests[-1] == ["а", "б"], "the size of requests stays"
 
 
 async def test_a_text_that_json_cannot_carry_is_embedded_all_the_same(
