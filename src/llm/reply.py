@@ -38,6 +38,7 @@ ENDINGS: dict[str, Ending] = {
     **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
     **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
     **dict.fromkeys(("prohibited_content", "spii", "sensitive", "content_filtered"), "filter"),
+    "blacklist": "filter",
 }
 # Finish reasons of replies that failed on the way: they are asked for again.
 FAILURES = frozenset(

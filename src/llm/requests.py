@@ -2,7 +2,8 @@
 
 Servers with OpenAI's API differ in what they take: system messages only at the start, no forced
 ``tool_choice``, no tools at all. After a refusal the next simpler shape is tried; what worked is
-remembered for the model as long as the process lives.
+remembered for the model as long as the process lives. A prompt that is too long goes again with
+the newer half of its talk, until it fits.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import Any
 import openai
 
 from src.llm.completion_stream import CompletionStream, Unread
-from src.llm.errors import ReportedError, read_report
+from src.llm.errors import Report, ReportedError, read_report
 from src.llm.reply import at
 
 logger = logging.getLogger(__name__)
@@ -124,6 +125,15 @@ def _as_text(message: Body) -> Body:
     names = ", ".join(call["function"]["name"] for call in calls)
     content = f"{message.get('content') or ''}\n[Tools called: {names}]".strip()
     return {"role": "assistant", "content": content}
+
+
+def _newer_half(body: Body) -> Body:
+    """The instructions and the newer half of the talk; the same body if there is no half."""
+    lead = list(takewhile(lambda message: message["role"] == "system", body["messages"]))
+    said = [n for n, message in enumerate(body["messages"]) if message["role"] == "user"]
+    if len(said) < 2:
+        return body
+    return {**body, "messages": [*lead, *body["messages"][said[len(said) // 2] :]]}
 
 
 def _without(*names: str) -> Callable[[Body], Body]:
@@ -244,7 +254,12 @@ class Requests:
                 break
             except (openai.APIStatusError, ReportedError) as error:
                 refusal = refusal or error
-                following, is_told = _next_simplification(error, sent, shape)
+                report, shorter = read_report(error), _newer_half(body)
+                if report.failure.name == "context" and shorter != body:
+                    logger.warning("too long for the model; LLM_CONTEXT_SIZE is more than it has")
+                    body = shorter
+                    continue
+                following, is_told = _next_simplification(report, sent, shape)
                 if following is None:
                     raise refusal from None
                 shape = (*shape, following)
@@ -279,10 +294,9 @@ class Requests:
 
 
 def _next_simplification(
-    error: Exception, sent: Body, shape: tuple[Simplification, ...]
+    report: Report, sent: Body, shape: tuple[Simplification, ...]
 ) -> tuple[Simplification | None, bool]:
     """Return the simplification to try after a refusal, and whether its words ask for it."""
-    report = read_report(error)
     name, text = report.failure.name, " ".join(report.words)
     if name not in REFUSALS | HINTED:
         return None, False

@@ -20,6 +20,7 @@ from src.base.config import Settings
 from src.base.errors import ModelError, ModelUnavailableError
 from src.core import build_caller
 from src.llm.chat import ModelCaller
+from src.llm.errors import Report
 from src.llm.quoting import form_tool
 from src.memory.prompts import ExtractedFacts
 from src.talk.tools import CURRENT_TIME, current_time
@@ -64,6 +65,10 @@ def refusing(
 
 def roles(chat: ChatRequest) -> list[str]:
     return [message["role"] for message in chat.messages]
+
+
+def said(chat: ChatRequest) -> list[tuple[str, str]]:
+    return [(message["role"], message["content"]) for message in chat.messages]
 
 
 def has_late_system(chat: ChatRequest) -> bool:
@@ -142,7 +147,7 @@ async def test_a_form_is_asked_for_as_text_where_there_are_no_tools(
 
 
 @pytest.mark.parametrize(("status", "error"), [
-    (400, "This model's maximum context length is 8192 tokens."), (401, "wrong key"),
+    (401, "wrong key"),
     (400, {"message": "no", "code": "content_filter"}), (404, "model 'x' not found"),
     (500, "internal error"), (403, "unsupported country"),
 ])  # fmt: skip
@@ -153,6 +158,45 @@ async def test_other_refusals_are_not_tried_in_another_shape(
     with pytest.raises(Exception, match=str(status)):
         await ask(caller)
     assert fake.request_count == 1
+
+
+TOO_LONG = [
+    (400, "This model's maximum context length is 8192 tokens."),
+    (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+    (400, "The decoder prompt (length 9000) is longer than the maximum model length of 8192."),
+    (400, "This model's maximum prompt length is 131072 but the request contains 150000 tokens."),
+    (422, "Input validation error: `inputs` must have less than 1024 tokens. Given: 1525"),
+    (400, "Range of input length should be [1, 30720]"),
+    (400, "Prompt exceeds max length"),
+    (400, "Invalid request: Your request exceeded model token limit: 8192"),
+    (413, "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000"),
+]
+
+
+@pytest.mark.parametrize(("status", "error"), TOO_LONG)
+async def test_a_prompt_that_is_too_long_goes_again_with_its_newer_half(
+    fake: FakeOpenAI, caller: ModelCaller, status: int, error: str
+) -> None:
+    talk = [HumanMessage(f"раз {n}") if n % 2 else AIMessage(f"да {n}") for n in range(8)]
+    fake.reply = refusing(lambda chat: len(chat.messages) > 6, error, status)
+    assert (await ask(caller, [*PROMPT, *talk, *PROMPT[-2:]])).text == "ответ"
+    sent = [text for _, text in said(fake.requests[-1])]
+    assert fake.request_count == 3 and sent == [
+        "Правила.", "Факты.", "раз 7", "два", "Память.",
+    ]  # fmt: skip
+    assert (await ask(caller, PROMPT[:3])).text == "ответ"
+    assert len(fake.requests[-1].messages) == 3, "nothing is remembered of it"
+
+
+@pytest.mark.parametrize(("status", "text", "name"), [
+    (400, "1301 系统检测到输入或生成内容可能包含不安全或敏感内容", "filter"),
+    (451, "The content is blocked. censorship_blocked", "filter"),
+    (400, "Content Exists Risk", "filter"), (403, "Your input was flagged", "filter"),
+    (429, "1113 余额不足或无可用资源包,请充值。", "quota"),
+    (500, "input (900 tokens) is too large to process", "context"),
+])  # fmt: skip
+def test_what_a_server_says_tells_its_failure(status: int, text: str, name: str) -> None:
+    assert Report(str(status), (text,)).failure.name == name
 
 
 async def test_one_refusal_without_a_reason_costs_no_tools(
