@@ -12,7 +12,7 @@ from uuid import UUID
 import httpx2
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 from src.base import config, errors, providers
@@ -194,8 +194,13 @@ class ModelCaller:
             function = at(tool, "function") or tool
             if at(function, "name"):
                 offered[function["name"]] = at(function, "parameters", "properties") or ()
+        said = (str(m.text) for m in reversed(call.messages) if isinstance(m, HumanMessage))
         return ModelReply(
-            offered, quoted, known=self.known_tools, may_think_first=self.may_think_first
+            offered,
+            quoted,
+            known=self.known_tools,
+            asked=next(said, ""),
+            may_think_first=self.may_think_first,
         )
 
     async def _read_reply(

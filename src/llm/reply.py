@@ -134,6 +134,7 @@ class ModelReply:
         prompt: Iterable[str] = (),
         *,
         known: Collection[str] = (),
+        asked: str = "",
         may_think_first: bool = False,
     ) -> None:
         """Expect a reply.
@@ -142,15 +143,17 @@ class ModelReply:
             offered: Names of the tools that it may call, with the names of their parameters.
             prompt: The texts that it answers.
             known: Names of other tools, whose calls are not shown either.
+            asked: What the user wrote: a text that calls tools which they name is an example.
             may_think_first: True if it may begin with thoughts that no tag announces.
         """
         self.is_coming = False
         self.is_finished = False
         self._offered = offered or {}
         named = {**dict.fromkeys(known, ()), **self._offered}
+        named = {name: keys for name, keys in named.items() if name not in asked}
         self._new_text_calls = partial(TextCalls, named, tuple(prompt))
         self._calls_in_text = self._new_text_calls()
-        self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
+        self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first, asked=asked)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
         self._texts: list[str] = []

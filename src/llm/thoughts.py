@@ -18,37 +18,44 @@ ENDINGS = regex.compile(r"[<&＜‹⟨◁\[`aH]")  # first characters of what en
 # ``<reason>`` within a sentence is a placeholder. A closing tag without an opening one ends
 # thoughts that began with the reply: the server's template wrote the opening tag.
 
-SURE = (
-    r"(?:[\w-]+:)?(?:(?:ant)?think(?:ing)?|(?:chain_of_|inner_|internal_|begin_of_|end_of_)?"
-    r"thoughts?)(?:[_ ]?process)?"
-)
+SURE = r"(?:[\w▁-]{1,20}[:_▁])?(?:(?:ant)?think(?:ing)?|thoughts?)(?:[_ ]?process)?"
 LIKELY = (
     r"reason(?:ing)?|reflection|analysis|scratch_?pad|(?:inner|internal)_monologue|deliberation"
+    r"|cot"
 )
+ENDS = r"end[_▁]of[_▁]"
 BLOCKS = "key_facts|memories|wishes|history_summary"  # of the prompt, which small models echo
 ECHOED = f"{LIKELY}|{BLOCKS}"
 LINE_START = r"(?<=^[ \t]{0,40})"
 # Opening and closing tag of each kind; other closing tags do not end its thoughts.
 THOUGHTS: tuple[tuple[str, str], ...] = (
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
     (
-        rf"{LEFT}\s{{0,9}}{SURE}(?:\s[^<>\[\]]{{0,80}})?\s{{0,9}}{RIGHT}",
-        rf"{LEFT}\s{{0,9}}(?:/|(?=end_of_))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}",
+        rf"{LEFT}\s{{0,9}}(?!{ENDS}){SURE}(?:\s[^<>\[\]]{{0,80}})?\s{{0,9}}{RIGHT}",
+        rf"{LEFT}\s{{0,9}}(?:/|(?={ENDS}))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}",
     ),
     (
         rf"{LINE_START}{LEFT}\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
         rf"{LEFT}\s{{0,9}}/\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
     ),
     (rf"{LEFT}(?:{BLOCKS}){RIGHT}\s{{0,9}}\{{", rf"{LEFT}/(?:{BLOCKS}){RIGHT}"),
-    (r"\[THINK(?:ING)?\]", r"\[/THINK(?:ING)?\]"),  # Mistral
-    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
+    (r"\[(?:THINK|REASON)(?:ING)?\]", r"\[/(?:THINK|REASON)(?:ING)?\]"),  # Mistral
+    (r"<details[^<>]{0,80}>\s{0,9}<summary>(?:think|thought|reason)", r"</details>"),  # Open WebUI
     (  # OpenAI's open models
         r"<\|channel\|>analysis(?:<\|message\|>)?",
         r"<\|end\|>|(?=<\|channel\|>(?:commentary|final))",
     ),
     (r"<\|channel>thought\n?", r"<channel\|>"),  # Gemma 4
     (r"<unused94>(?:thought)?", r"<unused95>"),  # MedGemma
-    (r"\Aanalysis(?=(?-i:[A-ZА-Я]))", r"assistantfinal"),  # OpenAI's, without its special tokens
+    # OpenAI's, without its special tokens
+    (r"\Aanalysis(?=(?-i:[A-ZА-Я]))", r"assistantfinal|assistant(?=commentary to=)"),
     (r"\AHere is my thought process:", r"Here is my response:\s{0,9}"),  # Granite
+    # What a model without a stop makes up of the next turn.
+    (
+        r"<\|(?:im_)?start\|>user|<start_of_turn>user|<\|(?:user|endoftext)\|>"
+        r"|<\|start_header_id\|>user|<｜User｜>",
+        r"(?!)",
+    ),
 )
 UNANNOUNCED = (
     rf"{LEFT}\s{{0,9}}/\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}|\[/THINK(?:ING)?\]"
@@ -56,9 +63,11 @@ UNANNOUNCED = (
 )
 # Control tokens of templates and records of the prompt, dropped wherever they stand outside code.
 TOKENS = (
-    r"<[|｜](?:im_end|eo[tm]_id|endoftext|end|return|end▁of▁sentence)[|｜]>"
-    r"|<\|(?:im_)?start\|>\w*|<end_of_turn>|<\|channel\|>final(?:<\|message\|>)?|>>>all\n"
-    r"|<\|(?!\w*(?:tool|python|action|plugin|recipient|content|function|channel|think))\w{2,30}\|>"
+    r"<[|｜](?:im_end|eo[tm]_id|end|return|end▁of▁sentence)[|｜]>"
+    r"|<\|(?:im_)?start\|>\w*|<\|start_header_id\|>\w*<\|end_header_id\|>\s{0,9}"
+    r"|<end_of_turn>|<turn\|>|\[/INST\]|</s>\s{0,9}\Z|>>>all\n"
+    r"|<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w*\s?)?<\|message\|>"
+    r"|<\|(?!\w*(?:tool|python|action|plugin|recipient|content|function|channel|think|header))\w{2,30}\|>"
     r"|\[?\{(?:\"?n\"?: ?\d{1,4}, ?)?\"?id\"?: ?\"(?:fact|msg|summary|reminder)-\d{1,20}\""
     r"[^{}]{0,4000}\}\]?\n?"
 )
@@ -75,6 +84,9 @@ IN_TEXT = regex.compile(
         ]
     ),
     regex.IGNORECASE | regex.MULTILINE,
+)
+MENTIONED = regex.compile(
+    "|".join([UNANNOUNCED, *(opening for opening, _ in THOUGHTS)]), regex.IGNORECASE
 )
 MAX_SUSPECT = 20_000  # characters that are held back as possible thoughts
 MAX_BEFORE = 40  # characters before markup that are looked at
@@ -93,8 +105,14 @@ class ThoughtFilter:
         was_unannounced: True if thoughts ended that had no opening tag.
     """
 
-    def __init__(self, *, may_be_unannounced: bool = False) -> None:
-        """With ``may_be_unannounced``, hold back everything until it is certain to be text."""
+    def __init__(self, *, may_be_unannounced: bool = False, asked: str = "") -> None:
+        """Expect a reply.
+
+        Args:
+            may_be_unannounced: Hold back everything until it is certain to be text.
+            asked: What the user wrote: of tags that they speak of, an answer may speak too.
+        """
+        self._are_words = MENTIONED.search(asked) is not None
         self.has_thoughts = False
         self.was_unannounced = False
         self._suspects = may_be_unannounced
@@ -164,11 +182,17 @@ class ThoughtFilter:
             self._text += text
             self._has_text = self._has_text or bool(text)
 
+    def _is_text(self, kind: str) -> bool:
+        """Return True for code, and for a tag amid an answer to a question about tags."""
+        if kind == "code" or (kind == "wrapper" and not self.has_thoughts):
+            return True
+        return self._are_words and self._has_text and not self._suspects and kind != "end"
+
     def _handle(self, kind: str, text: str) -> None:
         if kind == "fence":
             self._is_code = not self._is_code
             self._add(text)
-        elif kind == "code" or (kind == "wrapper" and not self.has_thoughts):
+        elif self._is_text(kind):
             self._add(text)
         elif kind == "end":
             self._kind = None

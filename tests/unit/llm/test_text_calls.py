@@ -192,6 +192,13 @@ def test_a_call_that_stands_in_the_prompt_is_a_quote() -> None:
             assert "".join(shown) == text and reply.message().tool_calls == []
 
 
+def test_a_call_of_a_tool_that_the_question_names_is_an_example() -> None:
+    reply = ModelReply(OFFERED, asked="How does a call of current_time look?")
+    for text in (f"So:\n```json\n{TIME}\n```\nIt takes a zone.", TIME, "current_time()"):
+        assert reply.feed(AIMessageChunk(content=text)) + reply.flush() == text
+    assert reply.message().tool_calls == []
+
+
 def test_calls_are_bounded_in_size_and_number() -> None:
     long = call_text("save_user_fact", quote="о" * MAX_HELD)
     shown, reply = reply_of(long, 50)

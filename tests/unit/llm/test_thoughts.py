@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from langchain_core.messages import AIMessageChunk
 
@@ -17,6 +19,12 @@ ANNOUNCED = [
     f"<|START_THINKING|>{THOUGHT}<|END_THINKING|>",
     f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"<unused94>thought\n{THOUGHT}<unused95>", f"<|channel>thought\n{THOUGHT}<channel|>",
+    f"<longcat_think>{THOUGHT}</longcat_think>", f"[REASONING]{THOUGHT}[/REASONING]\n",
+    f"<｜begin▁of▁thinking｜>{THOUGHT}<｜end▁of▁thinking｜>", f"<cot>\n{THOUGHT}\n</cot>\n",
+    f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|><|begin_of_solution|>",
+    f"<details type=\"x\">\n<summary>Thought for 4 s</summary>\n{THOUGHT}</details>",
+    f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>commentary"
+    "<|message|><|end|><|start|>assistant<|channel|>final <|constrain|>text<|message|>",
 ]  # fmt: skip
 
 
@@ -32,7 +40,7 @@ def shown_of(text: str, size: int, *, may_be_unannounced: bool = False) -> tuple
 @pytest.mark.parametrize("thoughts", ANNOUNCED)
 def test_thoughts_are_not_shown(thoughts: str, size: int) -> None:
     assert shown_of(f"{thoughts}Привет!", size) == ("Привет!", "Привет!")
-    if "reasoning" not in thoughts:  # that only counts at the start of a line
+    if not re.search("<reasoning|<cot", thoughts):  # these only count at the start of a line
         assert "Пользователь" not in shown_of(f"Так. {thoughts}Привет!", size)[0]
 
 
@@ -42,6 +50,17 @@ def test_a_closing_tag_alone_ends_thoughts_that_began_with_the_reply(end: str, s
     text = f"{THOUGHT}{end}\n\nПривет!"
     assert shown_of(text, size, may_be_unannounced=True) == ("Привет!", "Привет!")
     assert shown_of(text, size)[1].strip() == "Привет!", "its beginning was shown, but is not kept"
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("thoughts", ["", f"<think>{THOUGHT}</think>\n"])
+def test_an_answer_may_speak_of_the_tags_that_its_question_names(thoughts: str, size: int) -> None:
+    text = "Тег <think> открывает мысли, а </think> их закрывает."
+    reply = ModelReply(asked="Что значит `<think>`?")
+    written = f"{thoughts}{text}"
+    pieces = [written[n : n + size] for n in range(0, len(written), size)]
+    shown = [reply.feed(AIMessageChunk(content=piece)) for piece in pieces]
+    assert "".join([*shown, reply.flush()]) == text == reply.message().text
 
 
 def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> None:
@@ -56,7 +75,10 @@ def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> N
 @pytest.mark.parametrize("text", [
     "analysisThe user greets.assistantfinalHi.", "<|START_RESPONSE|>Hi.<|END_RESPONSE|>",
     "Here is my thought process:\nA greeting.\n\nHere is my response:\nHi.",
-    "<|begin_of_box|>Hi.<|end_of_box|>",
+    "<|begin_of_box|>Hi.<|end_of_box|>", "<|start_header_id|>assistant<|end_header_id|>\n\nHi.",
+    "Hi.<|im_end|>\n<|im_start|>user\nAnd you?", "Hi.<end_of_turn>\n<start_of_turn>user\nWho?",
+    "Hi.<|endoftext|>Human: who?", "Hi.</s>", "Hi. [/INST]", "Hi.<turn|>", "Hi.<｜User｜>Who?",
+    "<|channel|>commentary<|message|>Hi.<|end|>",
 ])  # fmt: skip
 def test_thoughts_of_models_without_tags_are_not_shown(text: str, size: int) -> None:
     assert shown_of(text, size)[1].strip() == "Hi."
@@ -90,7 +112,8 @@ def test_a_reply_that_failed_on_the_way_is_no_answer() -> None:
 @pytest.mark.parametrize("text", [
     "Тег `<think>` открывает, `</think>` закрывает.", "```xml\n<think>\nx\n</think>\n```\nвот так",
     "<answer>да</answer>", "2 < 3, a<b", "git commit -m <reason>", "[thinking about it](http://x)",
-    "analysis of the data", "Here is my plan: a, b", "> quoted",
+    "analysis of the data", "Here is my plan: a, b", "> quoted", "<s>old</s> and `<|im_end|>` x",
+    "<details><summary>Title</summary>Text</details>", "<rethink_it_all>x",
 ])  # fmt: skip
 def test_a_literal_tag_in_code_and_other_words_stay(text: str, size: int) -> None:
     assert shown_of(text, size) == (text, text)
