@@ -21,7 +21,10 @@ MAX_HELD = 20_000  # characters that may be calls; a longer reply is text
 UNREADABLE = "unreadable arguments"
 MAX_SHOWN = 200  # characters of unreadable arguments that are returned to the model
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "action", "recipient_name")
-ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
+ARGUMENTS = (
+    *("arguments", "parameters", "args", "params", "input"),
+    *("tool_input", "tool_args", "action_input"),
+)
 NESTING = (
     *("function", "function_call", "functionCall", "tool_call"),
     *("tool_calls", "tools", "calls", "tool_uses"),
@@ -40,22 +43,31 @@ PREFIX = r"(?:[\w-]+:|[|｜]?DSML[|｜])?"
 # opening no text is shown, even if it cannot be read; the others may begin something else.
 KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
 GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than another
+CALLED = r"(?:(?:functions|default_api)\.)?(?:NAMES)"
+CALL_TAG = (
+    rf"{LEFT}{PREFIX}(?:tool[_▁]?calls?|tool_use|tools|function_?calls?|invoke|TOOL_REQUEST)"
+    rf"(?:[▁_ ][^<>\n]{{0,400}})?{RIGHT}"
+)
+LABEL = r"(?:tool|function|action|name)(?:[ _](?:call|name))?\*{0,2}:[*`\"' ]{0,5}"
+QUOTE = "[\"'“”]"
 OBJECT = (
-    r"[{\[][\s{\[]{0,20}"
-    r"(?:[\"'](?:id|type|tool_call_id|thoughts?|reasoning)[\"']"
-    rf"{GAP}:{GAP}[\"'][^\"']{{0,500}}[\"']{GAP},{GAP}){{0,3}}"
+    r"[{\[][\s{\[]{0,20}(?:(?://|#)[^\n]{0,80}\s{0,20})?"
+    rf"(?:{QUOTE}(?:id|type|role|content|tool_call_id|thoughts?|reasoning){QUOTE}"
+    rf"{GAP}:{GAP}(?:{QUOTE}[^\"'“”]{{0,500}}{QUOTE}|null){GAP},{GAP}){{0,3}}"
 )
 SURE = (
-    # <tool_call>…, <tools>…, <function_calls><invoke name="…">…, <｜tool▁calls▁begin｜>…
-    rf"{LEFT}{PREFIX}(?:tool[_▁]?calls?|tool_use|tools|function_?calls?|invoke|TOOL_REQUEST)"
-    rf"(?:[▁_ ][^<>\n]{{0,60}})?{RIGHT}",
+    # <tool_call>…, <tools>…, <function_calls><invoke name="…">…, <｜tool▁calls▁begin｜>…; within
+    # a sentence, only before what may be calls
+    rf"(?<![^\n]){CALL_TAG}|{CALL_TAG}(?={GAP}(?:[\[{{<]|(?:NAMES)\b))",
     # <function=x>…, [function="x"]…, <tool name="x">…
     rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s{{1,9}}name)?{GAP}={GAP}[\"']?(?:NAMES)[\"']?{GAP}{RIGHT}",
     rf"<(?:function|tool|action)>{GAP}<(?:\w+_)?name>",  # <function><name>x</name>…
+    rf"<function={GAP}(?:NAMES){GAP}[(\[{{]",  # <function=x{…
     # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
-    rf"{OBJECT}[\"'](?:{KEYS})[\"']{GAP}:{GAP}[\"'](?:functions\.)?(?:NAMES)[\"']",
+    rf"{OBJECT}{QUOTE}?(?:{KEYS}){QUOTE}?{GAP}:{GAP}{QUOTE}{CALLED}{QUOTE}",
     # Control tokens, and what models without any write instead.
     r"<\|(?:python_\w{1,9}|(?:start_)?action(?:_start)?|recipient|tool_call)(?:\|>|>)",
+    rf"(?:<\|channel\|>)?(?:assistant)?commentary{GAP}to=|to=(?:functions\.)?(?:NAMES)\b",
     rf"<\|channel\|>commentary|<start_function_call>|✿FUNCTION✿|\bfunctools{GAP}\[",
     rf"\bAction:{GAP}(?:(?:NAMES)\b|(?:```json{GAP})?[\[{{])|>>>(?:NAMES)\s",
 )
@@ -67,14 +79,16 @@ UNSURE = (
     r"<(?:NAMES)>",  # <x><a>…</a></x>
     r"\bThought:",  # …, Action: x, Action Input: {…}
     rf"(?:NAMES)[ \t]{{0,9}}\n{GAP}\{{",  # x and its arguments in the next line
-    r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
+    rf"(?:\[|print\()?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
+    rf"\*{{0,2}}{LABEL}(?:NAMES)\b",  # Tool: x, and its arguments in YAML
 )
-FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s{0,9})?"
+FENCE = r"(?:```(?:json|xml|yaml|tool_\w{1,10})?\s{0,9})?"
 SURE_OPENING = f"{FENCE}(?:{'|'.join(SURE)})"
 OPENING = f"{FENCE}(?:{'|'.join(SURE + UNSURE)})"
 CODE = regex.compile(r"`[^`\n]{1,200}`")  # in a line
 BEGINNINGS = (
-    r"[<&＜‹⟨\[{`✿]|>>>|\b(?:Action|Thought):|\b(?:print|functools|default_api|NAMES)|\b\w{1,40}\Z"
+    r"[<&＜‹⟨\[{`✿]|>>>|\*{0,2}\b(?:action|thought|tool|function|name)\b|\bto=|\b(?:assistant)?commentary"
+    r"|\b(?:print|func|default_api|NAMES)|\b\w{1,40}\Z"
 )
 
 
@@ -159,7 +173,7 @@ BRACKETS = str.maketrans("＜‹⟨＞›⟩", "<<<>>>")
 HEAD = (
     rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s+name)?\s*=\s*[\"']?(NAMES)[\"']?[^<>\[\]\n]{{0,40}}{RIGHT}"
     rf"|{LEFT}(?:\w+_)?name{RIGHT}\s*(NAMES)\s*{LEFT}|<(NAMES)>"
-    rf"|{LEFT}tool_call{RIGHT}\s*(NAMES)\b"
+    rf"|{LEFT}tool_call{RIGHT}\s*(NAMES)\b(?!\()"
 )
 # An argument: <parameter=a>…</parameter>, <parameter name="a">…, <arg_key>a</arg_key>
 # <arg_value>…</arg_value>, <a>…</a>.
@@ -167,7 +181,7 @@ STRUCTURE = "|".join((*NESTING, *ARGUMENTS, *NAME_KEYS, "invoke", "function_call
 PAIRS = re.compile(
     rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg)(?:\s+name)?\s*=\s*[\"']?"
     rf"(?P<k1>[\w.-]{{1,60}})[\"']?[^<>\[\]\n]{{0,40}}{RIGHT}(?P<v1>.*?)"
-    rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg){RIGHT}"
+    rf"(?={LEFT}{PREFIX}(?:parameter|param|argument|arg|function|invoke)\b)"
     rf"|{LEFT}arg_key{RIGHT}\s*(?P<k2>\w{{1,60}})\s*{LEFT}arg_key{RIGHT}\s*"
     rf"{LEFT}arg_value{RIGHT}(?P<v2>.*?){LEFT}arg_value{RIGHT}"
     rf"|<(?!(?:{STRUCTURE})>)(?P<k3>[A-Za-z_]\w{{0,60}})>(?P<v3>.*?)</(?P=k3)>",
@@ -235,9 +249,22 @@ def _read_escaped(text: str, names: frozenset[str]) -> Iterator[Found]:
         yield head[1], values, text[head.start() : end]
 
 
+YAML_PAIR = re.compile(r"^[ \t-]*(\w{1,60}):[ \t]*(\S.*)$", re.MULTILINE)
+
+
+def _read_yaml(text: str, names: frozenset[str]) -> Iterator[Found]:
+    """Read a name and, in the lines below it, a key before each argument."""
+    for head, end in _spans(_compile(rf"\b{LABEL}(NAMES)\b", names), text):
+        body = text[head.end() : end]
+        values = {key: value.strip().strip("\"'") for key, value in YAML_PAIR.findall(body)}
+        has_arguments = re.search(rf"(?mi)^\W{{0,9}}(?:{GIVEN}):\s*$", body)
+        if has_arguments and "description" not in values:
+            yield head[1], values, text[head.start() : end]
+
+
 def _read_python(text: str, names: frozenset[str]) -> Iterator[Found]:
     """Read calls in Python: ``x(quote="…", limit=5)``."""
-    for match in _compile(r"\b(NAMES)\(", names).finditer(text):
+    for match in _compile(r"\b(NAMES)(?:\.call)?\(", names).finditer(text):
         ends = [found.end() for found in re.finditer(r"\)", text[match.start() :])]
         for end in ends[:50]:
             source = text[match.start() : match.start() + end]
@@ -286,8 +313,9 @@ READERS: tuple[Reader, ...] = (
     _read_json,
     _read_tags,
     _read_escaped,
-    _read_named,
     _read_python,
+    _read_named,
+    _read_yaml,
     _read_loose_json,
 )
 
@@ -413,7 +441,10 @@ def read_text_calls(
         return bare
     if _compile(SURE_OPENING, names).match(text.lstrip()) is None:
         return None
-    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in offered if name in text]
+    named = [name for name in offered if name in text]
+    if not named and text.lstrip().startswith("```"):
+        return None  # an example in its fence
+    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
 
 
 def _strip_blanks(text: str) -> str:

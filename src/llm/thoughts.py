@@ -32,7 +32,8 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
     (
         rf"{LEFT}\s{{0,9}}(?!{ENDS}){SURE}(?:\s[^<>\[\]]{{0,80}})?\s{{0,9}}{RIGHT}",
-        rf"{LEFT}\s{{0,9}}(?:/|(?={ENDS}))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}",
+        rf"{LEFT}\s{{0,9}}(?:/|(?={ENDS}))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}"
+        r"|(?=<tool_call>\s{0,9}\{)",  # some do not close them before a call
     ),
     (
         rf"{LINE_START}{LEFT}\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",

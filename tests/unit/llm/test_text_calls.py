@@ -90,6 +90,29 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     (f"<|recipient|>set_reminder\n<|content|>{GIVEN}<|stop|>", [REMIND]),
     (f"✿FUNCTION✿: set_reminder\n✿ARGS✿: {GIVEN}", [REMIND]),
     (f">>>set_reminder\n{GIVEN}", [REMIND]),
+    ("<|python_tag|>set_reminder.call(text='call mum', when='at 9')", [REMIND]),
+    ('[save_user_fact(facts=[{"quote": "x"}]), current_time()]',
+     [("save_user_fact", {"facts": [{"quote": "x"}]}), ("current_time", {})]),
+    (f"<function=set_reminder({GIVEN})</function>", [REMIND]),
+    (f"<|start|>assistant to=functions.set_reminder<|channel|>commentary json<|message|>{GIVEN}",
+     [REMIND]),
+    (f"analysisRemind.assistantcommentary to=functions.set_reminder json{GIVEN}", [REMIND]),
+    (f"commentary to=functions.set_reminder json{GIVEN}", [REMIND]),
+    (f'{{"functionCall": {{"name": "set_reminder", "args": {GIVEN}}}}}', [REMIND]),
+    ('{"name": "set_reminder", "text": "call mum", "when": "at 9"}', [REMIND]),
+    (f'{{"role": "assistant", "content": null, "tool_calls": [{SAVED}]}}', [SAVE]),
+    ("```yaml\nname: set_reminder\narguments:\n  text: call mum\n  when: at 9\n```", [REMIND]),
+    ("Tool: set_reminder\nParameters:\n- text: call mum\n- when: 'at 9'", [REMIND]),
+    (f"Tool call: set_reminder\nArguments: {GIVEN}", [REMIND]),
+    ("<tool_call>\nset_reminder(text='call mum', when='at 9')\n</tool_call>", [REMIND]),
+    ("<tool_call>\n<function=set_reminder>\n<parameter=text>\ncall mum\n<parameter=when>\nat 9\n"
+     "</function>\n</tool_call>", [REMIND]),
+    (f"<tool_call name=\"set_reminder\" arguments='{GIVEN}' />", [REMIND]),
+    ('{name: "set_reminder", arguments: {text: "call mum", when: "at 9"}}', [REMIND]),
+    ("{“name”: “set_reminder”, “arguments”: {“text”: “call mum”, “when”: “at 9”}}", [REMIND]),
+    (json.dumps({"name": "set_reminder", "arguments": json.dumps(GIVEN)}), [REMIND]),
+    ('{\n  // at nine\n  "name": "Set_Reminder", "arguments": ' + GIVEN + "}", [REMIND]),
+    (f"<think>He asks.\n<tool_call>\n{SAVED}\n</tool_call>", [SAVE]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
@@ -160,7 +183,10 @@ def test_markup_without_a_call_is_not_shown(size: int) -> None:
     "A version:\n\n```python\ndef set_reminder(text, when):\n    pass\n\n"
     "set_reminder(text='x')\n```\nRun it.", "```js\ncurrent_time({})\n```\nand `x`",
     "Qwen writes `<tool_call>` and `</tool_call>`, Mistral `[TOOL_CALLS]`.",
-    "Use `set_reminder(text='x')` or ``` alone",
+    "Use `set_reminder(text='x')` or ``` alone", "Mistral writes [TOOL_CALLS] and a list.",
+    'Qwen:\n```xml\n<tool_call>\n{"name": "weather"}\n</tool_call>\n```\nIt is run.',
+    "name: Anna\nage: 7", "Tool: hammer. **Name:** Anna", "I have set_reminder: it reminds.",
+    "name: set_reminder\ndescription: reminds\nparameters:\n  text: a text",
 ])  # fmt: skip
 def test_anything_else_stays_the_text_that_it_is(text: str, size: int) -> None:
     shown, reply = reply_of(text, size)
