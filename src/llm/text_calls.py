@@ -68,6 +68,7 @@ SURE = (
     # Control tokens, and what models without any write instead.
     r"<\|(?:python_\w{1,9}|(?:start_)?action(?:_start)?|recipient|tool_call)(?:\|>|>)",
     rf"(?:<\|channel\|>)?(?:assistant)?commentary{GAP}to=|to=(?:functions\.)?(?:NAMES)\b",
+    r"(?:function)?<｜tool▁sep｜>",
     rf"<\|channel\|>commentary|<start_function_call>|✿FUNCTION✿|\bfunctools{GAP}\[",
     rf"\bAction:{GAP}(?:(?:NAMES)\b|(?:```json{GAP})?[\[{{])|>>>(?:NAMES)\s",
 )
@@ -82,7 +83,7 @@ UNSURE = (
     rf"(?:\[|print\()?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
     rf"\*{{0,2}}{LABEL}(?:NAMES)\b",  # Tool: x, and its arguments in YAML
 )
-FENCE = r"(?:```(?:json|xml|yaml|tool_\w{1,10})?\s{0,9})?"
+FENCE = r"(?:```(?:json|xml|yaml|function|tool_\w{1,10})?\s{0,9})?"
 SURE_OPENING = f"{FENCE}(?:{'|'.join(SURE)})"
 OPENING = f"{FENCE}(?:{'|'.join(SURE + UNSURE)})"
 CODE = regex.compile(r"`[^`\n]{1,200}`")  # in a line
@@ -227,7 +228,9 @@ def _read_named(text: str, names: frozenset[str]) -> Iterator[Found]:
     for match in _compile(NAMED, names).finditer(text):
         if match.start() >= end:
             value, end = decode(text, match.end() - 1)
-            if value is not None:
+            if value is None:
+                value, end = repair(text[match.end() - 1 :]), len(text)
+            if isinstance(value, dict):
                 yield match[1], value, text[match.start() : end]
 
 
@@ -272,11 +275,22 @@ def _read_python(text: str, names: frozenset[str]) -> Iterator[Found]:
                 call: Any = ast.parse(source, mode="eval").body
                 if call.args:  # the tools are called by keywords only
                     break
-                arguments = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+                arguments = {word.arg: _read_literal(word.value) for word in call.keywords}
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
             yield match[1], arguments, source
             break
+
+
+def _read_literal(node: ast.expr) -> Any:
+    """Return a value of Python, or null, true or false.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(node, ast.Name) and node.id in ("null", "true", "false"):
+        return {"null": None, "true": True, "false": False}[node.id]
+    return ast.literal_eval(node)
 
 
 def _read_bare_arguments(

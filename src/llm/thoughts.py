@@ -18,12 +18,15 @@ ENDINGS = regex.compile(r"[<&＜‹⟨◁\[`aH]")  # first characters of what en
 # ``<reason>`` within a sentence is a placeholder. A closing tag without an opening one ends
 # thoughts that began with the reply: the server's template wrote the opening tag.
 
-SURE = r"(?:[\w▁-]{1,20}[:_▁])?(?:(?:ant)?think(?:ing)?|thoughts?)(?:[_ ]?process)?"
-LIKELY = (
-    r"reason(?:ing)?|reflection|analysis|scratch_?pad|(?:inner|internal)_monologue|deliberation"
-    r"|cot"
+SURE = (
+    r"(?:[\w▁-]{1,20}[:_▁-]|(?:start|begin|end)of)?(?:(?:ant)?think(?:ing)?|thoughts?)"
+    r"(?:[_ -]?(?:process|block))?"
 )
-ENDS = r"end[_▁]of[_▁]"
+ENDS = r"end[_▁]?(?:of)?[_▁]?"
+LIKELY = (
+    r"(?:\w{1,20}_)?(?:reason(?:ing)?|rationale|reflection|analysis|planning|deliberation"
+    r"|scratch_?pad|monologue|internal|cot)(?:_content)?"
+)
 BLOCKS = "key_facts|memories|wishes|history_summary"  # of the prompt, which small models echo
 ECHOED = f"{LIKELY}|{BLOCKS}"
 LINE_START = r"(?<=^[ \t]{0,40})"

@@ -112,6 +112,11 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     ("{“name”: “set_reminder”, “arguments”: {“text”: “call mum”, “when”: “at 9”}}", [REMIND]),
     (json.dumps({"name": "set_reminder", "arguments": json.dumps(GIVEN)}), [REMIND]),
     ('{\n  // at nine\n  "name": "Set_Reminder", "arguments": ' + GIVEN + "}", [REMIND]),
+    ("functions.set_reminder({text: 'call mum', when: 'at 9'})", [REMIND]),
+    ("set_reminder(text='call mum', when='at 9', repeats=null)",
+     [("set_reminder", {**REMIND[1], "repeats": None})]),
+    (f"function<｜tool▁sep｜>set_reminder\n```json\n{GIVEN}\n```<｜tool▁call▁end｜>", [REMIND]),
+    (f"```function\n{SAVED}\n```", [SAVE]),
     (f"<think>He asks.\n<tool_call>\n{SAVED}\n</tool_call>", [SAVE]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(

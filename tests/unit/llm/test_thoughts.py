@@ -19,8 +19,12 @@ ANNOUNCED = [
     f"<|START_THINKING|>{THOUGHT}<|END_THINKING|>",
     f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"<unused94>thought\n{THOUGHT}<unused95>", f"<|channel>thought\n{THOUGHT}<channel|>",
-    f"<longcat_think>{THOUGHT}</longcat_think>", f"[REASONING]{THOUGHT}[/REASONING]\n",
+    f"<|startofthink|>{THOUGHT}<|endofthink|>", f"<|begin_think|>{THOUGHT}<|end_think|>",
+    f"<think-block>{THOUGHT}</think-block>", f"<longcat_think>{THOUGHT}</longcat_think>",
+    f"[REASONING]{THOUGHT}[/REASONING]\n",
     f"<｜begin▁of▁thinking｜>{THOUGHT}<｜end▁of▁thinking｜>", f"<cot>\n{THOUGHT}\n</cot>\n",
+    f"<internal_reasoning>{THOUGHT}</internal_reasoning>",
+    f"<reasoning_content>{THOUGHT}</reasoning_content>",
     f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|><|begin_of_solution|>",
     f"<details type=\"x\">\n<summary>Thought for 4 s</summary>\n{THOUGHT}</details>",
     f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>commentary"
@@ -40,7 +44,7 @@ def shown_of(text: str, size: int, *, may_be_unannounced: bool = False) -> tuple
 @pytest.mark.parametrize("thoughts", ANNOUNCED)
 def test_thoughts_are_not_shown(thoughts: str, size: int) -> None:
     assert shown_of(f"{thoughts}Привет!", size) == ("Привет!", "Привет!")
-    if not re.search("<reasoning|<cot", thoughts):  # these only count at the start of a line
+    if not re.search("reasoning|<cot", thoughts):  # these only count at the start of a line
         assert "Пользователь" not in shown_of(f"Так. {thoughts}Привет!", size)[0]
 
 
