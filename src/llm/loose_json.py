@@ -63,22 +63,19 @@ def repair(text: str) -> Any:
 
 def read_object(text: str) -> dict[str, Any] | None:
     """Return the only object in a text, also if repeated or beside empty ones; else None."""
-    values = [parse(text)]
-    if isinstance(values[0], str):
-        is_whole = text.count("{") == text.count("}")
-        values = [value for value, _ in read_values(text) if is_whole] or [repair(text)]
-    if isinstance(values[0], list):
-        values = values[0]
-    different: list[Any] = []
-    for value in values:
-        if value != {} and value not in different:
-            different.append(value)
-    if not different:
-        return {} if values else None
-    [found, *others] = different
-    if others or not isinstance(found, dict):
-        return None
-    return found
+    whole = parse(text)
+    values = whole if isinstance(whole, list) else [whole]
+    if isinstance(whole, str):
+        found = list(read_values(text))
+        values = [value for value, _ in found] or [repair(text)]
+        if found and sum(source.count("{") for _, source in found) < text.count("{"):
+            return None  # truncated
+    different = [value for n, value in enumerate(values) if value not in ({}, *values[:n])]
+    if values and not different:
+        return {}
+    if len(different) == 1 and isinstance(different[0], dict):
+        return different[0]
+    return None
 
 
 def as_list(value: Any) -> list[Any]:

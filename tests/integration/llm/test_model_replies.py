@@ -157,7 +157,7 @@ async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, '{"a": 1}{"a": 2}']
+    "arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, '{"a": 1}{"a": 2}', '{}{"a": "}']
 )
 async def test_arguments_that_are_no_object_go_back_to_it(person: Person, arguments: str) -> None:
     odd = streamed(calls=(call("current_time", arguments),))
