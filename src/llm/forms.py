@@ -45,8 +45,8 @@ def read_form(
         if values is None:  # only the entries of what is the first field
             values = {next(iter(schema.model_fields)): entries}
         form, dropped = _validate(values, schema)
-        has_entries = any(isinstance(value, list) and value for _, value in form)
-        if dropped and not has_entries and not _holds_empty_list(reply):
+        is_empty = not any(value for _, value in form)
+        if dropped and is_empty and not _holds_empty_list(reply):
             raise ValueError("no entry fits")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
@@ -95,6 +95,8 @@ def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:
         if inner is None and len(value) == 1:  # {"result": {…}}
             inner = next(iter(value.values()))
         value = parse(inner)
+        if isinstance(value, str):
+            value = json_repair.loads(value)
         if isinstance(value, list):
             return {next(iter(schema.model_fields)): value}
     return None

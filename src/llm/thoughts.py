@@ -90,7 +90,8 @@ IN_TEXT = regex.compile(
     regex.IGNORECASE | regex.MULTILINE,
 )
 MENTIONED = regex.compile(
-    "|".join([UNANNOUNCED, *(opening for opening, _ in THOUGHTS)]), regex.IGNORECASE
+    rf"{LEFT}/?(?:{SURE}|{LIKELY}|channel|(?:im_)?start){RIGHT}|\[/?THINK(?:ING)?\]",
+    regex.IGNORECASE,
 )
 MAX_SUSPECT = 20_000  # characters that are held back as possible thoughts
 MAX_BEFORE = 40  # characters before markup that are looked at

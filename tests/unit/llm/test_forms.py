@@ -10,7 +10,7 @@ import pytest
 from src.base.errors import ModelError
 from src.base.metrics import Metrics
 from src.llm.forms import read_form
-from src.memory.prompts import ExtractedFacts
+from src.memory.prompts import ExtractedFacts, Understanding
 
 A, B = {"text": "Живёт в Праге", "quote": "я в Праге"}, {"text": "Есть кот", "quote": "мой кот"}
 
@@ -35,7 +35,8 @@ def dumped(value: Any) -> str:
     (dumped({"facts": {"facts": [A, B]}}), [A, B]), (dumped({"facts": {"item": [A]}}), [A]),
     (dumped({"result": {"facts": [A]}}), [A]), (dumped({"data": [A, B]}), [A, B]),
     (dumped({"ExtractedFacts": [A]}), [A]), (dumped({"facts": dumped([A, B])}), [A, B]),
-    (dumped(dumped({"facts": [A]})), [A]), (dumped({"facts": {"facts": []}}), []),
+    (dumped(dumped({"facts": [A]})), [A]), (dumped({"arguments": str({"facts": [A]})}), [A]),
+    (dumped({"facts": {"facts": []}}), []),
     (f"{dumped({'facts': [A]})}\nЭто {{1}} факт.", [A]),
     (f"Вид {{…}}:\n{dumped({'facts': [A]})}", [A]),
     (f'{{"facts": [{dumped(A)}, {{"text": "Ест', [A]),
@@ -62,6 +63,11 @@ def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> No
 def test_anything_else_is_no_form(reply: str) -> None:
     with pytest.raises(ModelError):
         read_form(reply, ExtractedFacts)
+
+
+def test_a_bad_entry_costs_a_form_of_several_fields_nothing_else() -> None:
+    found = read_form({"intent": "solve", "answer": "да", "facts": ["слово"]}, Understanding)
+    assert (found.intent, found.answer, found.facts) == ("solve", "да", [])
 
 
 def test_what_was_dropped_is_counted() -> None:
