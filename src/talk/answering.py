@@ -146,7 +146,8 @@ class Answering:
             result = replace(result, asks=None)
             text = f"{text}\n\n{say('stopped_early', language)}".strip()
         # An answer of nothing but invalid references is empty.
-        is_wordless, text = not text, text or say("empty_answer", language)
+        is_wordless = result.is_wordless or not text
+        text = text or say("empty_answer", language)
         changes = result.changes
         if result.ended == "answered":
             changes = replace(_add_zones(turn, result), wish=turn.wish)

@@ -23,6 +23,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.reading.facts import fact_uid
 from src.talk import strict
+from src.talk.forms import describe_results
 from src.talk.main_graph import Graph
 from src.talk.prompt import messages_to_send
 from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
@@ -184,9 +185,13 @@ class Progress:
         return self.state.get("sources", ())
 
     def cut_text(self, language: Language) -> str:
-        """Return the answer of a model stopped at a bound: its visible text and the reason."""
+        """Return the answer of a model stopped at a bound: its visible text and the reason.
+
+        Without a text it is told what its tools have done.
+        """
         if not is_visible(self.text):
-            return say("took_too_long", language)
+            done = describe_results(self.state.get("messages", ()), language, with_facts=True)
+            return done or say("took_too_long", language)
         return _append(self.text, say("cut_long" if self._is_full else "cut_slow", language))
 
     def result(self, text: str, **values: Any) -> TurnResult:
@@ -260,7 +265,8 @@ class GraphRun:
         except TurnStoppedError:
             return progress.result(progress.text, ended="stopped")
         except TurnCutError:
-            return progress.result(progress.cut_text(language))
+            is_wordless = not is_visible(progress.text)
+            return progress.result(progress.cut_text(language), is_wordless=is_wordless)
         except GraphRecursionError:
             return progress.result(say("too_many_steps", language))
         except Exception:

@@ -184,3 +184,14 @@ async def test_a_model_that_sends_nothing_to_see_for_ever_ends(rig: Rig, text: s
     rig.model.queue(Reply(text=text, chunk_size=2, chunk_delay=0.1))
     answer = await rig.ask("вопрос")
     assert answer.text == say("took_too_long", "ru")
+    await rig.ask("другой")
+    assert say("took_too_long", "ru") not in str(rig.prompt()), "small models repeat it"
+
+
+async def test_what_was_done_is_told_where_the_time_ran_out_after_it(rig: Rig) -> None:
+    rig.set(answer_max_seconds=1)
+    order = {"text": "позвонить маме", "when": "завтра в 9"}
+    silence = Reply(text=" \n" * 4000, chunk_size=2, chunk_delay=0.1)
+    rig.model.queue(Reply(tool_calls=[("set_reminder", order)]), silence)
+    answer = await rig.ask("Завтра в 9 мне надо позвонить маме, напомнишь?")
+    assert answer.text.startswith("⏰") and say("took_too_long", "ru") not in answer.text
