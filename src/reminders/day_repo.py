@@ -30,31 +30,31 @@ MAX_ASKED = 200  # follow-ups of an owner that are read
 PAGE = 1000  # owners read at once
 QUESTION_DAYS = 7  # for which a question about two facts is open
 
-# Select current facts, then what the user typed, each the newest first, without private and
-# forgotten ones.
-SELECT_TOLD = """
-(SELECT 'fact-' || f.id, f.uid, f.text, f.said_at,
-        CASE WHEN f.memory_type = 'event' OR f.valid_from > f.said_at THEN f.valid_from END,
-        f.valid_until, f.relation = 'birthday'
- FROM facts f
- WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
- ORDER BY f.id DESC LIMIT %(facts)s)
-UNION ALL
-(SELECT 'msg-' || m.id, 'msg-' || m.id, left(message_text(m.content), 500), m.said_at,
-        NULL, NULL, false
- FROM messages m JOIN conversations c ON c.id = m.conversation_id
- WHERE c.owner_id = %(owner)s AND m.role = 'user' AND m.provenance = 'typed'
-   AND NOT m.is_forgotten AND NOT m.is_private
- ORDER BY m.said_at DESC, m.id DESC LIMIT %(notes)s)
+# What holds, and what the user typed, without private and forgotten ones.
+FACTS = """
+SELECT 'fact-' || f.id, f.uid, f.text, f.said_at,
+       CASE WHEN f.memory_type = 'event' OR f.valid_from > f.said_at THEN f.valid_from END,
+       f.valid_until, f.relation = 'birthday'
+FROM facts f
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
 """
-
-# Select what the user typed in a period, in order.
-SELECT_SAID = """
+TYPED = """
 SELECT 'msg-' || m.id, 'msg-' || m.id, left(message_text(m.content), 500), m.said_at,
        NULL, NULL, false
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.owner_id = %(owner)s AND m.role = 'user' AND m.provenance = 'typed'
   AND NOT m.is_forgotten AND NOT m.is_private
+"""
+
+# Select facts, then messages, each the newest first.
+SELECT_TOLD = f"""
+({FACTS} ORDER BY f.id DESC LIMIT %(facts)s)
+UNION ALL
+({TYPED} ORDER BY m.said_at DESC, m.id DESC LIMIT %(notes)s)
+"""
+
+# Select what the user typed in a period, in order.
+SELECT_SAID = f"""{TYPED}
   AND m.said_at >= %(since)s AND m.said_at < %(until)s
 ORDER BY m.said_at, m.id LIMIT %(limit)s
 """
