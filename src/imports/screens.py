@@ -13,7 +13,7 @@ from src.imports.records import Opened
 from src.imports.service import ImportService
 from src.pg.client import PgClient
 from src.queue.job_repo import STORE_IMPORTS, JobRepository
-from src.texts import Language, say
+from src.texts import Language, format_number, say
 from src.texts.plain_text import shortened
 from src.texts.reply import ASK_FILE, Action, Button, Reply, Rows, pager_row
 
@@ -196,13 +196,13 @@ class ImportScreens:
                 say(
                     "import_messages",
                     language,
-                    conversations=number(contents.conversations, language),
+                    conversations=format_number(contents.conversations, language),
                     years=years,
-                    messages=number(contents.messages, language),
+                    messages=format_number(contents.messages, language),
                 )
             )
         if contents.known:
-            known = number(contents.known, language)
+            known = format_number(contents.known, language)
             lines.append(say("import_known", language, messages=known))
         if contents.facts or contents.reminders:
             counts = {"facts": contents.facts, "reminders": contents.reminders}
@@ -229,7 +229,7 @@ class ImportScreens:
         reply = windows * REPLY_TOKENS
         price = self.service.rows.find_price(costs.model)
         if price is None:
-            tokens = number(round(prompt + reply, -3) or 1000, language)
+            tokens = format_number(round(prompt + reply, -3) or 1000, language)
             return say("import_tokens", language, tokens=tokens)
         money = costs.share * (prompt * price[0] + reply * price[1]) / MILLION
         return f"{max(money, 0.01):.2f} {costs.currency}"
@@ -298,7 +298,7 @@ def _state_line(import_: Import, contents: Contents, language: Language) -> str:
     if import_.state == "undoing":
         return say("import_undoing", language, name=name)
     if import_.state == "done":
-        count = number(import_.total, language)
+        count = format_number(import_.total, language)
         return say(
             "import_done" if import_.total else "import_done_none",
             language,
@@ -306,15 +306,11 @@ def _state_line(import_: Import, contents: Contents, language: Language) -> str:
             count=count,
         )
     done = max(0, import_.total - contents.left)
-    counts = {"done": number(done, language), "total": number(import_.total, language)}
-    return say("import_storing", language, name=name, **counts)
+    total = format_number(import_.total, language)
+    return say(
+        "import_storing", language, name=name, done=format_number(done, language), total=total
+    )
 
 
 def _button(label: str, import_: Import, choice: int, value: int = 0) -> Button:
     return Button(label, Action("import", (import_.id, choice, value)))
-
-
-def number(count: float, language: Language) -> str:
-    """Return a whole number with its thousands apart, as the language writes it."""
-    mark = "," if language == "en" else "\N{NO-BREAK SPACE}"
-    return f"{count:,.0f}".replace(",", mark)

@@ -8,7 +8,7 @@ from src.memory import budget, memories
 from src.outside.servers import McpServers, ServerState
 from src.talk.commands import CommandEntry, Features, Place, offered
 from src.talk.zones import city_row
-from src.texts import Language, say
+from src.texts import Language, format_number, say
 from src.texts.reply import Reply
 
 MAX_LINES = 12  # tools listed of one server
@@ -119,11 +119,12 @@ class Pages:
         limit = settings.daily_messages_per_user
         if limit:
             lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
-        lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
-        lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
+        lines.append(say("usage_tokens", language, count=format_number(spent.tokens, language)))
+        in_month = format_number(spent.tokens_in_month, language)
+        lines.append(say("usage_month", language, count=in_month))
         tokens = settings.daily_tokens_per_user
         if tokens:
-            lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
+            lines.append(say("usage_token_limit", language, limit=format_number(tokens, language)))
         rate = settings.messages_per_minute_per_user
         if rate:
             lines.append(say("usage_minute", language, limit=rate))
@@ -142,8 +143,3 @@ class Pages:
             "privacy_model" if self._features.has_model else "privacy_offline", caller.language
         )
         return Reply(say("privacy", caller.language, model=model, kept=kept).strip())
-
-
-def _format_number(number: int) -> str:
-    """Format with narrow spaces between thousands, as all three languages read them."""
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -114,6 +114,12 @@ def say(key: str, language: Language, /, **values: Any) -> str:
     return text.format_map(values) if values else text
 
 
+def format_number(number: float, language: Language) -> str:
+    """Return a whole number with its thousands apart, as the language writes it."""
+    mark = "," if language == "en" else "\N{NO-BREAK SPACE}"
+    return f"{number:,.0f}".replace(",", mark)
+
+
 @cache
 def sentences() -> Mapping[str, Mapping[str, str]]:
     """Load every sentence, by key and language."""

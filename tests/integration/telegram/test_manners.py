@@ -151,7 +151,7 @@ async def test_usage_tells_what_was_spent_and_what_is_left(phone: Phone) -> None
     await phone.write("/usage", language_code="uk")
     assert say("usage_messages", "uk", count=1, limit=5) in phone.last.text
     [(tokens,)] = phone.rig.rows("SELECT sum(prompt_tokens + completion_tokens) FROM model_usage")
-    count = f"{tokens:,}".replace(",", "\u202f")
+    count = f"{tokens:,}".replace(",", "\u00a0")
     assert say("usage_tokens", "uk", count=count) in phone.last.text
     await phone.fake.send_text(STRANGER, "/usage", language_code="uk")
     await phone.work()
