@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time
@@ -40,6 +41,14 @@ BYTES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9a-fA-F]{2})+)")
 BAD_ESCAPE = re.compile(r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 UNQUOTED = re.compile(r'("document_id":[ \t]*)(?!true\b|false\b|null\b)([^\s"\d\[{,}-][^\r\n,}]*)')
 MARK_LENGTH = 4  # bytes of the longest byte order mark
+# What opening or reading an entry raises that is damaged, or packed in a way that is not known.
+DAMAGED = (
+    zlib.error,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    EOFError,
+    NotImplementedError,
+)
 SCALARS = frozenset({"string", "number", "boolean", "null"})
 
 
@@ -230,9 +239,10 @@ def _unescape_bytes(match: re.Match[str]) -> str:
 
 
 def read_items(file: Opened, prefix: str) -> Iterator[Any]:
-    """Yield the values at a prefix (see ``ijson.items``); a file that breaks off yields Broken.
+    """Yield the values at a prefix (see ``ijson.items``).
 
-    Of a file with a value on each line, a broken line loses only itself.
+    A file with an error in its syntax yields Broken, and ends there. Of a file with a value on
+    each line, a broken line loses only itself.
     """
     if not prefix and _has_values_on_lines(file):
         yield from _read_json_lines(file)
@@ -241,8 +251,8 @@ def read_items(file: Opened, prefix: str) -> Iterator[Any]:
         items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
         try:
             yield from items
-        except (ijson.JSONError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile):
-            yield Broken("")
+        except ijson.JSONError:
+            yield Broken(file.name, is_end=True)
 
 
 def _has_values_on_lines(file: Opened) -> bool:
@@ -260,13 +270,13 @@ def _read_json_lines(file: Opened) -> Iterator[Any]:
         try:
             yield json.loads(mend_json(line))
         except ValueError:
-            yield Broken("")
+            yield Broken(file.name)
 
 
 def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any]]:
     """Yield each value with its prefix: objects at one of these prefixes whole, else scalars.
 
-    A file that breaks off yields Broken.
+    A file with an error in its syntax yields Broken, and ends there.
     """
     whole, at = None, ""
     with file.open() as content:
@@ -284,8 +294,8 @@ def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any
                 if event == "end_map" and prefix == at:
                     yield at, whole.value
                     whole = None
-        except (ijson.JSONError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile):
-            yield "", Broken("")
+        except ijson.JSONError:
+            yield "", Broken(file.name, is_end=True)
 
 
 def read_lines(file: Opened) -> Iterator[str]:

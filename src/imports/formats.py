@@ -7,8 +7,8 @@ from functools import partial
 import ijson
 
 from src.imports import chatgpt, claude, lists, notes, pomni, telegram, whatsapp
-from src.imports.files import MendedJson, UnreadableFileError, list_entries, read_head
-from src.imports.records import Opened, Reading, Records
+from src.imports.files import DAMAGED, MendedJson, UnreadableFileError, list_entries, read_head
+from src.imports.records import Broken, Opened, Reading, Records
 
 Reader = Callable[[Opened], Records]
 MAX_EVENTS = 3_000_000  # values of a JSON file that are looked at
@@ -47,17 +47,23 @@ TELEGRAM = frozenset(
 def read_file(file: Opened, reading: Reading) -> Records:
     """Yield the records of a file, or of all entries of an archive that are recognised.
 
+    A damaged entry loses only itself.
+
     Raises:
         UnreadableFileError: Nothing in it is recognised, or it cannot be opened.
     """
     is_recognised = has_pages = False
     for entry in list_entries(file, reading):
-        reader = _recognise(entry, reading, is_alone=entry.name == file.name)
-        if reader is None:
-            has_pages |= read_head(entry).lstrip("\ufeff \t\r\n").lower().startswith(PAGES)
-            continue
-        is_recognised = True
-        yield from reader(entry)
+        try:
+            reader = _recognise(entry, reading, is_alone=entry.name == file.name)
+            if reader is None:
+                has_pages |= read_head(entry).lstrip("\ufeff \t\r\n").lower().startswith(PAGES)
+                continue
+            is_recognised = True
+            yield from reader(entry)
+        except DAMAGED:
+            is_recognised = True
+            yield Broken(entry.name, is_end=True)
     if not is_recognised:
         raise UnreadableFileError("import_html" if has_pages else "import_unknown")
 

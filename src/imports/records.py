@@ -52,9 +52,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Broken:
-    """A conversation that cannot be read; an empty title: the file breaks off."""
+    """Part of a file that cannot be read.
+
+    Attributes:
+        title: Title of a conversation, or name of a file.
+        is_end: True if all that stands behind it in the file is lost, too.
+    """
 
     title: str
+    is_end: bool = False
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import JobRepository
 from src.reading.facts import Fact, fact_number
 from src.reading.recurrences import Recurrence, next_after
+from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class ImportService:
         owner, now = caller.owner, caller.moment
         number = self.rows.begin(owner, file.name, caller.language)
         reading = Reading(owner.telegram_user_id, caller.time_zone, now)
-        broken: list[str] = []
+        broken: list[Broken] = []
         try:
             count = self._add_rows(number, file, reading, broken)
             if not count:
@@ -93,18 +94,20 @@ class ImportService:
         except UnreadableFileError:
             self.rows.delete(number)
             raise
-        self.rows.finish_reading(number, broken[:MAX_BROKEN])
+        worst_first = dict.fromkeys(sorted(broken, key=lambda one: not one.is_end))
+        titles = [_describe(one, caller.language) for one in worst_first]
+        self.rows.finish_reading(number, titles[:MAX_BROKEN])
         self._choose_known_name(caller, number)
         found = self.rows.find(owner, number)
         if found is None:  # the owner was erased meanwhile, or began another import
             raise UnreadableFileError("import_nothing")
         return found
 
-    def _add_rows(self, number: int, file: Opened, reading: Reading, broken: list[str]) -> int:
+    def _add_rows(self, number: int, file: Opened, reading: Reading, broken: list[Broken]) -> int:
         count = 0
         records = read_file(file, reading)
         while batch := list(islice(records, READ_BATCH)):
-            broken += [one.title or file.name for one in batch if isinstance(one, Broken)]
+            broken += [one for one in batch if isinstance(one, Broken)]
             found = [one for one in batch if not isinstance(one, Broken)]
             self.rows.add_rows(number, count, found, reading.now)
             count += len(found)
@@ -268,6 +271,12 @@ class ImportService:
         rows.delete(number)
         facts.tidy()
         return "done"
+
+
+def _describe(broken: Broken, language: Language) -> str:
+    if broken.is_end:
+        return say("import_breaks_off", language, name=broken.title)
+    return broken.title
 
 
 def _build_fact(row: StagedRow, links: dict[str, int]) -> RestoredFact:

@@ -201,7 +201,35 @@ def test_chatgpt_reads_parts_a_loop_and_a_missing_current_node() -> None:
 def test_a_file_that_breaks_off_keeps_what_came_before() -> None:
     content = json.dumps([conversation(), conversation(conversation_id="c2")])
     assert len(texts(content[:-200])) == 2
-    assert broken(content[:-200]) == [""]
+    assert broken(content[:-200]) == ["file"]
+
+
+def damaged(archive: bytes, name: str) -> bytes:
+    """The archive with wrong bytes in one entry."""
+    start = archive.index(name.encode()) + len(name) + 20
+    return archive[:start] + bytes(20) + archive[start + 20 :]
+
+
+@pytest.mark.parametrize(("name", "left"), [
+    ("a.json", {"notes", "mem0"}), ("b.md", {"chatgpt", "notes", "mem0"}),
+    ("c.jsonl.gz", {"chatgpt", "notes"}),
+])  # fmt: skip
+def test_a_damaged_entry_loses_only_itself(name: str, left: set[str]) -> None:
+    archive = zipped({
+        "a.json": CHATGPT, "b.md": "Built a boat, " + CHATGPT, "d.md": "Rowed to the island",
+        "c.jsonl.gz": gzip.compress(json.dumps({"content": CHATGPT}).encode()),
+    })  # fmt: skip
+    found = list(read_file(opened(damaged(archive, name), "a.zip"), READING))
+    assert [one for one in found if isinstance(one, Broken)] == [Broken(name, is_end=True)]
+    assert {one.source for one in found if isinstance(one, Record)} == left
+
+
+def test_an_entry_packed_in_an_unknown_way_loses_only_itself() -> None:
+    archive = zipped({"a.json": CHATGPT, "d.md": "Rowed to the island"})
+    method = archive.index(b"PK\x01\x02") + 10
+    packed = archive[:8] + b"\x09\x00" + archive[10:method] + b"\x09\x00" + archive[method + 2 :]
+    assert broken(packed, "a.zip") == ["a.json"]
+    assert texts(packed, "a.zip") == ["Rowed to the island"]
 
 
 CLAUDE = {

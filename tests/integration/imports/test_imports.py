@@ -43,6 +43,13 @@ async def test_nothing_is_kept_before_the_choice(bringer: Bringer) -> None:
                                " WHERE i.owner_id = %(owner)s") == []  # fmt: skip
 
 
+async def test_a_file_that_breaks_off_says_so(bringer: Bringer) -> None:
+    content = json.dumps([chat("c1", "I live in Kyiv"), chat("c2", "and a cat")])
+    for cut in (content[:-40], content.replace('"and a cat"', '"and" a cat"')):
+        reply = await bringer.bring(cut, "part.json")
+        assert say("import_breaks_off", "ru", name="part.json") in reply.text
+
+
 async def test_imported_words_are_found_with_their_origin_and_date(bringer: Bringer) -> None:
     await bringer.person.say("Привет")
     await bringer.store([chat("c1", "Моего кота зовут Барсик", "Он рыжий")])
