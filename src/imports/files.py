@@ -36,9 +36,12 @@ UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
 CHUNK = 1 << 16
 MAX_HELD = 1 << 20  # characters without a safe place to cut
 MAX_LINE = 1 << 20
+MAX_STRING = 1 << 20  # characters; with each chunk yajl reads a string from its beginning again
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 BYTES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9a-fA-F]{2})+)")
+QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 BAD_ESCAPE = re.compile(r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+LAST_ESCAPE = re.compile(r"(?<=[^\\])\\+[^\\]{0,5}\Z")
 UNQUOTED = re.compile(r'("document_id":[ \t]*)(?!true\b|false\b|null\b)([^\s"\d\[{,}-][^\r\n,}]*)')
 MARK_LENGTH = 4  # bytes of the longest byte order mark
 # What opening or reading an entry raises that is damaged, or packed in a way that is not known.
@@ -171,7 +174,7 @@ def _open_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, reading: Readin
 class MendedJson:
     """Reader of JSON whose known errors are mended: Telegram's broken escapes and bare values.
 
-    Bytes that are not UTF-8 become U+FFFD.
+    Bytes that are not UTF-8 become U+FFFD. Strings end after some MAX_STRING characters.
     """
 
     def __init__(self, content: BinaryIO) -> None:
@@ -184,6 +187,7 @@ class MendedJson:
         self._mended = b""
         self._is_over = False
         self._read = 0
+        self._since_quote = 0  # characters
 
     def read(self, size: int = CHUNK) -> bytes:
         """Return at most ``size`` bytes, none at the end."""
@@ -204,7 +208,21 @@ class MendedJson:
         if not self._is_over:
             cut = _find_cut(text)
         self._held = text[cut:]
-        self._mended += mend_json(text[:cut]).encode("utf-8", "replace")
+        mended = mend_json(self._shorten_string(text[:cut]))
+        self._mended += mended.encode("utf-8", "replace")
+
+    def _shorten_string(self, text: str) -> str:
+        """Return the next piece without what lies too far behind the quote that opens a string."""
+        if self._since_quote > MAX_STRING:
+            end = QUOTE.search(text)
+            if end is None:
+                return ""
+            text = text[end.end() - 1 :]
+        last = text.rfind('"')
+        while last > 0 and text[last - 1] == "\\":
+            last = text.rfind('"', 0, last)
+        self._since_quote = len(text) - last if last >= 0 else self._since_quote + len(text)
+        return text
 
 
 def _find_cut(text: str) -> int:
@@ -216,7 +234,10 @@ def _find_cut(text: str) -> int:
         cut = text.rfind(mark)
         if cut > 0 and text[cut - 1] != "\\":
             return cut
-    return len(text) if len(text) > MAX_HELD else 0
+    if len(text) <= MAX_HELD:
+        return 0
+    escape = LAST_ESCAPE.search(text)
+    return escape.start() if escape else len(text)
 
 
 def mend_json(text: str) -> str:

@@ -204,6 +204,20 @@ def test_a_file_that_breaks_off_keeps_what_came_before() -> None:
     assert broken(content[:-200]) == ["file"]
 
 
+@pytest.mark.parametrize("unit", ["слово ", "слово", 'he said "no", then\\', "line\n", "\\"])
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_a_string_that_is_far_too_long_is_cut(
+    monkeypatch: pytest.MonkeyPatch, unit: str, is_ascii: bool
+) -> None:
+    monkeypatch.setattr(files, "MAX_STRING", 100_000)
+    monkeypatch.setattr(files, "MAX_HELD", 100_000)
+    long = conversation(mapping={"q": node(None, "user", unit * 200_000)})
+    content = json.dumps([long, conversation(conversation_id="c2")], ensure_ascii=is_ascii)
+    first, *others = texts(content)
+    assert 5_000 < len(first) < 500_000 and first in (unit * 200_000).strip()
+    assert others == texts(CHATGPT) and broken(content) == []
+
+
 def damaged(archive: bytes, name: str) -> bytes:
     """The archive with wrong bytes in one entry."""
     start = archive.index(name.encode()) + len(name) + 20
