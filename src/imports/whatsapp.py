@@ -16,19 +16,19 @@ SPACES = dict.fromkeys(map(ord, "\u202f\u00a0\u2009"), " ")
 INVISIBLE = "\u200e\u200f\u202a\u202c\ufeff"
 LINE = re.compile(
     rf"[{INVISIBLE}]*(\[)?(\d{{1,4}})([./-])\s?(\d{{1,2}})[./-]\s?(\d{{2,4}})\.?,?\s+"
-    r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s?([ap]\.?\s?m\.?)?"
+    r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s?([ap]\.?\s?m\.?|[дп]п)?"
     r"(?(1)\]\s?|\s[-–—]\s)(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 # Words of the program in place of what was sent or deleted.
 PLACEHOLDER = re.compile(
-    r"<[^<>\n]{3,60}>|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
+    r"<[^<>\n]{3,60}>|null|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
     r"|(?:this message was deleted|you deleted this message|missed (?:voice|video) call"
     r"|(?:eliminaste este|se eliminó este) mensaje|você apagou esta mensagem"
     r"|esta mensagem foi apagada|hai eliminato questo messaggio|questo messaggio è stato eliminato"
     r"|(?:diese nachricht wurde|du hast diese nachricht) gelöscht|vous avez supprimé ce message"
     r"|ce message a été supprimé|usunięto tę wiadomość|ta wiadomość została usunięta"
-    r"|(?:данное )?сообщение удалено|вы удалили (?:данное|это) сообщение"
+    r"|(?:данное |это )?сообщение удалено|вы удалили (?:данное|это) сообщение"
     r"|(?:це )?повідомлення видалено|ви видалили це повідомлення"
     r"|(?:image|video|audio|gif|sticker|document|contact card|video note) omitted"
     r"|(?:изображение|фото|видео|аудиофайл|аудио|стикер|документ|gif) "
@@ -36,7 +36,13 @@ PLACEHOLDER = re.compile(
     r"|(?:зображення|фото|відео|аудіо|стікер|документ|gif) (?:відсутнє|відсутній|пропущено))\.?",
     re.IGNORECASE,
 )
-EDITED = re.compile(rf"[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>[ \n]{{0,4}}$")
+EDITED = re.compile(
+    rf"(?:[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>"
+    r"|<(?:this message was edited|(?:это )?сообщение изменено"
+    r"|(?:це )?повідомлення (?:було )?змінено"
+    r"|diese nachricht wurde bearbeitet\.?|se editó este mensaje\.?)>)[ \n]{0,4}$",
+    re.IGNORECASE,
+)
 CHAT_NAME = re.compile(
     r"^(?:whatsapp chat (?:with|-)|чат whatsapp с(?: контактом)?|чат whatsapp із|whatsapp чат -?)"
     r"\s*|\s*\(\d+\)$",
@@ -151,7 +157,7 @@ def _parse(text: str) -> _Line | None:
     hour = int(match[6])
     if match[9]:
         hour = hour % HALF_DAY
-        if match[9][0] in "pP":
+        if match[9][0] in "pPпП":
             hour += HALF_DAY
     if third < CENTURY:
         third += CENTURY

@@ -398,6 +398,16 @@ def test_whatsapp_decides_the_order_of_day_and_month_over_the_whole_file(
     assert all("other_order" not in one.details for one in found)
 
 
+@pytest.mark.parametrize(("clock", "hours"), [
+    ("9:02:11\u202fAM", 6), ("9:02:11 p. m.", 18), ("9:02:11 дп", 6), ("9:02:11 пп", 18),
+    ("12:02:11 дп", 21), ("21:02:11", 18),
+])  # fmt: skip
+def test_whatsapp_has_clocks_of_twelve_hours(clock: str, hours: int) -> None:
+    [one] = read(f"[2024-06-15, {clock}] Оля: кава <Сообщение изменено>", "_chat.txt")
+    assert one.said_at is not None and one.said_at.hour == hours
+    assert one.text == "кава"
+
+
 def test_whatsapp_asks_where_nothing_tells_the_order() -> None:
     [one] = read("05/06/2024, 10:00 - Anna: x", "a.txt")
     assert one.said_at == datetime(2024, 6, 5, 7, tzinfo=UTC)
@@ -409,6 +419,7 @@ def test_whatsapp_asks_where_nothing_tells_the_order() -> None:
     "IMG-20240513-WA0001.jpg (file attached)", "PTT-1.opus (файл добавлен)",
     "This message was deleted", "Вы удалили данное сообщение", "Це повідомлення видалено",
     "\u200eфото отсутствует", "Eliminaste este mensaje.", "Du hast diese Nachricht gelöscht",
+    "Это сообщение удалено", "null", "<Сообщение изменено>",
 ])  # fmt: skip
 def test_whatsapp_leaves_out_the_words_of_the_program(text: str) -> None:
     content = f"13.05.2024, 10:00 - Анна: {text}\n13.05.2024, 10:01 - Анна: слово"
