@@ -215,12 +215,17 @@ UPDATE imports SET state = 'storing', reads_facts = %(reads_facts)s, finished_at
                 WHERE import_id = %(id)s AND stored_id IS NULL AND kind <> 'memory')
 WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting'
 """
+# An import goes on to wait for the choice about its messages.
 UPDATE_KEEPS = """
 UPDATE imports SET keeps_memories = %(keeps)s, finished_at = NULL,
-       state = CASE WHEN %(keeps)s OR state = 'storing' THEN 'storing' ELSE 'done' END
+       state = CASE WHEN state = 'waiting' AND EXISTS (
+                         SELECT 1 FROM import_rows WHERE import_id = %(id)s AND kind <> 'memory')
+                    THEN 'waiting'
+                    WHEN %(keeps)s OR state = 'storing' THEN 'storing' ELSE 'done' END
 WHERE id = %(id)s AND owner_id = %(owner)s AND state IN ('waiting', 'storing', 'done')
   AND keeps_memories IS NULL
 """
+DELETE_OTHER_KINDS = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind <> 'memory'"
 DELETE_MEMORIES = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind = 'memory'"
 UPDATE_UNDOING = """
 UPDATE imports SET state = 'undoing', finished_at = NULL WHERE id = %(id)s AND owner_id = %(owner)s
@@ -467,9 +472,12 @@ class ImportRepository(Repository):
         then = "SELECT 1" if days_first else SWAP_DATES
         return self._decide(owner, UPDATE_ORDER, then, id=number, days_first=days_first)
 
-    def choose(self, owner: Owner, number: int, *, reads_facts: bool) -> bool:
-        """Let the job store an import; False if that was decided already."""
-        return self._decide(owner, UPDATE_CHOICE, id=number, reads_facts=reads_facts)
+    def choose(
+        self, owner: Owner, number: int, *, reads_facts: bool, with_messages: bool = True
+    ) -> bool:
+        """Let the job store an import, or its memories alone; False if that was decided."""
+        then = "SELECT 1" if with_messages else DELETE_OTHER_KINDS
+        return self._decide(owner, UPDATE_CHOICE, then, id=number, reads_facts=reads_facts)
 
     def keep(self, owner: Owner, number: int, *, keeps: bool) -> bool:
         """Note whether memories become facts; False if that was decided already."""

@@ -132,12 +132,13 @@ class ImportScreens:
 
     async def _choose(self, caller: Caller, found: Import, choice: int, value: int) -> Reply:
         rows, run, owner, number = self.service.rows, self._client.run, caller.owner, found.id
-        if choice == CANCEL and found.state == "waiting":
+        if choice == CANCEL and found.state == "waiting" and not found.keeps_memories:
             await run(rows.delete, number)
             return Reply(say("import_cancelled", caller.language), is_screen=True)
         is_clear = not _find_question(found)
-        if choice in (SEARCH, FACTS) and is_clear:
-            await run(partial(rows.choose, owner, number, reads_facts=choice == FACTS))
+        if choice in (SEARCH, FACTS, CANCEL) and is_clear:
+            wanted = {"reads_facts": choice == FACTS, "with_messages": choice != CANCEL}
+            await run(partial(rows.choose, owner, number, **wanted))
         elif choice in (KEEP, DROP) and is_clear:
             await run(partial(rows.keep, owner, number, keeps=choice == KEEP))
         elif choice == UNDO:
@@ -219,7 +220,10 @@ class ImportScreens:
                 cost = await self._client.run(self._estimate, costs, contents, language)
                 label = say("import_facts", language, cost=cost)
                 rows.append((_button(label, import_, FACTS),))
-        rows.append((_button(say("import_cancel", language), import_, CANCEL),))
+        label = say("import_cancel", language)
+        if import_.keeps_memories:
+            label = say("import_memories_alone", language)
+        rows.append((_button(label, import_, CANCEL),))
         return tuple(rows)
 
     def _estimate(self, costs: Costs, contents: Contents, language: Language) -> str:
@@ -298,13 +302,12 @@ def _state_line(import_: Import, contents: Contents, language: Language) -> str:
     if import_.state == "undoing":
         return say("import_undoing", language, name=name)
     if import_.state == "done":
-        count = format_number(import_.total, language)
-        return say(
-            "import_done" if import_.total else "import_done_none",
-            language,
-            name=name,
-            count=count,
-        )
+        if import_.total:
+            count = format_number(import_.total, language)
+            return say("import_done", language, name=name, count=count)
+        if import_.keeps_memories is False:
+            return say("import_cancelled", language)
+        return say("import_done_none", language, name=name)
     done = max(0, import_.total - contents.left)
     total = format_number(import_.total, language)
     return say(

@@ -10,6 +10,8 @@ from src.imports.import_repo import Import
 from src.queue.job_repo import JobRepository
 from src.texts import say
 
+MEMORIES_WAIT = "The user keeps or drops what is remembered of them in the chat, by /import."
+
 
 async def import_file(
     core: Core, user_id: int, path: Path, *, facts: bool, speaker: str | None, dates: str | None
@@ -42,12 +44,17 @@ async def import_file(
     await _answer_questions(core, found, speaker, dates)
     current = await run(core.imports.rows.find, caller.owner, found.id)
     summary = await core.commands.imports.screen(caller, current or found)
+    contents = await run(core.imports.rows.count, caller.owner, found.id)
     await run(core.imports.rows.choose, caller.owner, found.id, reads_facts=facts)
     done = await core.commands.imports.run_to_end(caller, summary)
     if await run(JobRepository(core.client).seconds_since_heartbeat) is None:
         await core.memory.indexer.embed_pending()  # no bot runs that would do it
-    ended = done.text.partition("\n\n")[0]
-    return f"{summary.text}\n\n{ended}"
+    parts = [summary.text]
+    if contents.left:
+        parts.append(done.text.partition("\n\n")[0])
+    if contents.memories:
+        parts.append(MEMORIES_WAIT)
+    return "\n\n".join(parts)
 
 
 async def _answer_questions(

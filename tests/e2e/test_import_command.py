@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from src.operate.imports import MEMORIES_WAIT
 from tests.e2e.bot_command import Machine
 from tests.integration.imports.bringing import chat, with_memories
 
@@ -20,7 +21,12 @@ def test_an_operator_brings_a_file_and_takes_it_back(dsn: str, tmp_path: Path) -
     done = machine.run(*command)
     assert done.status == 0 and "Done: 1 brought over from ChatGPT." in done.stdout
     assert "User likes tea." in done.stdout
-    assert "nothing new" in machine.run(*command).stdout
+    again = machine.run(*command).stdout
+    assert "nothing new" in again and MEMORIES_WAIT in again
+    memories = tmp_path / "memory.txt"
+    memories.write_text("- Likes tea\n- Has a cat", encoding="utf-8")
+    alone = machine.run("import", str(memories), "--user-id", str(ANNA))
+    assert MEMORIES_WAIT in alone.stdout and "Done" not in alone.stdout
     undone = machine.run("import", "--undo", "--user-id", str(ANNA))
     assert "All that was brought over from ChatGPT is deleted" in undone.stdout
     refused = machine.run("import", "--undo", "--user-id", str(ANNA + 1))

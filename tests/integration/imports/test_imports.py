@@ -123,8 +123,32 @@ async def test_dropped_memories_are_gone(bringer: Bringer) -> None:
     reply = await bringer.bring([with_memories(chat("c1", "Hello"), "User likes tea.")])
     await bringer.tap(reply, say("import_drop", "ru"))
     await bringer.work()
-    assert bringer.person.facts() == []
-    assert "tea" not in (await bringer.current()).text
+    assert bringer.person.facts() == [] == bringer.said()
+    screen = await bringer.current()
+    assert "tea" not in screen.text
+    await bringer.tap(screen, say("import_search", "ru"))
+    await bringer.work()
+    assert [text for text, _, _ in bringer.said()] == ["Hello"]
+    alone = await bringer.bring("- Likes coffee\n- Has a cat", "memory.txt")
+    dropped = await bringer.tap(alone, say("import_drop", "ru"))
+    assert dropped.text == say("import_cancelled", "ru")
+
+
+@pytest.mark.parametrize(("label", "said"), [
+    ("import_memories_alone", ["User likes tea."]),
+    ("import_search", ["Hello", "User likes tea."]),
+])  # fmt: skip
+async def test_memories_are_kept_with_messages_and_without(
+    bringer: Bringer, label: str, said: list[str]
+) -> None:
+    reply = await bringer.bring([with_memories(chat("c1", "Hello"), "User likes tea.")])
+    kept = await bringer.tap(reply, say("import_keep", "ru", count=1))
+    await bringer.work()
+    assert bringer.said() == [], "the messages are not decided about"
+    await bringer.tap(kept, say(label, "ru"))
+    await bringer.work()
+    assert [text for text, _, _ in bringer.said()] == said
+    assert bringer.person.facts() == ["User likes tea."]
 
 
 async def test_a_pasted_list_is_shown_and_kept(bringer: Bringer) -> None:
