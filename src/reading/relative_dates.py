@@ -85,10 +85,10 @@ class _Fact:
             return min(tenses)[1]
         return None if has_past_verb(self.folded) else "future"
 
-    def language(self, span: Span) -> Language:
+    def language(self, span: Span, spoken: Language) -> Language:
         if not CYRILLIC.search(self.folded, span.start, span.end):
             return "en"
-        return detect_language(self.source, "ru")
+        return detect_language(self.source, spoken)
 
 
 def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Tense]]:
@@ -112,14 +112,15 @@ def has_past_verb(text: str) -> bool:
     return any(tense == "past" for _, tense in _verbs(text))
 
 
-def resolve_dates(text: str, said_at: datetime) -> str:
+def resolve_dates(text: str, said_at: datetime, spoken: Language = "ru") -> str:
     """Return the fact with the date beside each relative day that is certain.
 
     Args:
         text: The fact; one longer than 2,000 characters stays as it is.
         said_at: The local time (aware) at which it was said.
+        spoken: Language of the dates if the text can be of several.
     """
-    dates = list(_dates(text, said_at))
+    dates = list(_dates(text, said_at, spoken))
     if not dates:
         return text
     source = times.tidy(text)
@@ -188,7 +189,7 @@ def _words(day: date, pattern: str, language: Language) -> str:
     return str(format_date(day, pattern, locale=locale_of(language)))
 
 
-def _dates(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
+def _dates(text: str, said_at: datetime, spoken: Language = "ru") -> Iterator[tuple[int, str]]:
     """Yield the end of each relative expression, and its date in words."""
     if len(text) > times.MAX_TEXT or not times.may_name_time(text):
         return
@@ -199,7 +200,7 @@ def _dates(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
         days = _days(span, fact)
         if days is not None:
             end = span.end + 2 * fact.folded.startswith("'s", span.end)
-            yield end, days_words(days, fact.language(span))
+            yield end, days_words(days, fact.language(span, spoken))
 
 
 def _parts(fact: _Fact) -> Iterator[Span]:

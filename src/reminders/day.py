@@ -302,7 +302,7 @@ def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> lis
 def _dated_line(dated: Dated, caller: Caller) -> str:
     said_at, text = local_time(dated.told.said_at, caller.time_zone), dated.told.text
     if said_at.date() != local_time(caller.moment, caller.time_zone).date():
-        text = resolve_dates(text, said_at)  # "tomorrow" was said yesterday
+        text = resolve_dates(text, said_at, caller.language)  # "tomorrow" was said yesterday
     text = shortened(text, MAX_LINE)
     if dated.kind == "deadline":
         text = say("day_deadline", caller.language, text=text)

@@ -21,7 +21,7 @@ from src.reminders.briefs import BriefOrder
 from src.reminders.reminder_repo import Reminder
 from src.talk.orders import taught_fact
 from src.telegram.tasks import ReminderTasks
-from src.texts import say
+from src.texts import Language, say
 from src.texts.reply import Action, Reply
 from tests.integration.person import Agents, Person
 
@@ -151,6 +151,18 @@ async def test_the_day_has_reminders_dates_deadlines_birthdays_and_a_year_ago(li
     assert page is not None
     numbers = [button for row in page.rows for button in row]
     assert len(numbers) == 5 and all(one.action.name == "source" for one in numbers)
+
+
+@pytest.mark.parametrize(("language", "words"), [
+    ("uk", "Завтра (27 листопада 2026) стоматолог"), ("en", "Завтра (27 ноября 2026) стоматолог"),
+])  # fmt: skip
+async def test_dates_are_in_the_language_of_the_text_else_of_the_person(
+    person: Person, language: Language, words: str
+) -> None:
+    person.language = language
+    life = Life(person)
+    life.note("Завтра стоматолог")
+    assert words in await life.today()
 
 
 async def test_what_has_held_since_today_is_no_date_of_today(life: Life) -> None:
