@@ -153,8 +153,9 @@ def days_of_what(told: Sequence[Told], what: str, caller: Caller) -> set[date]:
 
 def is_on(dated: Dated, day: date) -> bool:
     """Return True if a text is about a day: every year for a birthday, else that day alone."""
-    if dated.kind == "birthday":
-        return (dated.day.month, dated.day.day) == (day.month, day.day)
+    if dated.kind == "birthday":  # one on 29 February is on the 28th in other years
+        this_year: date = dated.day + relativedelta(year=day.year)
+        return this_year == day
     return dated.day == day
 
 

@@ -120,6 +120,7 @@ def test_a_text_has_the_day_that_it_names(text: str, day: date, kind: str) -> No
     assert found is not None and (found.day, found.kind) == (day, kind)
 
 
+    ("Anna was born on 12 March 1990", date(1990, 3, 12), "birthday"),
 @pytest.mark.parametrize("text", [
     "купить хлеб", "день рождения мамы в мае", "the date of the meeting", "",
 ])  # fmt: skip
@@ -138,6 +139,9 @@ def test_each_sentence_has_its_own_day_and_questions_and_orders_tell_nothing() -
     parts = by_sentence(
         [told("Сегодня устал. В пятницу у меня экзамен!"), told("А. Б.", id_="fact-1")]
     )
+    leap = Dated(told(""), date(2024, 2, 29), "birthday")
+    assert is_on(leap, date(2027, 2, 28)) and not is_on(leap, date(2027, 3, 1))
+    assert is_on(leap, date(2028, 2, 29)) and not is_on(leap, date(2028, 2, 28))
     assert [one.text for one in parts] == ["Сегодня устал.", "В пятницу у меня экзамен!", "А. Б."]
     assert tells(told("завтра экзамен")) and tells(told("завтра?", id_="fact-1"))
     for text in (
