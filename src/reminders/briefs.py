@@ -11,7 +11,7 @@ from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
 from src.reading.time_expressions import read_time
-from src.reading.times import fold
+from src.reading.times import fold, weekdays_in
 from src.reminders.day import DayService, title_of
 from src.reminders.reminder_repo import NewReminder, Reminder
 from src.reminders.reminder_service import describe_time
@@ -23,7 +23,7 @@ BRIEF = "brief"  # text of the row, and the subject of a request
 HOURS = range(5, 23)  # on the user's clock, in which a brief may come
 LATEST = timedelta(hours=3)  # a later one is left out
 MAX_ORDER = 80  # characters of an order in words
-BARE_HOUR = re.compile(r"\d{1,2}")
+LAST_TIME = re.compile(r"(?<![\d:.])(\d{1,2})(?:\.(\d\d))?$")
 WORDS = lexicon.AnyCase(r"(?<![\w-])<day.brief>(?![\w-])")
 SENDS = lexicon.AnyCase(r"(?<![\w-])<day.send>(?![\w-])")
 BESIDE = lexicon.AnyCase(
@@ -56,16 +56,17 @@ def read_times(words: str, caller: Caller) -> BriefOrder | None:
         return None
     if OFF.fullmatch(words):
         return BriefOrder(None)
-    if BARE_HOUR.fullmatch(words):
-        words = f"{words}:00"
-    request = read_words(f"{words} {BRIEF}", caller.moment, caller.time_zone)
-    if request is None or request.when is None or request.what != BRIEF:
-        return None
-    zone = request.time_zone or caller.time_zone
-    repeats = request.repeats
-    if repeats is None:
-        repeats = Recurrence.of("day", local_time(request.when, zone))
-    return BriefOrder(repeats)
+    for written in (LAST_TIME.sub(_with_minutes, words), words):
+        request = read_words(f"{written} {BRIEF}", caller.moment, caller.time_zone)
+        if request is not None and request.when is not None and request.what == BRIEF:
+            zone = request.time_zone or caller.time_zone
+            first, days = local_time(request.when, zone), weekdays_in(words)
+            return BriefOrder(request.repeats or Recurrence.of("day", first, weekdays=days))
+    return None
+
+
+def _with_minutes(time: re.Match[str]) -> str:
+    return f"{time[1]}:{time[2] or '00'}"
 
 
 def read_order(text: str, caller: Caller) -> BriefOrder | None:

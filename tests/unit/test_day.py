@@ -68,6 +68,9 @@ def test_behind_such_a_question_a_day_alone_asks_on() -> None:
     ("every weekday at 8", 8, 0, WORKDAYS), ("по будням в 8:30", 8, 30, WORKDAYS),
     ("щобудня о 7", 7, 0, WORKDAYS), ("по буднях о 8", 8, 0, WORKDAYS),
     ("every Monday at 8", 8, 0, (0,)), ("каждое утро", 9, 0, ()), ("щодня о 9", 9, 0, ()),
+    ("в субботу в 9", 9, 0, (5,)), ("у вихідні о 12", 12, 0, (5, 6)),
+    ("mon-fri 9", 9, 0, WORKDAYS), ("08.30", 8, 30, ()),
+    ("по выходным 10", 10, 0, (5, 6)), ("weekends 10", 10, 0, (5, 6)),
 ])  # fmt: skip
 def test_the_words_behind_the_command_say_when_the_brief_comes(
     words: str, hour: int, minute: int, weekdays: tuple[int, ...]
@@ -81,7 +84,8 @@ def test_the_words_behind_the_command_say_when_the_brief_comes(
 @pytest.mark.parametrize("text", [
     "brief every weekday at 8", "send me the brief every day at 8", "morning brief at 8",
     "присылай мне сводку в 8", "сводка по будням в 8", "утренняя сводка в 8, пожалуйста",
-    "надсилай зведення щобудня о 8", "daily digest at 8, please",
+    "надсилай зведення щобудня о 8", "daily digest at 8, please", "move the brief to 8",
+    "send me a brief every morning at 8", "перенеси сводку на 8", "постав зведення на 8",
 ])  # fmt: skip
 def test_an_order_in_words_sets_the_brief(text: str) -> None:
     order = read_order(text, CALLER)
@@ -89,7 +93,9 @@ def test_an_order_in_words_sets_the_brief(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "turn the brief off", "no more briefs", "stop sending me briefs", "turn off the daily brief",
+    "turn the brief off", "no more briefs", "don't send me the brief anymore",
+    "не надсилай більше зведення", "не присылай мне больше сводку",
+    "stop sending me briefs", "turn off the daily brief",
     "не присылай сводку", "больше не присылай сводки", "отключи сводку", "вимкни зведення",
 ])  # fmt: skip
 def test_an_order_in_words_switches_the_brief_off(text: str) -> None:
