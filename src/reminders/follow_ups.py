@@ -38,7 +38,9 @@ STAKES: dict[Stake, lexicon.Expression] = {
     for stake in get_args(Stake)
 }
 CALLED_OFF = lexicon.AnyCase(r"(?<!\w)<day.called_off>(?!\w)")
-NO_ASKING = lexicon.AnyCase(r"\W*<day.no_asking>\W*")
+NO_ASKING = lexicon.AnyCase(
+    r"\W*(?:<day.no_asking>|<day.no_asking>\W+<day.of>\W+(?P<thing>[^.!?]{2,40}))\W*"
+)
 Settle = Callable[[int], Caller]
 
 
@@ -49,8 +51,9 @@ def stake_of(text: str) -> Stake | None:
 
 
 def asks_no_more(text: str) -> bool:
-    """Return True if a whole message asks for no more questions about a thing."""
-    return NO_ASKING.fullmatch(fold(text)) is not None
+    """Return True if a whole message asks for no more questions about this, or about an event."""
+    found = NO_ASKING.fullmatch(fold(text))
+    return found is not None and (found["thing"] is None or stake_of(found["thing"]) is not None)
 
 
 def is_same_thing(one: str, other: str) -> bool:

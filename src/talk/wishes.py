@@ -19,7 +19,7 @@ def read_correction(text: str) -> str | None:
     """Return the wish in a whole message (one of WISHES), UNKNOWN for "not so", or None."""
     if len(text) > MAX_CORRECTION:
         return None
-    return lexicon.key_of("answers.wish", plain(text).replace(",", "").strip(" .!"))
+    return lexicon.key_of("answers.wish", plain(text).replace(",", "").strip(" .!?"))
 
 
 def wish_text(wish: Wish, language: Language) -> str:

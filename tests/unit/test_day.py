@@ -120,13 +120,13 @@ def test_other_messages_are_no_orders_about_the_brief(text: str) -> None:
     ("сдать отчёт до пятницы", date(2026, 12, 4), "deadline"),
     ("паспорт действует до 5 декабря 2026", date(2026, 12, 5), "deadline"),
     ("родился 12.03.1990", date(1990, 3, 12), "birthday"),
+    ("Anna was born on 12 March 1990", date(1990, 3, 12), "birthday"),
 ])  # fmt: skip
 def test_a_text_has_the_day_that_it_names(text: str, day: date, kind: str) -> None:
     found = read_date(told(text), KYIV)
     assert found is not None and (found.day, found.kind) == (day, kind)
 
 
-    ("Anna was born on 12 March 1990", date(1990, 3, 12), "birthday"),
 @pytest.mark.parametrize("text", [
     "купить хлеб", "день рождения мамы в мае", "the date of the meeting", "",
 ])  # fmt: skip
@@ -139,15 +139,15 @@ def test_a_birthday_comes_every_year_and_an_event_once() -> None:
     assert mum is not None and is_on(mum, date(2031, 12, 5)) and not is_on(mum, date(2031, 12, 6))
     once = Dated(told("x"), date(2026, 12, 5), "event")
     assert is_on(once, date(2026, 12, 5)) and not is_on(once, date(2027, 12, 5))
+    leap = Dated(told(""), date(2024, 2, 29), "birthday")
+    assert is_on(leap, date(2027, 2, 28)) and not is_on(leap, date(2027, 3, 1))
+    assert is_on(leap, date(2028, 2, 29)) and not is_on(leap, date(2028, 2, 28))
 
 
 def test_each_sentence_has_its_own_day_and_questions_and_orders_tell_nothing() -> None:
     parts = by_sentence(
         [told("Сегодня устал. В пятницу у меня экзамен!"), told("А. Б.", id_="fact-1")]
     )
-    leap = Dated(told(""), date(2024, 2, 29), "birthday")
-    assert is_on(leap, date(2027, 2, 28)) and not is_on(leap, date(2027, 3, 1))
-    assert is_on(leap, date(2028, 2, 29)) and not is_on(leap, date(2028, 2, 28))
     assert [one.text for one in parts] == ["Сегодня устал.", "В пятницу у меня экзамен!", "А. Б."]
     assert tells(told("завтра экзамен")) and tells(told("завтра?", id_="fact-1"))
     for text in (
@@ -173,6 +173,9 @@ def test_an_event_has_a_stake_by_its_words(text: str, stake: str | None) -> None
 @pytest.mark.parametrize(("text", "is_order"), [
     ("не спрашивай об этом", True), ("Don’t ask me about that again", True),
     ("не питай про це", True), ("больше не спрашивай.", True),
+    ("Не надо больше спрашивать об этом", True), ("please don't ask me about that", True),
+    ("не спрашивай про собеседование", True), ("don't ask about the interview", True),
+    ("не питай про лікаря", True), ("don't ask about the neighbours", False),
     ("не спрашивай меня о погоде", False), ("спроси об этом", False),
 ])  # fmt: skip
 def test_an_order_to_ask_no_more_is_a_whole_message(text: str, is_order: bool) -> None:
@@ -221,7 +224,10 @@ def test_a_reminder_that_came_is_an_event_unless_it_names_another_day() -> None:
 @pytest.mark.parametrize(("text", "wish"), [
     ("короче", "short"), ("Покороче, пожалуйста", "short"), ("shorter", "short"),
     ("стисліше", "short"), ("подробнее!", "long"), ("in more detail", "long"), ("проще", "simple"),
-    ("не так", "unknown"), ("not so", "unknown"), ("усе не так", "unknown"),
+    ("can you be more concise?", "short"), ("too wordy", "short"),
+    ("это не то, что я спрашивал", "unknown"), ("that's not what I asked", "unknown"),
+    ("це не те, що я питала", "unknown"), ("не так", "unknown"),
+    ("not so", "unknown"), ("усе не так", "unknown"),
     ("короче, я поехал", None), ("это не так просто", None), ("", None),
 ])  # fmt: skip
 def test_a_correction_is_a_whole_message(text: str, wish: str | None) -> None:
