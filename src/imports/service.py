@@ -114,14 +114,12 @@ class ImportService:
         return count
 
     def _choose_known_name(self, caller: Caller, number: int) -> None:
-        """Note who the caller is in a chat, if the file tells it, or it has one speaker."""
+        """Drop the words of others if the file tells which ones are the caller's."""
         found = self.rows.find(caller.owner, number)
         if found is None or not found.names:
             return
         if self.rows.count(caller.owner, number).messages:
             self.rows.set_own_name(caller.owner, number, "")
-        elif len(found.names) == 1:
-            self.rows.set_own_name(caller.owner, number, *found.names)
 
     async def advance(self, import_: Import, job: int | None = None) -> Outcome:
         """Do the next step of an import under way.

@@ -67,6 +67,8 @@ def _read_message(
         return None
     if isinstance(sender, int):  # exports until 2021
         sender = f"user{sender & 0xFFFFFFFF}"
+    if not str(sender).startswith("user"):  # a channel
+        return None
     said_at = read_moment(message.get("date_unixtime"))
     if said_at is None:
         local = read_moment(message["date"])

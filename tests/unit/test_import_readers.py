@@ -346,7 +346,8 @@ def test_telegram_reads_all_chats_as_the_one_who_exported_them() -> None:
     message = {"id": 1, "type": "message", "date": "2024-05-01T10:00:00", "text": "mine"}
     chats = [
         {"name": "A", "type": "personal_chat", "id": 1,
-         "messages": [{**message, "from_id": "user77"}, {**message, "id": 2, "from_id": "user5"}]},
+         "messages": [{**message, "from_id": "user77"}, {**message, "id": 2, "from_id": "user5"},
+                      {**message, "id": 3, "from_id": "channel77"}]},
         {"type": "saved_messages", "id": 77, "messages": [{**message, "from_id": "user77"}]},
         {"name": "Bad", "type": "personal_chat", "id": 3,
          "messages": [{"type": "message", "from_id": "user77", "text": "no date", "id": 1}]},

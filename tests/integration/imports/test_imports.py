@@ -183,6 +183,8 @@ async def test_who_one_is_is_asked_and_others_words_go(bringer: Bringer) -> None
 
 async def test_the_order_of_dates_is_asked(bringer: Bringer) -> None:
     reply = await bringer.bring("05/06/2024, 10:00 - Анна: мой кот", "a.txt")
+    assert reply.text == say("import_who", "ru"), "a chat may have words of others alone"
+    reply = await bringer.tap(reply, "Анна")
     assert reply.text == say("import_dates", "ru")
     summary = await bringer.tap(reply, say("import_month_first", "ru"))
     await bringer.tap(summary, say("import_search", "ru"))
