@@ -39,6 +39,7 @@ NOTE_BIAS = 0.15  # without an embedding: a needless quote is better than a lost
 # Of any other kind over note and question, and of an order without an embedding; in doubt a line
 # is kept.
 LEAD, LETTERS_LEAD = 0.05, 0.25
+REMIND_LEAD = 0.2  # of an order to remind: "gran visits 3 jan at noon" is like one
 NO_VECTOR: Vector = np.zeros(0, dtype=np.float32)
 WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
 LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
@@ -132,7 +133,9 @@ def _score(text: str, vector: Vector | None, weights: Weights) -> dict[str, floa
 def _best_of(scores: Mapping[str, float], *, has_vector: bool) -> str:
     best = max(scores, key=lambda kind: scores[kind])
     told = max((NOTE, QUESTION), key=lambda kind: scores[kind])
-    lead = LETTERS_LEAD if best in ORDERS and not has_vector else LEAD
+    lead = REMIND_LEAD if best == REMIND else LEAD
+    if best in ORDERS and not has_vector:
+        lead = LETTERS_LEAD
     return best if scores[best] >= scores[told] + lead else told
 
 

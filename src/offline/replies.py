@@ -43,6 +43,7 @@ CHANGES = 2  # later quotes that may change the sure ones
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
+MIN_LATIN_LIKENESS = 0.88  # the same for Latin letters, which have no dictionary
 DOUBLED = re.compile(r"(.)\1")
 ENOUGH = 2  # words that suffice if they are all words of the question
 MIN_SHARE = 0.5  # of the question's words; a file, or a note without a vector, must exceed it
@@ -135,9 +136,11 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         return (
             _format_quotes(say("offline_nearest", language), nearest, question, language) or None
         )
+    answers = [one for one in changes if _changes_answer(one, sure, question)]
+    others = [one for one in changes if one not in answers]
     parts = (
-        _format_quotes(say("offline_quote_one", language), sure, question, language),
-        _format_quotes(say("offline_later", language), changes, question, language),
+        _format_quotes(say("offline_quote_one", language), [*sure, *answers], question, language),
+        _format_quotes(say("offline_later", language), others, question, language),
     )
     return "\n\n".join(filter(None, parts))
 
@@ -160,6 +163,13 @@ def _list_changes(pool: Found, sure: Found, close: Found, question: str) -> list
         and (may_be_far or overlaps[id(record)] or (sure and record in close))
     ]
     return sorted(changes, key=lambda r: -overlaps[id(r)])[:CHANGES]
+
+
+def _changes_answer(change: Record, quoted: Found, question: str) -> bool:
+    """Return True if a later note names what answers: "sold the kia" after "i drive a kia"."""
+    asked = frozenset[str]().union(*content(question))
+    answers = (forms for one in quoted for forms in shared(one["text"], change["text"]))
+    return any(not forms & asked for forms in answers)
 
 
 def _format_quotes(title: str, records: Found, question: str, language: Language) -> str:
@@ -261,7 +271,8 @@ def _quotable(records: Found, question: str) -> list[Record]:
 def _fix_typos(question: str, records: Found) -> str:
     """Correct unknown words among the first of a question to words of the records.
 
-    For Latin letters, which have no dictionary, only letters may be swapped or doubled.
+    For Latin letters, which have no dictionary, letters may be swapped or doubled, and one of a
+    long word may be missing or wrong.
     """
     known = sorted({word.lower() for r in records for word in words(r["text"])})
 
@@ -270,9 +281,10 @@ def _fix_typos(question: str, records: Found) -> str:
         if len(word) < MIN_MISSPELT or word in known or parts_of_speech(word):
             return match[0]
         candidates = [one for one in known if one[0] == word[0]]
-        if word.isascii():
-            return next((w for w in candidates if _letters(w) == _letters(word)), match[0])
-        return next(iter(get_close_matches(word, candidates, 1, MIN_LIKENESS)), match[0])
+        if not word.isascii():
+            return next(iter(get_close_matches(word, candidates, 1, MIN_LIKENESS)), match[0])
+        same = [one for one in candidates if _letters(one) == _letters(word)]
+        return [*same, *get_close_matches(word, candidates, 1, MIN_LATIN_LIKENESS), match[0]][0]
 
     return WORD.sub(fix, question, MAX_ASKED)
 

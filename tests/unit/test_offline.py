@@ -139,6 +139,10 @@ def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
     ("Когда стоматолог?", [note("стоматолог во вторник утром", uid="msg-4"),
      note("нет, в среду", 0.3, uid="msg-6", said_at="2026-11-20 09:08")], [2, 1]),
     ("Где я живу?", [OMSK, TOMSK], [2, 1]),
+    # A change that names what answers stands first.
+    ("на чем я езжу", [note("езжу на киа рио", day=1), note("продал киа взял ладу", 0.7, day=2)],
+     [2, 1]),
+    ("gym loker code", [note("gym locker code 3390", 0.5)], [1]),
 ])  # fmt: skip
 def test_what_answers_a_question_is_quoted_in_its_order(
     question: str, memories: list[Any], numbers: list[int]

@@ -57,6 +57,7 @@ def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str)
     ("verni nazad", "undo"), ("hey can you bring that one back please", "undo"),
     ("не надо больше про таблетки", "cancel"),
     ("give me a shout at 3 about the washing", "remind"),
+    ("gran visits 3 jan at noon", "note"),
     ("те що про зарплату казав, забудь", "forget"), ("а ну посунь на годинку", "move"),
     ("gave the drill back to tom", "note"), ("they cancelled my flight", "note"),
     ("забыл зонт в офисе", "note"), ("напомнил маме про анализы", "note"),
