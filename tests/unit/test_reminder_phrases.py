@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
@@ -11,7 +12,7 @@ from src.base.zones import local_time
 from src.reading.reminder_moments import ReminderRequest, read_new_time
 from src.reading.reminder_phrases import read_reminder, requests_in
 from src.reminders.rules import reminder_calls
-from tests.cases import for_each, for_random
+from tests.cases import for_random
 from tests.unit.test_time_expressions import calls_in
 
 ZONE = "Europe/Moscow"
@@ -296,18 +297,18 @@ def shown(found: ReminderRequest) -> list[str]:
     return [found.what, when, rule, found.problem or ""]
 
 
-@for_each("row", rows(ALL_REQUESTS))
+@pytest.mark.parametrize("row", rows(ALL_REQUESTS))
 def test_a_request_says_what_and_when(row: str) -> None:
     text, *expected = (" ".join(cell.split()) for cell in row.split("|"))
     assert shown(read(text)) == expected
 
 
-@for_each("text", rows(ALL_OTHER))
+@pytest.mark.parametrize("text", rows(ALL_OTHER))
 def test_what_asks_the_memory_or_tells_is_no_request(text: str) -> None:
     assert read_reminder(text, NOW, ZONE) is None
 
 
-@for_each("tables", [
+@pytest.mark.parametrize("tables", [
     (REQUESTS_RU, OTHER_RU), (REQUESTS_UK, OTHER_UK), (REQUESTS_EN, OTHER_EN),
 ])  # fmt: skip
 def test_there_are_many_phrases_of_each_language(tables: tuple[str, str]) -> None:
@@ -327,7 +328,7 @@ remind me {}my address
 """
 
 
-@for_each(("text", "what"), [
+@pytest.mark.parametrize(("text", "what"), [
     ("ше нагадай завтра о 7 ранку взяти перепустку", "взяти перепустку"),
     ("і ще нагадай завтра о 9 купити хліб", "купити хліб"),
     ("нагадай ше завтра о 9 купити хліб", "купити хліб"),
@@ -340,7 +341,7 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
     assert request is not None and request.what == what
 
 
-@for_each(("text", "requests"), [
+@pytest.mark.parametrize(("text", "requests"), [
     ("remind me tomorrow at 8 to call mum and on friday to pay rent",
      ["remind me tomorrow at 8 to call mum", "remind me on friday to pay rent"]),
     ("remind me tomorrow at 8 to call mum and at 9 to pay rent",
@@ -387,7 +388,7 @@ def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) 
     assert len(reminder_calls(text, [HumanMessage(text)])) == len(requests)
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "напоминай каждый день в 9 и в 21 пить таблетки", "remind me to buy milk and bread at 9",
     "remind me to call mum and on friday we eat", "remind me to call the 5 o'clock man at 6",
     "remind me tomorrow at 9 that lunch is at 12 and dinner at 6", "напомни завтра в 9",
@@ -399,9 +400,9 @@ def test_one_request_stays_one(text: str) -> None:
     assert requests_in(text) == [text]
 
 
-@for_each("question", rows(MEMORY_QUESTIONS))
-@for_each("filler", ["", "пожалуйста, ", "please, ", "будь ласка, ", "еще раз, "])
-@for_each("time", [
+@pytest.mark.parametrize("question", rows(MEMORY_QUESTIONS))
+@pytest.mark.parametrize("filler", ["", "пожалуйста, ", "please, ", "будь ласка, ", "еще раз, "])
+@pytest.mark.parametrize("time", [
     "", " завтра", " в пятницу", " в 9", " в марте", " о 9", " у п'ятницю", " tomorrow",
     " on Friday", " at 9", " yesterday", " вчера", " в 2024 году", "?",
 ])  # fmt: skip
@@ -411,7 +412,7 @@ def test_a_question_to_the_memory_is_none_with_any_time_behind_it(
     assert read_reminder(question.format(filler) + time, NOW, ZONE) is None
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "Он написал: «напомни завтра в 9 позвонить»", "«Напомни завтра в 9» — сказал он",
     '"remind me tomorrow at 9" was his last', "They always remind me to call at 9 tomorrow",
     "Вона просила: нагадай завтра о 9 подзвонити", "", " ", "\u200b", "напомина", "🔔", "9:00",
@@ -420,7 +421,7 @@ def test_what_others_said_is_no_request(text: str) -> None:
     assert read_reminder(text, NOW, ZONE) is None
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "my boss reminded me at 9 that the invoice is late",
     "просил же её: напомни мне про ключи завтра",
 ])  # fmt: skip
@@ -428,7 +429,7 @@ def test_a_line_like_an_order_that_tells_what_was_is_none(text: str) -> None:
     assert reminder_calls(text, [HumanMessage(text)], kind="remind") == []
 
 
-@for_each(("text", "hour"), [
+@pytest.mark.parametrize(("text", "hour"), [
     ("напомни вечером поесть", 19), ("напомни утром поесть", 9), ("напомни днём поесть", 13),
     ("напомни ночью поесть", 23), ("нагадай увечері поїсти", 19), ("нагадай вранці поїсти", 9),
     ("нагадай вдень поїсти", 13), ("нагадай вночі поїсти", 23), ("remind me tonight to eat", 19),
@@ -440,7 +441,7 @@ def test_a_part_of_the_day_has_an_hour(text: str, hour: int) -> None:
     assert when is not None and local_time(when, ZONE).hour == hour
 
 
-@for_each(("text", "at", "expected"), [
+@pytest.mark.parametrize(("text", "at", "expected"), [
     ("напомни в 9 поесть", "2026-11-23 08:00", "2026-11-23 09:00"),
     ("напомни в 9 поесть", "2026-11-23 09:00", "2026-11-24 09:00"),
     ("напомни сегодня в 9 поесть", "2026-11-23 09:00", "2026-11-23 21:00"),
@@ -475,7 +476,7 @@ NEW_TIMES = """
 """
 
 
-@for_each("row", rows(NEW_TIMES))
+@pytest.mark.parametrize("row", rows(NEW_TIMES))
 def test_another_hour_is_in_the_same_half_of_the_day(row: str) -> None:
     hour, said, expected = row.split(" | ")
     due = datetime(2026, 11, 24, int(hour) - 3, tzinfo=UTC)
@@ -498,7 +499,7 @@ def test_what_cannot_be_seen_changes_nothing() -> None:
     assert read("напомни  завтра\n\tв\u00a09   позвонить маме") == plain
 
 
-@for_each("digits", ["٩:٣٠", "९:३०", "９：３０", "۹:۳۰"])
+@pytest.mark.parametrize("digits", ["٩:٣٠", "९:३०", "９：３０", "۹:۳۰"])
 def test_digits_of_other_scripts_are_numbers(digits: str) -> None:
     assert shown(read(f"напомни завтра в {digits} встать"))[1] == "2026-11-24 09:30"
 
@@ -515,8 +516,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@for_each("token", HOSTILE)
-@for_each("length", [1_000, 100_000])
+@pytest.mark.parametrize("token", HOSTILE)
+@pytest.mark.parametrize("length", [1_000, 100_000])
 def test_a_long_text_of_one_kind_is_read_in_few_steps(token: str, length: int) -> None:
     text = ("напомни " + token * length)[:length]
     read_reminder(text, NOW, ZONE)  # the expressions that it needs are compiled once

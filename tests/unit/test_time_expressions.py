@@ -12,6 +12,7 @@ from functools import partial
 from types import FrameType
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import strategies as st
 
 from src.base.zones import local_time
@@ -19,7 +20,7 @@ from src.reading.relative_dates import Validity, resolve_dates, when_valid
 from src.reading.slips import mended
 from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
 from src.reading.times import MAX_TEXT, find_spans, fold, tidy
-from tests.cases import for_each, for_random
+from tests.cases import for_random
 
 KYIV = ZoneInfo("Europe/Kyiv")
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=KYIV)  # a Sunday
@@ -84,7 +85,7 @@ DAYS = [
 ]  # fmt: skip
 
 
-@for_each(("text", "expected"), DAYS)
+@pytest.mark.parametrize(("text", "expected"), DAYS)
 def test_a_day_is_found(text: str, expected: str) -> None:
     expected_period = Period(midnight(expected), midnight(day_after(expected)))
     assert read_time(text, NOW).periods == (expected_period,)
@@ -154,12 +155,12 @@ PERIODS = [
 ]  # fmt: skip
 
 
-@for_each(("text", "start", "end"), PERIODS)
+@pytest.mark.parametrize(("text", "start", "end"), PERIODS)
 def test_a_period_is_found(text: str, start: str, end: str) -> None:
     assert read_time(text, NOW).periods == (Period(midnight(start), midnight(end)),)
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "May I ask you something?", "мая собака", "моя собака", "my second brother", "второй брат",
     "1500 рублей", "за 2000 рублей", "до 2000 гривень", "2 cats", "+380 50 123 45 67",
     "050-12-03-2026", "python 3.11", "python 3.11.12", "version 2026", "192.168.20.26",
@@ -178,7 +179,7 @@ def test_what_names_no_time_is_left_alone(text: str) -> None:
     assert query.content.strip() == text.strip()
 
 
-@for_each(("text", "content"), [
+@pytest.mark.parametrize(("text", "content"), [
     ("Что я купил вчера?", "Что я купил?"),
     ("Вчера, кажется, я купил чай", "кажется, я купил чай"),
     ("What did I buy in March 2025 for Anna?", "What did I buy for Anna?"),
@@ -200,7 +201,7 @@ def test_a_text_may_name_several_periods() -> None:
     ]
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "Где я жил раньше?", "моя прежняя работа", "где я работал до этого", "прошлая работа",
     "история моих переездов", "where did I live before", "where I used to live",
     "what was my previous job", "Where did I live before 2020?", "де я жив колись",
@@ -210,7 +211,7 @@ def test_history_is_wanted(text: str) -> None:
     assert read_time(text, NOW).wants_history
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "Где я живу?", "what did I do the day before yesterday", "прошлым летом я был в Грузии",
     "минулого тижня", "на прошлой неделе", "I'm used to it", "до конца года", "where do I live",
 ])  # fmt: skip
@@ -218,7 +219,7 @@ def test_history_is_not_wanted(text: str) -> None:
     assert not read_time(text, NOW).wants_history
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "Когда я купил машину?", "С каких пор я живу в Киеве?", "какого числа у мамы день рождения",
     "в каком году я женился", "сколько лет назад это было", "Коли я купив машину?",
     "якого числа іспит", "у якому році я одружився", "When did I move?", "what date is the exam",
@@ -228,7 +229,7 @@ def test_a_time_is_asked_for(text: str) -> None:
     assert read_time(text, NOW).asks_when
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text",
     ["когда-то я жил в Киеве", "никогда", "иногда бегаю", "інколи", "колись", "whenever", "кот"],
 )
@@ -236,7 +237,7 @@ def test_no_time_is_asked_for(text: str) -> None:
     assert not read_time(text, NOW).asks_when
 
 
-@for_each(("zone", "day", "hours"), [
+@pytest.mark.parametrize(("zone", "day", "hours"), [
     ("Europe/Kyiv", "2025-03-30", 23), ("Europe/Kyiv", "2025-10-26", 25),
     ("America/New_York", "2025-03-09", 23), ("America/New_York", "2025-11-02", 25),
     ("Asia/Kathmandu", "2025-03-30", 24),
@@ -244,7 +245,7 @@ def test_no_time_is_asked_for(text: str) -> None:
     ("Africa/Cairo", "2025-04-25", 23), ("Africa/Cairo", "2025-10-30", 25),
     ("America/Havana", "2025-03-09", 23), ("America/Havana", "2025-11-02", 25),
 ])  # fmt: skip
-@for_each("library", ["pytz", "zoneinfo"])
+@pytest.mark.parametrize("library", ["pytz", "zoneinfo"])
 def test_a_day_is_as_long_as_clocks_make_it(library: str, zone: str, day: str, hours: int) -> None:
     noon = datetime.combine(day_of(day), datetime.min.time(), tzinfo=UTC) + timedelta(hours=12)
     now = local_time(noon, zone) if library == "pytz" else noon.astimezone(ZoneInfo(zone))
@@ -255,7 +256,7 @@ def test_a_day_is_as_long_as_clocks_make_it(library: str, zone: str, day: str, h
     assert just_before.astimezone(now.tzinfo).date() < day_of(day)
 
 
-@for_each("zone", ["Europe/Kyiv", "America/New_York", "Asia/Kathmandu", "UTC"])
+@pytest.mark.parametrize("zone", ["Europe/Kyiv", "America/New_York", "Asia/Kathmandu", "UTC"])
 def test_both_kinds_of_zone_agree(zone: str) -> None:
     moment = datetime(2025, 7, 1, 22, 30, tzinfo=UTC)
     for text in ("вчера", "last winter", "с марта по май", "since 5 March", "год назад"):
@@ -263,7 +264,7 @@ def test_both_kinds_of_zone_agree(zone: str) -> None:
         assert by_pytz == read_time(text, moment.astimezone(ZoneInfo(zone))).periods
 
 
-@for_each(("typed", "meant"), [
+@pytest.mark.parametrize(("typed", "meant"), [
     ("what did I do yesteday", "what did I do yesterday"),
     ("what happened on wendesday?", "what happened on wednesday?"),
     ("что я делал вчеар", "что я делал вчера"), ("что было в четвег", "что было в четверг"),
@@ -274,7 +275,7 @@ def test_a_typo_of_one_letter_names_the_same_days(typed: str, meant: str) -> Non
     assert read_time(typed, NOW).periods == read_time(meant, NOW).periods != ()
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "a sundae with Augusta", "завтрак с Серёжей", "парта и карта", "где мой март", "середина",
 ])  # fmt: skip
 def test_another_word_is_no_typo(text: str) -> None:
@@ -294,7 +295,7 @@ def test_a_fixed_offset_will_do() -> None:
     assert shown(read_time("вчера", now)) == [("2026-11-21 00:00", "2026-11-22 00:00")]
 
 
-@for_each(("text", "now", "start"), [
+@pytest.mark.parametrize(("text", "now", "start"), [
     ("вчера", "2026-01-01", "2025-12-31"), ("завтра", "2026-12-31", "2027-01-01"),
     ("last week", "2026-01-01", "2025-12-22"), ("на этой неделе", "2026-01-01", "2025-12-29"),
     ("в прошлом месяце", "2026-01-31", "2025-12-01"), ("a month ago", "2026-03-31", "2026-02-01"),
@@ -363,14 +364,14 @@ I'm free on Saturday (28 November 2026), not on Friday
 """
 
 
-@for_each("resolved", FACTS.strip().splitlines())
+@pytest.mark.parametrize("resolved", FACTS.strip().splitlines())
 def test_a_relative_date_becomes_absolute_once(resolved: str) -> None:
     said = re.sub(r" \([^)]*\d{4}\)", "", resolved)
     assert said != resolved
     assert resolve_dates(said, NOW) == resolve_dates(resolved, NOW) == resolved
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "Сын родился 5 марта 2020 года", "мамин день рождения 5 марта", "In March I was in Rome",
     "в марте у меня отпуск", "летом люблю плавать", "скоро еду в отпуск", "недавно купил машину",
     "I am busy now, soon free", "иногда бегаю", "every Friday I swim",
@@ -384,7 +385,7 @@ def test_what_is_not_relative_stays(text: str) -> None:
     assert resolve_dates(text, NOW) == text
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "через пару недель экзамен", "через кілька днів іспит", "in a few days I leave",
     "несколько дней назад заболел", "2-3 дня назад заболел", "послепослезавтра",
     "післяпіслязавтра", "на днях купил велосипед", "цими днями їду", "the other day I met Anna",
@@ -407,7 +408,7 @@ def test_a_fact_is_resolved_in_the_zone_of_the_user() -> None:
     assert resolve_dates("tomorrow", new_york) == "tomorrow (1 January 2027)"
 
 
-@for_each(("text", "start", "end"), [
+@pytest.mark.parametrize(("text", "start", "end"), [
     ("23 ноября 2026 у меня экзамен", "2026-11-23", "2026-11-24"),
     ("завтра (23 ноября 2026) экзамен", "2026-11-23", "2026-11-24"),
     ("conference on 3 May", "2027-05-03", "2027-05-04"),
@@ -429,7 +430,7 @@ def test_when_an_event_holds(text: str, start: str, end: str | None) -> None:
     assert when_valid(text, NOW, is_event=True) == expected
 
 
-@for_each(("text", "end"), [
+@pytest.mark.parametrize(("text", "end"), [
     ("до пятницы я в Риге", "2026-11-28"), ("I am in Riga until Friday", "2026-11-28"),
     ("у відпустці до 5 грудня", "2026-12-06"), ("с 3 по 5 мая живу у мамы", "2027-05-06"),
     ("I stay with mum from 3 May to 5 May", "2027-05-06"), ("завтра экзамен", None),
@@ -440,7 +441,7 @@ def test_another_fact_ends_only_with_an_end_in_words(text: str, end: str | None)
     assert when_valid(text, NOW, is_event=False) == expected
 
 
-@for_each("text", [
+@pytest.mark.parametrize("text", [
     "люблю чай", "каждую пятницу бассейн", "usually on Friday I swim",
     "I work from Monday to Friday", "My favourite day is Friday", "недавно переехал",
     "31 июня 2026", "встреча не в пятницу", "записалась к врачу в пятницу",
@@ -479,7 +480,7 @@ def test_spans_lie_in_the_text_one_after_the_other(text: str) -> None:
         position = (span.to or span).end
 
 
-@for_each("now", ["0001-01-01", "9999-12-31"])
+@pytest.mark.parametrize("now", ["0001-01-01", "9999-12-31"])
 def test_the_ends_of_the_calendar_do_not_break_it(now: str) -> None:
     moment = datetime.combine(day_of(now), datetime.min.time(), tzinfo=UTC)
     for text in ("вчера", "завтра", "last week", "next year", "год назад", "in 3 weeks", "зимой"):
@@ -525,7 +526,7 @@ def calls_in(work: Callable[[], object]) -> int:
     return calls
 
 
-@for_each("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_cost_little(name: str) -> None:
     text = HOSTILE[name]
     read_time("5 марта", NOW)  # what is loaded once does not count

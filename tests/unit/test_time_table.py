@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import islice
 
+import pytest
+
 from src.base.zones import local_time
 from src.reading.recurrences import Recurrence, next_after
 from src.reading.reminder_phrases import read_reminder
-from tests.cases import for_each
 
 ZONE = "Europe/Moscow"
 NOW = datetime(2026, 11, 23, 7, tzinfo=UTC)  # a Monday, ten in the morning in Moscow
@@ -374,7 +375,7 @@ def told(repeats: Recurrence | None, first: datetime, expected: str) -> str:
     return ", ".join([shown(found[0]), shown(found[1]), last])
 
 
-@for_each(("said", "what", "expected"), CASES)
+@pytest.mark.parametrize(("said", "what", "expected"), CASES)
 def test_a_reminder_comes_when_it_was_asked_for(said: str, what: str, expected: str) -> None:
     request = read_reminder(said, NOW, ZONE)
     if expected == "asks":
