@@ -226,7 +226,7 @@ class MemoryWriter:
         *,
         contradicts: Collection[int] = (),
     ) -> Outcome:
-        """Store the code of a door at the user's request; it replaces one of the same name.
+        """Store the code of a door or a wifi; it replaces one of the same name.
 
         Args:
             owner: Owner of the memory.

@@ -61,7 +61,7 @@ async def check_model(settings: Settings) -> CheckResult:
 
 # Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
 PROMPT_TEXT = " ".join(f"{number} times {number} is {number**2}." for number in range(12, 72))
-PROMPT_TASK = "Call the tool note_words with the English words for the numbers from one to twenty."
+PROMPT_TASK = "Note, with your tool, the English words for the numbers from one to twenty."
 
 
 @tool

@@ -197,7 +197,7 @@ class Secret:
     Attributes:
         start: Start offset, in the text in NFC.
         end: End offset (exclusive).
-        is_household: A door code or a wifi password: stored at the user's request.
+        is_household: A door code or a wifi password, which is kept as a private fact.
     """
 
     start: int

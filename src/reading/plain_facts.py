@@ -4,13 +4,16 @@ The meaning of other statements is left to a language model; they are found as t
 """
 
 import re
+from datetime import UTC, datetime
 from functools import cache
 
 from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.gate import holds_secret
 from src.reading.relations import BY_NAME
-from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, sentences
+from src.reading.reminder_phrases import read_reminder
+from src.reading.requests import asks_to_keep_private, forget_request
+from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, is_question, sentences
 from src.texts.morphology import NAMES, parts_of_speech
 
 MAX_FACTS = 8  # per text
@@ -52,6 +55,19 @@ def secret_to_keep(text: str) -> str:
         before = PLEASE_LAST.sub("", text[: order.start()].rstrip(" ,;.–—-"))
         return secret if holds_secret(secret) else before.strip()
     return ""
+
+
+def told_secrets(text: str) -> str:
+    """Return the sentences of a message that tell a secret, or "" if it asks or orders something.
+
+    Args:
+        text: A message without secrets, but for those that may be kept: of a door, of a wifi.
+    """
+    is_order = forget_request(text) is not None or asks_to_keep_private(text)
+    if is_order or is_question(text) or read_reminder(text, datetime.now(UTC), "UTC") is not None:
+        return ""
+    told = [one.strip() for one in sentences(text) if holds_secret(one)]
+    return " ".join(told).rstrip(".!")
 
 
 def _parse(sentence: str) -> list[Fact]:

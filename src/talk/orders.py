@@ -1,7 +1,7 @@
 """Messages that need no model: to remember as written, a zone, the memory, yes or no, a choice."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -65,25 +65,18 @@ class Orders:
             corrected = await self._find_corrected(turn, incoming.teaching.corrects)
             if corrected is None:
                 return TurnResult(say("memory_gone", incoming.language))
-        text = storable(incoming.text).strip()
-        said = writer.SourceText(
-            turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
-        )
         contradicts: set[int] = set()
         if corrected is not None:
             contradicts = {corrected.id}
         if incoming.kept_private:
-            text = redact(storable(incoming.kept_private), household=True).strip()
-            outcome = await self._memories.writer.keep_private(
-                incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
-            )
-            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
-            confirmation = say(key, incoming.language, text=text)
+            outcome = await self._keep_private(turn, contradicts)
+            confirmation = incoming.describe_kept(outcome.text)
         else:
-            fact = taught_fact(text, corrected)
+            said = _source(turn)
+            fact = taught_fact(said.text, corrected)
             if incoming.teaching.is_wish:
                 fact = fact.model_copy(update={"relation": WISH})
-                contradicts = await self._rival_wishes(incoming.owner, text)
+                contradicts = await self._rival_wishes(incoming.owner, said.text)
             outcome = await self._memories.writer.remember(
                 incoming.owner,
                 fact,
@@ -94,6 +87,20 @@ class Orders:
             )
             confirmation = confirmation_text([outcome], incoming.language)
         return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+
+    async def keep_code(self, turn: Turn) -> TurnResult | None:
+        """Store a code that is told beside other things; these are answered."""
+        if turn.incoming.kept_private and turn.incoming.teaching is None:
+            await self._keep_private(turn)
+        return None
+
+    async def _keep_private(self, turn: Turn, contradicts: Collection[int] = ()) -> writer.Outcome:
+        """Store the code of a door or a wifi, with its text masked."""
+        incoming = turn.incoming
+        text = redact(storable(incoming.kept_private), household=True).strip()
+        return await self._memories.writer.keep_private(
+            incoming.owner, text, incoming.kept_private, _source(turn), contradicts=contradicts
+        )
 
     async def _rival_wishes(self, owner: Owner, text: str) -> set[int]:
         facts = await self._memories.get_user_facts(owner)
@@ -280,6 +287,13 @@ class Orders:
         if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
+
+
+def _source(turn: Turn) -> writer.SourceText:
+    """Return the message of a turn as the source of a fact."""
+    incoming = turn.incoming
+    said_at = local_time(incoming.moment, incoming.time_zone)
+    return writer.SourceText(turn.message_id, storable(incoming.text).strip(), said_at)
 
 
 def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> Fact:

@@ -77,6 +77,7 @@ class AgentService:
             SpokenLanguages(client).hear,
             intake.store,
             answering.resume,
+            unless_answered(orders.keep_code),
             unless_answered(orders.teach),
             unless_answered(orders.set_zone),
             unless_answered(orders.switch_memory),

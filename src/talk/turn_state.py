@@ -89,7 +89,7 @@ class IncomingMessage(WithCaller):
     def without_secrets(self) -> Self:
         """Return a copy with ``MASK`` for every secret, and a note about it.
 
-        If the user asks to remember the code of a door, ``kept_private`` has it.
+        If the user tells the code of a door or a wifi, ``kept_private`` has it.
         """
         enclosed, voice = self.enclosed, self.voice
         if enclosed is not None:
@@ -125,15 +125,27 @@ class IncomingMessage(WithCaller):
         if not (self.voice.is_own and self.preferences.memory_on and holds_secret(self.text)):
             return self
         private = self.text if self.teaching is not None else plain_facts.secret_to_keep(self.text)
-        if not private:
+        told = private or plain_facts.told_secrets(self.text)
+        if not told:
             return self
-        masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
-        return replace(self, text=masked, kept_private=private, teaching=teaching)
+        masked = replace(self, text=redact(self.text, household=True), kept_private=told)
+        if private or told == self.text.strip().rstrip(".!"):
+            return replace(masked, teaching=self.teaching or Teaching())
+        return masked.with_note(self.describe_kept(redact(told, household=True)))
+
+    def describe_kept(self, text: str) -> str:
+        """Return the sentence that a code is kept, by its text with a mask."""
+        if self.owner.is_group:
+            return say("private_kept_group", self.language, text=text)
+        return say("private_kept", self.language, text=text)
 
     def with_mask_note(self) -> Self:
         """Return a copy whose answer says that a secret was masked."""
-        note = "\n".join(filter(None, (self.problem, say("secret_masked", self.language))))
-        return replace(self, is_masked=True, problem=note)
+        return replace(self.with_note(say("secret_masked", self.language)), is_masked=True)
+
+    def with_note(self, note: str) -> Self:
+        """Return a copy with another sentence under its answer."""
+        return replace(self, problem="\n".join(filter(None, (self.problem, note))))
 
     @cached_property
     def is_private(self) -> bool:

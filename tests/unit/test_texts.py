@@ -106,7 +106,7 @@ KEYS_OF_FILE = {
     "erasure_screens.py": {"delete_ask", "delete_ask_again"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "answering.py": {"limit_user", "limit_bot", "limit_minute"},
-    "orders.py": {"zone_which", "zone_unknown", "private_kept", "private_kept_group"},
+    "orders.py": {"zone_which", "zone_unknown"},
     "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "buttons.py": {"erase_yes", "erase_no"},

@@ -152,6 +152,7 @@ async def test_what_only_an_edit_makes_a_secret_is_masked_and_said_to_be(
 
 KEPT = [
     ("/remember код от домофона {}", "какой код от домофона?"),
+    ("код от домофона {}", "какой код от домофона?"),
     ("запомни, что пароль от вайфая {}", "напомни пароль от вайфая"),
     ("Remember: the garage code is {}", "I need the code of the garage"),
     ("код від під'їзду {}, запам'ятай його", "який код від під'їзду?"),
@@ -164,7 +165,7 @@ KEPT = [
     *((*one, 2) for one in KEPT),
     *(pytest.param(*one, 10, marks=pytest.mark.proof) for one in KEPT),
 ])  # fmt: skip
-async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
+async def test_a_code_is_kept_and_shown_when_asked_for_by_name(
     phone: Phone, told: str, asked: str, codes: int
 ) -> None:
     for number in range(codes):
@@ -190,8 +191,24 @@ async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
     assert find(Owner(USER + 1), [number]) == {}, "nobody else's"
 
 
-async def test_a_code_that_nobody_asked_to_keep_is_no_fact(phone: Phone) -> None:
-    await phone.write("код от домофона 4512К")
+async def test_a_code_told_beside_other_things_is_kept_apart_from_them(phone: Phone) -> None:
+    await phone.write("Мы переехали. Код от подъезда 4512К. Хозяйку зовут Нина")
+    assert "Код от подъезда ••••" in phone.last.text and "4512" not in prompts(phone)
+    await remember_turns(phone)
+    await phone.write("код от подъезда?")
+    assert "4512К" in str(phone.rig.model.requests[-1].raw)
+    hits = await phone.rig.core.memory.retriever.search(
+        Query(phone.owner, "как зовут хозяйку", NOW)
+    )
+    assert "Нина" in str(hits) and "4512" not in str(hits)
+
+
+@pytest.mark.parametrize("text", [
+    "какой код от домофона 4512К или 4513К?", "не запоминай: код от домофона 4512К",
+    "напомни завтра в 9 код от домофона 4512К", "забудь код от домофона 4512К",
+])  # fmt: skip
+async def test_a_code_in_a_question_or_an_order_is_no_fact(phone: Phone, text: str) -> None:
+    await phone.write(text)
     await remember_turns(phone)
     assert phone.facts() == []
     assert phone.rig.rows("SELECT 1 FROM search_documents WHERE kind = 'message'"
