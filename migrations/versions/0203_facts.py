@@ -53,7 +53,7 @@ COMMENT ON TABLE memories IS
 COMMENT ON COLUMN memories.id IS 'Its number; fact-12 in references is fact 12.';
 COMMENT ON COLUMN memories.memory_type IS
     'user_fact, preference, event (with a date), conversation_insight (what talks show), or '
-    'private (the code of a door, kept on request; masked in the text).';
+    'private (the code of a door or a wifi, masked in the text).';
 COMMENT ON COLUMN memories.text IS 'The fact, in the language in which it was told.';
 COMMENT ON COLUMN memories.language IS 'That language, such as ru; NULL: unknown.';
 COMMENT ON COLUMN memories.subject IS
@@ -250,7 +250,7 @@ COMMENT ON COLUMN facts.speaker IS 'In a group: that member''s name.';
 COMMENT ON COLUMN facts.text IS 'The fact, in the language in which it was told.';
 COMMENT ON COLUMN facts.memory_type IS
     'user_fact, preference, event (with a date), conversation_insight (what talks show), or '
-    'private (the code of a door, kept on request; masked in the text).';
+    'private (the code of a door or a wifi, masked in the text).';
 COMMENT ON COLUMN facts.subject IS 'Whom it is about: user, brother, a name, ...';
 COMMENT ON COLUMN facts.relation IS 'What it says of him: lives_in, name, ...';
 COMMENT ON COLUMN facts.object IS 'The value, as it was said.';

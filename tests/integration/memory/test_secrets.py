@@ -1,4 +1,4 @@
-"""Secrets: refused ones leave no trace, codes of doors are kept on request and asked for by name.
+"""Secrets: refused ones leave no trace, codes of doors are kept apart and asked for by name.
 
 Everything goes through Telegram's wire, without the queue.
 """
