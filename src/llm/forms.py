@@ -39,7 +39,10 @@ def read_form(
         ModelError: There is no such form.
     """
     try:
-        entries = _find_entries(reply)
+        found = _find_entries(reply)
+        entries = [entry for entry in found if not _is_record(entry)]
+        if found and not entries:
+            raise ValueError("it repeats its prompt")
         forms = (_unwrap(entry, schema) for entry in reversed(entries))
         values = next((form for form in forms if form is not None), None)
         if values is None:  # only the entries of what is the first field
@@ -54,6 +57,11 @@ def read_form(
         metrics.forms.labels("read").inc()
         metrics.forms.labels("entry dropped").inc(dropped)
     return form
+
+
+def _is_record(entry: Any) -> bool:
+    """Return True for a message of the prompt (``quoted``), which a model may repeat."""
+    return isinstance(entry, dict) and {"uid", "text"} <= entry.keys()
 
 
 def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:

@@ -52,7 +52,7 @@ def read_times(words: str, caller: Caller) -> BriefOrder | None:
         caller: The caller, whose clock counts.
     """
     words = " ".join(BESIDE.sub(" ", words).split())
-    if not words:
+    if not words or len(words) > MAX_ORDER:
         return None
     if OFF.fullmatch(words):
         return BriefOrder(None)

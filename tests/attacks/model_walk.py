@@ -77,6 +77,7 @@ LEARN: Good = {
     "ExtractedFacts": called("ExtractedFacts", facts=[fact("Я люблю груши")]),
     "Conflicts": called("Conflicts", conflicts=[]),
 }
+NO_FACTS: Good = {"extraction": called("ExtractedFacts", facts=[])}
 CALLERS = {
     "answer": Caller("как дела?", "answer", {"answer": "Хорошо. " * 4}),
     "call": Caller(
@@ -101,8 +102,8 @@ CALLERS = {
         {"Understanding": forgetting("рынок"), "Forgetting": chosen()},
         "strict",
     ),
-    "summary": Caller("", "summaries", {"summaries": "Говорили о погоде."}),
-    "extraction": Caller("", "extraction", {"extraction": called("ExtractedFacts", facts=[])}),
+    "summary": Caller("", "summaries", {"summaries": "Говорили о погоде.", **NO_FACTS}),
+    "extraction": Caller("", "extraction", NO_FACTS),
 }
 
 

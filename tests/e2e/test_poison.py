@@ -16,7 +16,7 @@ import pytest
 from src.texts import say
 from tests.e2e.bot_command import Finished, Machine
 from tests.e2e.bot_process import BotProcess, World, eventually
-from tests.fakes.openai_server import ChatRequest, Reply, echo
+from tests.fakes.openai_server import ChatRequest, Reply
 
 Json = dict[str, Any]
 
@@ -156,11 +156,6 @@ def is_poisoned_digest(body: Json) -> bool:
 POISON = "эхо: яд"  # the bot's own words
 
 
-def echo_without_facts(request: ChatRequest) -> Reply:
-    """Fill a form with nothing, so that no other job is tried again beside the poisoned one."""
-    return Reply(text='{"facts": []}') if "ExtractedFacts" in str(request.tools) else echo(request)
-
-
 @pytest.mark.parametrize("kills", [is_poisoned_document, is_poisoned_digest])
 async def test_a_text_that_kills_whoever_works_on_the_memory(
     world: World, service: Service, kills: Callable[[Json], bool], tmp_path: Path
@@ -168,7 +163,6 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
     is_document = kills is is_poisoned_document
     world.query("UPDATE global_settings SET memory_extraction_window = 2")
     world.model.kills = kills
-    world.model.reply = echo_without_facts
     service.start(EMBEDDING_MODEL="openai:fake-embedding")
     # The end of a long message is a question, its beginning a document.
     people = {POISONER: "яд" + is_document * 220 * " слово", FIRST: "мир", FIRST + 1: "труд"}

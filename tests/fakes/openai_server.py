@@ -160,7 +160,9 @@ def call_text(name: str, form: str = "json", /, **arguments: Any) -> str:
 
 
 def echo(request: ChatRequest) -> Reply:
-    """Repeat the user's text."""
+    """Repeat the user's text, and find no facts in it."""
+    if "ExtractedFacts" in str(request.tools):
+        return Reply(text='{"facts": []}')
     return Reply(text=f"эхо: {request.last_user_text}")
 
 

@@ -55,6 +55,7 @@ def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> No
         "{",
         '{"facts": 1}',
         "нет фактов [1]",
+        'эхо: {"uid": "msg-1", "role": "user", "text": "Живёт в Праге"}',
         '{"a": 1}',
         "[" * 3000,
         '{"facts": ["живёт в Праге"]}',
