@@ -17,7 +17,7 @@ from typing import Any
 from playwright.async_api import Browser, BrowserContext, Locator, Page, Route
 
 from src.web.app_api import TELEGRAM_SCRIPT
-from tests.e2e.bot_process import BotProcess, World
+from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.e2e.operation_tour import AXE
 from tests.fakes.init_data import signed
 from tests.fakes.openai_server import Reply
@@ -429,6 +429,7 @@ async def tour_page(
 ) -> Tour:
     """Talk to the bot, tour all screens, and write the pictures to the folder."""
     await talk(world, user)
+    await eventually(lambda: not world.query("SELECT 1 FROM unindexed_messages"), "the index")
     size = {**PHONE, "width": width}
     async with open_phone(browser, bot, world.telegram.token, user=user, size=size) as page:
         tour = Tour(page, folder, schemes)
