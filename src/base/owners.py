@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self
 
-from src.base.zones import day_text
+from src.base.zones import day_text, local_time
 from src.texts import Language
 
 Mode = Literal["assistant", "strict"]
@@ -105,6 +105,11 @@ class Caller:
     def time_zone(self) -> str:
         """The owner's time zone, a tz database name."""
         return self.preferences.time_zone
+
+    @property
+    def now(self) -> datetime:
+        """The moment on the owner's clock."""
+        return local_time(self.moment, self.time_zone)
 
     @property
     def asker(self) -> int | None:

@@ -70,7 +70,10 @@ def read_object(text: str) -> dict[str, Any] | None:
         values = [value for value, _ in found] or [repair(text)]
         if found and sum(source.count("{") for _, source in found) < text.count("{"):
             return None  # truncated
-    different = [value for n, value in enumerate(values) if value not in ({}, *values[:n])]
+    different: list[Any] = []
+    for value in values:
+        if value != {} and value not in different:
+            different.append(value)
     if values and not different:
         return {}
     if len(different) == 1 and isinstance(different[0], dict):

@@ -369,13 +369,12 @@ def _matches_filters(document: Hit, query: Query) -> bool:
 
 def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
     """Drop private facts, unless ``text`` names them, and messages that told nothing else."""
-    private = {hit.uid: hit for hit in candidates if hit.memory_type == PRIVATE}
+    private = {hit.uid: normalise(hit.text) for hit in candidates if hit.memory_type == PRIVATE}
 
     def is_shown(hit: Hit) -> bool:
-        fact = private.get(hit.uid, hit)
         if hit.memory_type == PRIVATE:
             return gate.names_private(text, hit.text)
-        return fact is hit or normalise(fact.text) != normalise(hit.text)
+        return hit.uid not in private or normalise(hit.text) != private[hit.uid]
 
     return [hit for hit in candidates if is_shown(hit)]
 

@@ -281,10 +281,13 @@ def _fix_typos(question: str, records: Found) -> str:
         if len(word) < MIN_MISSPELT or word in known or parts_of_speech(word):
             return match[0]
         candidates = [one for one in known if one[0] == word[0]]
-        if not word.isascii():
-            return next(iter(get_close_matches(word, candidates, 1, MIN_LIKENESS)), match[0])
-        same = [one for one in candidates if _letters(one) == _letters(word)]
-        return [*same, *get_close_matches(word, candidates, 1, MIN_LATIN_LIKENESS), match[0]][0]
+        likeness = MIN_LIKENESS
+        if word.isascii():
+            same = [one for one in candidates if _letters(one) == _letters(word)]
+            if same:
+                return same[0]
+            likeness = MIN_LATIN_LIKENESS
+        return next(iter(get_close_matches(word, candidates, 1, likeness)), match[0])
 
     return WORD.sub(fix, question, MAX_ASKED)
 

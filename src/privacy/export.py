@@ -208,8 +208,7 @@ class ExportService(ExportRepository):
             self.write_json(target, owner.telegram_user_id, caller.moment, _topic(owner))
         else:
             self.write_markdown(target, caller)
-        day = local_time(caller.moment, caller.time_zone)
-        return _zip_if_large(f"pomni-{day:%Y-%m-%d}.{form}", target)
+        return _zip_if_large(f"pomni-{caller.now:%Y-%m-%d}.{form}", target)
 
     def write_json(
         self, target: TextIO, telegram_user_id: int, moment: datetime, thread_id: int | None = None

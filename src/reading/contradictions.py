@@ -1,9 +1,9 @@
 """Rules for which stored facts a new one replaces: few, and never the present for a wish.
 
 A fact is replaced by rule if both give the same person, now, another value of a relation that has
-one value at a time, and the new one says nothing else. What a model claims counts if subject and
-relation agree. Neither holds across qualifiers (an older and a younger brother, weekdays and
-weekends), nor for what was, will be or might be.
+one value at a time, and the new one says nothing else, unless users tell that they moved or the
+like. What a model claims counts if subject and relation agree. Neither holds across qualifiers (an
+older and a younger brother, weekdays and weekends), nor for what was, will be or might be.
 """
 
 import re

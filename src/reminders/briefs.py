@@ -98,7 +98,7 @@ def read_days(text: str, caller: Caller, before: Sequence[str] = ()) -> list[dat
     """
     if len(text) > MAX_ORDER:
         return []
-    now = local_time(caller.moment, caller.time_zone)
+    now = caller.now
     found = read_time(text, now, ahead=True)
     content = fold(found.content)
     if len(found.periods) != 1:
@@ -127,7 +127,7 @@ class BriefScreens:
         page = await self._day.describe(caller, days)
         if page is not None:
             return page
-        if list(days) in ([], [local_time(caller.moment, caller.time_zone).date()]):
+        if list(days) in ([], [caller.now.date()]):
             return Reply(say("day_empty", caller.language))
         edges = dict.fromkeys((days[0], days[-1]))
         title = " – ".join(title_of(day, caller.language) for day in edges)

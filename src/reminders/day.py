@@ -141,22 +141,25 @@ def days_of_what(told: Sequence[Told], what: str, caller: Caller) -> set[date]:
         dated = read_date(one, caller.time_zone)
         if dated is None:
             continue
-        day, today = dated.day, _today(caller)
+        today = caller.now.date()
+        coming = [dated.day]
         if dated.kind == "birthday":
-            day += relativedelta(years=today.year - day.year)
-        if dated.kind == "birthday" and day < today:
-            day += relativedelta(years=1)
-        if day >= today:
-            days.add(day)
+            coming = [birthday_in(year, dated.day) for year in (today.year, today.year + 1)]
+        days.update([day for day in coming if day >= today][:1])
     return days
 
 
 def is_on(dated: Dated, day: date) -> bool:
     """Return True if a text is about a day: every year for a birthday, else that day alone."""
-    if dated.kind == "birthday":  # one on 29 February is on the 28th in other years
-        this_year: date = dated.day + relativedelta(year=day.year)
-        return this_year == day
+    if dated.kind == "birthday":
+        return birthday_in(day.year, dated.day) == day
     return dated.day == day
+
+
+def birthday_in(year: int, born: date) -> date:
+    """Return a birthday in a year; one on 29 February is on the 28th in most."""
+    day: date = born + relativedelta(year=year)
+    return day
 
 
 def day_bounds(day: date, time_zone: str) -> tuple[datetime, datetime]:
@@ -190,7 +193,7 @@ class DayService:
             caller: The caller.
             days: Days on the caller's clock; none for today, which has an open question, too.
         """
-        days = days or [_today(caller)]
+        days = days or [caller.now.date()]
         waiting = self._reminders.list_waiting
         listed = await self._client.run(waiting, caller.owner, limit=MAX_WAITING)
         dated: list[Dated] = []
@@ -221,7 +224,7 @@ class DayService:
     ) -> list[tuple[str, Told]]:
         lines = [(_dated_line(one, caller), one.told) for one in dated if is_on(one, day)]
         lines = lines[:MAX_DATED]
-        if caller.preferences.memory_on and day == _today(caller):
+        if caller.preferences.memory_on and day == caller.now.date():
             lines += await self._question_line(caller)
             lines += await self._year_ago_lines(caller, day)
         return lines
@@ -234,7 +237,7 @@ class DayService:
         things = _things(reminder.text)
         if caller.owner.is_group or not (caller.preferences.memory_on and things):
             return ""
-        now = local_time(caller.moment, caller.time_zone)
+        now = caller.now
         names = " ".join(word.text for word in things)
         query = Query(caller.owner, names, now, SEARCHED, kinds=("message", "memory"))
         lines = []
@@ -302,16 +305,12 @@ def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> lis
 
 def _dated_line(dated: Dated, caller: Caller) -> str:
     said_at, text = local_time(dated.told.said_at, caller.time_zone), dated.told.text
-    if said_at.date() != local_time(caller.moment, caller.time_zone).date():
+    if said_at.date() != caller.now.date():
         text = resolve_dates(text, said_at, caller.language)  # "tomorrow" was said yesterday
     text = shortened(text, MAX_LINE)
     if dated.kind == "deadline":
         text = say("day_deadline", caller.language, text=text)
     return f"{SIGNS[dated.kind]} {text}"
-
-
-def _today(caller: Caller) -> date:
-    return local_time(caller.moment, caller.time_zone).date()
 
 
 def title_of(day: date, language: Language) -> str:

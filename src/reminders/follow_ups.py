@@ -183,7 +183,7 @@ class FollowUpService:
 
     async def compose(self, found: DueReminder, caller: Caller) -> Reply | None:
         """Return the question of a due follow-up; None if it is not to be asked any more."""
-        local = local_time(caller.moment, caller.time_zone)
+        local = caller.now
         planned = local_time(found.reminder.due_at, caller.time_zone)
         is_fitting = local.hour in HOURS and local.date() == planned.date()
         may_ask = caller.preferences.follow_ups and caller.preferences.memory_on

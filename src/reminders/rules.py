@@ -369,30 +369,30 @@ def _cancels_it(text: str) -> bool:
     return read_change(text) == CancelOrder(id=IT) and not NAMES_REMINDER.search(text)
 
 
-def _change_in_passing(text: str, said: Sequence[str] = ()) -> ReminderOrder | None:
+def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOrder | None:
     """Return an order to move a reminder right behind an answer about one, or None.
 
     Args:
         text: "No sorry, at 10", "make it an hour later", "the yoga at 8 instead".
-        said: Earlier requests; what shares a word with one of them names it, instead of the
-            reminder mentioned last.
+        messages: The prompt; what shares a word with an earlier request in it names that one,
+            instead of the reminder mentioned last.
     """
     folded = _fold_start(text)
     shift = SHIFT.search(_without_polite(folded).rstrip(" ,"))
     if shift and len(words(folded[: shift.start()])) <= MAX_LEAD:
-        named = _named_in(said, folded[: shift.start()]) or IT
+        named = _name_in(folded[: shift.start()], messages) or IT
         return ReminderOrder(text=named, when=shift[0], moves=named)
     folded = folded[end.start() :] if (end := LAST_CLAUSE.search(folded)) else folded
     clause = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
     about, when = _split_time(_without_polite(clause).strip(" ,"))  # "at 6" alone as well
-    named = IT if not about else _named_in(said, about)
+    named = IT if not about else _name_in(about, messages)
     return ReminderOrder(text=named, when=when, moves=named) if when and named else None
 
 
-def _named_in(said: Sequence[str], about: str) -> str:
+def _name_in(about: str, messages: Sequence[BaseMessage]) -> str:
     """Return a few words that name the reminder of an earlier request, or an empty string."""
-    is_named = len(words(about)) <= MAX_LEAD and any(shared(about, line) for line in said)
-    return about.strip(" ,") if is_named else ""
+    is_name = len(words(about)) <= MAX_LEAD and _names_request(about, messages)
+    return about.strip(" ,") if is_name else ""
 
 
 def _read_move(text: str) -> ReminderOrder | None:
@@ -547,8 +547,8 @@ def reminder_calls(
             return [_set_call(part) for part in reminder_phrases.requests_in(phrase)]
     if has_reminders and kind == line_kinds.LIST_REMINDERS:
         return [(LIST_REMINDERS, {})]
-    is_report = has_past_verb(times.fold(text))  # "my boss reminded me at 9"
-    if kind == line_kinds.REMIND and len(text) <= MAX_CHANGE and not is_report:
+    is_order = kind == line_kinds.REMIND and len(text) <= MAX_CHANGE
+    if is_order and not has_past_verb(times.fold(text)):  # "my boss reminded me at 9"
         return [(SET_REMINDER, {"text": _without_times(text) or NO_TEXT, "when": text})]
     return []
 
@@ -585,8 +585,7 @@ def _find_change(
         return order
     if _asks(_answer_before(messages)) == "reminder":
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
-        said = _earlier_requests(messages)
-        order = _change_in_passing(text, said) or _change_in_passing(first, said)
+        order = _change_in_passing(text, messages) or _change_in_passing(first, messages)
     order = order or _cancels_known(text, messages)
     if order is not None or len(text) > MAX_CHANGE:
         return order
@@ -601,14 +600,14 @@ def _cancels_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | 
     order = None if is_question(text) else _read_cancel(_fold_start(text), CANCEL_KNOWN)
     if order is None or _asks(_answer_before(messages)) == "reminder":
         return order
-    named = any(shared(order.id, line) for line in _earlier_requests(messages))
-    return order if order.id not in (IT, ALL) and named else None
+    is_named = order.id not in (IT, ALL) and _names_request(order.id, messages)
+    return order if is_named else None
 
 
-def _earlier_requests(messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the user's earlier requests for reminders."""
+def _names_request(about: str, messages: Sequence[BaseMessage]) -> bool:
+    """Return True if words share one with an earlier request for a reminder."""
     said = [strip_time_label(str(m.text)) for m in messages if isinstance(m, HumanMessage)][:-1]
-    return [line for line in said if asks_for_reminder(line)]
+    return any(shared(about, line) and asks_for_reminder(line) for line in said)
 
 
 def _complete_picked(
@@ -619,7 +618,7 @@ def _complete_picked(
     if is_question(text) or _asks(list_before) != "reminder_which":
         return None
     before = strip_time_label(str(_talk(messages)[-3].text))
-    order = read_change(before) or _change_in_passing(before)
+    order = read_change(before) or _change_in_passing(before, ())
     options = OPTION.findall(str(list_before.text))
     about = pick_option(text, options)
     if isinstance(order, CancelOrder) and ALL_OF_THEM.fullmatch(text):

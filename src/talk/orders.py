@@ -291,9 +291,8 @@ class Orders:
 
 def _source(turn: Turn) -> writer.SourceText:
     """Return the message of a turn as the source of a fact."""
-    incoming = turn.incoming
-    said_at = local_time(incoming.moment, incoming.time_zone)
-    return writer.SourceText(turn.message_id, storable(incoming.text).strip(), said_at)
+    text = storable(turn.incoming.text).strip()
+    return writer.SourceText(turn.message_id, text, turn.incoming.caller.now)
 
 
 def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> Fact:

@@ -65,7 +65,7 @@ class SearchScreens:
         Returns:
             What has a word of it, or is a fact found by its words; the rest, near in meaning.
         """
-        now = local_time(caller.moment, caller.time_zone)
+        now = caller.now
         hits = await self._memories.retriever.search(
             retriever.Query(
                 caller.owner, caller.argument, now, limit=limit, with_assistant=True,

@@ -160,7 +160,7 @@ class MemoryTools:
         query = Query(
             caller.owner,
             call.arguments["query"],
-            local_time(caller.moment, caller.time_zone),
+            caller.now,
             limit=MAX_HITS,
             threshold=WEAK * settings.memory_retrieve_threshold,
             kinds=("message", "memory"),
@@ -237,7 +237,7 @@ class MemoryTools:
     async def today(self, call: LentCall) -> Json:
         """Return the lines of the caller's day (``/today``), without its heading."""
         caller = call.caller
-        day = local_time(caller.moment, caller.time_zone).date()
+        day = caller.now.date()
         page = await self._core.day.describe(caller)
         lines = []
         if page is not None:
@@ -271,7 +271,7 @@ class MemoryTools:
             )
 
         message = await self._run(self._core.client.in_transaction, store)
-        said = SourceText(message.id, text, local_time(caller.moment, caller.time_zone))
+        said = SourceText(message.id, text, caller.now)
         write = self._memories.writer.remember
         outcome = await write(caller.owner, fact, said, origin="connected")
         await self._run(JobRepository(self._core.client).defer_indexing)
