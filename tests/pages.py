@@ -106,6 +106,7 @@ class Page:
 
 
 README = Page(ROOT / "README.md")
+ATTACKS = Page(ROOT / "tests" / "README.md")  # each with its command
 PAGES = [README, *map(Page, sorted((ROOT / "docs").glob("*.md")))]
 
 
