@@ -14,7 +14,7 @@ from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import JobRepository
-from src.web.admin_failures import SELECT_REASONS
+from src.web.admin_lists import SELECT_REASONS
 from src.web.admin_site import AdminSite
 from src.web.admin_words import count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage

@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 from src.base.errors import AppError
 from src.core import Core
 from src.web import admin_facts as facts
-from src.web import admin_failures as failures
+from src.web import admin_lists as lists
 from src.web import admin_people as people
 from src.web import admin_prices as prices
 from src.web import admin_settings as settings
@@ -45,18 +45,16 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         form("/logout", AdminSite.logout, role=Role.READER),
         Mount("/static", StaticFiles(directory=HERE / "static")),
         figures("/", show_overview),
-        figures("/usage", usage.show_usage),
+        page("/users", people.show_people, "People"),
+        figures("/usage", usage.show_usage, "Usage"),
         figures("/usage.csv", usage.download_usage),
         page("/prices", prices.show_prices),
         form("/prices", prices.change_prices),
-        figures("/failures", failures.FAILURES),
-        figures("/queue", failures.QUEUE),
-        figures("/batches", failures.BATCHES),
-        figures("/batches/{batch:uuid}", failures.show_batch),
-        form("/queue/retry-put-aside", failures.retry_put_aside),
-        form("/queue/{job:int}/retry", failures.retry_job),
-        form("/queue/{job:int}/drop", failures.drop_job),
-        page("/users", people.show_people),
+        *(page(one.path, one, one.title, role=one.role) for one in lists.LIST_PAGES),
+        figures("/batches/{batch:uuid}", lists.show_batch),
+        form("/queue/retry-put-aside", lists.retry_put_aside),
+        form("/queue/{job:int}/retry", lists.retry_job),
+        form("/queue/{job:int}/drop", lists.drop_job),
         texts(owner, show_talk, "talk"),
         texts(f"{owner}/about", people.show_person, "page"),
         texts(f"{owner}/recall", people.show_recall, "recall"),
@@ -68,9 +66,8 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         texts(f"{owner}/facts/{{fact:int}}/forget", facts.confirm_forgetting, "facts"),
         form(f"{owner}/facts/{{fact:int}}/{{action:str}}", facts.change_fact),
         form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
-        page("/settings", settings.show_settings),
+        page("/settings", settings.show_settings, "Settings"),
         form("/settings", settings.change_settings),
-        page("/audit", settings.AUDIT),
     ]
 
 

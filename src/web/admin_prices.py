@@ -1,38 +1,28 @@
-"""Admin page of prices: cost of a million tokens of each model."""
+"""Admin page of prices: cost of a million tokens of each model, a form for each."""
 
 import re
-from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from src.base.errors import SettingsConflictError, SettingsError
-from src.pg.client import Record, Transaction
-from src.web.admin_form import SEEN, UNSENT, Field, Submission, edits_of, problems_of, send, view
 from src.web.admin_site import AdminSite, Fields
 
 KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
-NEW_MODEL = "model"  # field with the name of an added model
-# Fields of the row for an added model: its name, and prices whose names lack the model.
-BLANK_ROW = {NEW_MODEL, *(f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS)}
-PRICE = re.compile(r"(?:[0-9]{1,8}(?:[.,][0-9]{1,6})?)?")  # as in the table; empty: none
-NEW_MODEL_FIELD = Field(NEW_MODEL, "Model", "", is_number=False)
+PRICE = re.compile(r"[0-9]{1,8}(?:\.[0-9]{1,6})?")  # as in the table
 MAX_MODEL = 200  # characters, as in the table
+NO_PRICES = dict.fromkeys(KINDS, "")
 WRONG_MODEL = (
     "Write a model without spaces, as the table of usage by model calls it, such as "
     "openai:gpt-5-mini."
 )
-WRONG_PRICE = "Write a number such as 0.25, with six digits behind the point at most."
+WRONG_PRICE = "Write numbers such as 0.25, with six digits behind the point at most."
 INCOMPLETE = "Write all three prices of a model, 0 where it costs nothing, or none of them."
 
-# Prices of some models, or of all.
+# Prices of all models.
 SELECT_PRICES = """
-SELECT model, prompt, cached, completion FROM model_prices
-WHERE %(models)s::text[] IS NULL OR model = ANY(%(models)s) ORDER BY model LIMIT 200
+SELECT model, prompt, cached, completion FROM model_prices ORDER BY model LIMIT 200
 """
-# Serialize changes of prices, including those of new models.
-LOCK_PRICES = "LOCK TABLE model_prices IN SHARE ROW EXCLUSIVE MODE"
 # Store or delete the prices of a model.
 UPSERT_PRICE = """
 INSERT INTO model_prices (model, prompt, cached, completion)
@@ -44,117 +34,57 @@ DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
 
 
 async def change_prices(site: AdminSite, request: Request, form: Fields) -> Response:
-    """Save the edited prices, or remove those of a model; refused input stays in the form."""
-
-    async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-        work = site.core.client.in_transaction
-        return await site.run(work, lambda t: save_prices(t, edits, seen))
-
-    new = form.get(NEW_MODEL, "").strip()
-    if _is_model(new):
-        form = {_full_name(name, new): value for name, value in form.items() if name != NEW_MODEL}
-    elif not form.get("reset") and any(form.get(name, "").strip() for name in BLANK_ROW):
-        refused = SettingsError({NEW_MODEL: WRONG_MODEL})
-        return await show_prices(site, request, Submission(form, refused=refused))
-    sent = await send(form, _build_fields(_models_of(form)), change, _say)
-    if sent.changed:
-        models = dict.fromkeys(name.partition(".")[2] for name in sent.changed)
-        await site.note(request, "change prices", ", ".join(models))
-    return await show_prices(site, request, sent)
+    """Save the prices of a model, or remove them; refused input stays in the form."""
+    model, typed = form.get("model", "").strip(), NO_PRICES
+    if "reset" not in form:
+        typed = {kind: form.get(kind, "").strip().replace(",", ".") for kind in KINDS}
+    problem = _find_problem(model, typed)
+    if problem:
+        return await show_prices(site, request, model=model, typed=typed, problem=problem)
+    statement = DELETE_PRICE
+    if any(typed.values()):
+        statement = UPSERT_PRICE
+    await site.rows(statement, typed, model=model)
+    await site.note(request, "change prices", model)
+    return await show_prices(site, request, done=f"Saved: {model}.")
 
 
-async def show_prices(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
-    """Show all prices with the result of a submission, and a row for ``?model=``."""
-    current = _format_prices(await site.rows(SELECT_PRICES, models=None))
-    edited = edits_of(sent.form, _build_fields(_models_of(sent.form)))
-    new = request.query_params.get("model", "")
-    models = _models_of({**current, **edited, f"prompt.{new}": ""})
-    problems = problems_of(sent.refused, {**dict.fromkeys(edited, ""), **current}, _say)
-    unit = f"{(await site.core.live_settings.get()).currency} per million tokens"
-    fields = {NEW_MODEL: NEW_MODEL_FIELD, **_build_fields(["", *models], unit)}
-    views = {
-        name: view(one, current.get(name, ""), sent, problems) for name, one in fields.items()
-    }
-    rows = {model: [views[name] for name in _field_names(model)] for model in models}
-    rows[""] = [views[NEW_MODEL], *(views[name] for name in _field_names(""))]
-    values = {"sent": sent, "problems": problems, "rows": rows, "labels": fields, "say": _say}
-    return site.render(request, "prices.html", status=sent.status, **values)
+async def show_prices(
+    site: AdminSite,
+    request: Request,
+    *,
+    model: str = "",
+    typed: Fields = NO_PRICES,
+    problem: str = "",
+    done: str = "",
+) -> Response:
+    """Show all prices with the result of a form, and a row for ``?model=``."""
+    rows: dict[str, Fields] = {}
+    for row in await site.rows(SELECT_PRICES):
+        rows[row["model"]] = {kind: _format_price(row[kind]) for kind in KINDS}
+    model = model or request.query_params.get("model", "")
+    if problem or (model not in rows and _is_model(model)):
+        rows[model if _is_model(model) else ""] = typed
+    rows[""] = rows.pop("", NO_PRICES)
+    status, currency = 200, (await site.core.live_settings.get()).currency
+    if problem:
+        status = 422
+    values = {"rows": rows, "kinds": KINDS, "currency": currency, "typed_model": model}
+    return site.render(request, "prices.html", status=status, problem=problem, done=done, **values)
 
 
-def _full_name(name: str, model: str) -> str:
-    """Return the name of a field, with the model in a price of the row for an added one."""
-    if name in BLANK_ROW:
-        return name + model
-    return name
-
-
-def save_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mapping[str, str]:
-    """Change prices by ``kind.model``; an empty value removes a price.
-
-    Returns:
-        All prices of the changed models afterwards.
-
-    Raises:
-        SettingsConflictError: A price is not as it was seen; nothing was changed.
-        SettingsError: A value is no price, or a model lacks one; nothing was changed.
-    """
-    malformed = {name: WRONG_PRICE for name, typed in edits.items() if not PRICE.fullmatch(typed)}
-    if malformed:
-        raise SettingsError(malformed)
-    models = _models_of(edits)
-    transaction.execute(LOCK_PRICES)
-    current = _format_prices(transaction.fetch_records(SELECT_PRICES, models=models))
-    conflicts = [name for name, expected in seen.items() if current.get(name, "") != expected]
-    if conflicts:
-        raise SettingsConflictError(conflicts)
-    after = {**current, **{name: _format_price(typed) for name, typed in edits.items()}}
-    missing = [
-        next(name for name in _field_names(model) if not after.get(name))
-        for model in models
-        if len({bool(after.get(name)) for name in _field_names(model)}) > 1
-    ]
-    if missing:
-        raise SettingsError(dict.fromkeys(missing, INCOMPLETE))
-    for model in models:
-        prices = {kind: after.get(f"{kind}.{model}", "") for kind in KINDS}
-        if any(prices.values()):
-            transaction.execute(UPSERT_PRICE, prices, model=model)
-        else:
-            transaction.execute(DELETE_PRICE, model=model)
-    return after
+def _find_problem(model: str, typed: Fields) -> str:
+    if not _is_model(model):
+        return WRONG_MODEL
+    prices = [price for price in typed.values() if price]
+    if not all(map(PRICE.fullmatch, prices)):
+        return WRONG_PRICE
+    return INCOMPLETE if 0 < len(prices) < len(KINDS) else ""
 
 
 def _is_model(text: str) -> bool:
     return text.isprintable() and text.split() == [text] and len(text) <= MAX_MODEL
 
 
-def _field_names(model: str) -> list[str]:
-    return [f"{kind}.{model}" for kind in KINDS]
-
-
-def _models_of(names: Iterable[str]) -> list[str]:
-    parts = (name.partition(".") for name in names)
-    return list(dict.fromkeys(m for kind, _, m in parts if kind in KINDS and _is_model(m)))
-
-
-def _build_fields(models: Iterable[str], unit: str = "") -> dict[str, Field]:
-    return {
-        f"{kind}.{model}": Field(
-            f"{kind}.{model}", f"{label} of {model}".removesuffix(" of "), "", unit, group=model
-        )
-        for model in models
-        for kind, label in KINDS.items()
-    }
-
-
-def _format_prices(prices: Iterable[Record]) -> dict[str, str]:
-    return {f"{kind}.{row['model']}": _format_price(row[kind]) for row in prices for kind in KINDS}
-
-
-def _format_price(price: Decimal | str) -> str:
-    """Normalize a price, stored or typed, for the form; empty without a price."""
-    return str(price) and f"{Decimal(str(price).replace(',', '.')).normalize():f}"
-
-
-def _say(value: str) -> str:
-    return value or "no price"
+def _format_price(price: Decimal) -> str:
+    return f"{price.normalize():f}"

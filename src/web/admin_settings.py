@@ -1,16 +1,23 @@
-"""Admin pages of the settings that change while the bot runs, and of the audit."""
+"""Admin page of the settings that change while the bot runs.
 
-from collections.abc import Mapping
+Its form saves only edited fields, and reports concurrent changes of the same field.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from src.base.errors import SettingsConflictError, SettingsError
+from src.pg.client import Record
 from src.pg.global_settings_repo import GlobalSettings, as_text
-from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
-from src.web.admin_site import PAGE, AdminSite, Fields, ListPage, Values, client_address
+from src.web.admin_site import PAGE, AdminSite, Fields, Values, client_address
 from src.web.admin_words import labels
+
+SEEN = "was."  # prefix of a field's name: its value when the form was opened
 
 # Changes of settings, newest first.
 SELECT_CHANGES = """
@@ -18,42 +25,128 @@ SELECT id, changed_at, changed_by, setting, old_value, new_value
 FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
 """
 
-# Actions of sessions, or wrong passwords, newest first.
-SELECT_ACTIONS = """
-SELECT id, done_at, who, address, action, target FROM admin_actions
-WHERE (action = 'wrong password') = (%(of)s = 'guesses') AND id < %(before)s
-ORDER BY id DESC LIMIT %(limit)s
-"""
+
+@dataclass(frozen=True)
+class Field:
+    """Setting as a field of the form.
+
+    Attributes:
+        name: Name of the setting.
+        label: Label for operators.
+        unit: Unit of the number; empty: none.
+        description: Purpose of the setting.
+        default: Value until an operator changes it.
+        choices: Allowed values; empty: any.
+        is_number: True if the value is a number.
+    """
+
+    name: str
+    label: str
+    unit: str
+    description: str
+    default: str
+    choices: Sequence[str]
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Result of submitting the form.
+
+    Attributes:
+        form: Input that is not saved.
+        done: Notice for the operator.
+        refused: Error because of which nothing was changed.
+    """
+
+    form: Fields = field(default_factory=dict)
+    done: str = ""
+    refused: SettingsError | None = None
+
+    @property
+    def status(self) -> int:
+        """HTTP status of the page that follows."""
+        if isinstance(self.refused, SettingsConflictError):
+            return 409
+        return 422 if self.refused else 200
+
+
+UNSENT = Submission()  # the page was opened without one
 
 
 async def change_settings(site: AdminSite, request: Request, form: Fields) -> Response:
     """Save the edited settings, or reset one; refused input stays in the form."""
-
-    async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-        author = f"admin page, {request.state.session.name}, {client_address(request)}"
-        return _format_settings(await site.core.live_settings.change(author, edits, seen))
-
-    sent = await send(form, fields(), change, _say)
-    if sent.changed:
-        await site.note(request, "change settings", ", ".join(sent.changed))
-    return await show_settings(site, request, sent)
+    known, reset = fields(), form.get("reset", "")
+    names: Sequence[str] = tuple(known)
+    if reset in known:
+        names, form = [reset], {**form, reset: known[reset].default}
+    edits = _find_edits(form, names)
+    if not edits:
+        return await show_settings(site, request, Submission(done="Nothing was changed."))
+    seen = {name: form[SEEN + name] for name in edits}
+    author = f"admin page, {request.state.session.name}, {client_address(request)}"
+    try:
+        saved = _format_settings(await site.core.live_settings.change(author, edits, seen))
+    except SettingsError as error:
+        return await show_settings(site, request, Submission(form, refused=error))
+    changed = [name for name in edits if saved[name] != seen[name]]
+    if changed:
+        await site.note(request, "change settings", ", ".join(changed))
+    lines = (f"{known[name].label}: {_say(seen[name])} → {_say(saved[name])}." for name in changed)
+    unsaved = {name: value for name, value in form.items() if name not in edits}
+    return await show_settings(site, request, Submission(unsaved, "Saved. " + " ".join(lines)))
 
 
 async def show_settings(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
     """Show the settings and their last changes, with the result of a submission."""
     known, current = fields(), _format_settings(await site.core.live_settings.get())
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
-    authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
-    problems = problems_of(sent.refused, current, _say, authors)
-    if sent.status != 409:
-        problems = {name: f"{_in_plain_words(text)}." for name, text in problems.items()}
+    problems = _describe_problems(sent.refused, current, changes)
     groups = {
-        title: [view(known[name], current[name], sent, problems) for name in names]
+        title: [_view(known[name], current[name], sent, problems) for name in names]
         for title, names in labels()["settings"].items()
     }
     values: Values = {"groups": groups, "names": known, "changes": changes, "say": _say}
     values |= {"sent": sent, "problems": problems, "embedding": await _describe_embedding(site)}
     return site.render(request, "settings.html", status=sent.status, **values)
+
+
+def _find_edits(form: Fields, names: Sequence[str]) -> dict[str, str]:
+    """Return the fields whose value differs from when the form was opened."""
+    return {
+        name: form[name].strip()
+        for name in names
+        if SEEN + name in form and name in form and form[name].strip() != form[SEEN + name]
+    }
+
+
+def _view(one: Field, value: str, sent: Submission, problems: Mapping[str, str]) -> dict[str, Any]:
+    """Return the template variables of a field; unsaved input stays, with the value seen then."""
+    typed = _find_edits(sent.form, [one.name]).get(one.name, value)
+    seen = value
+    if typed != value and not (sent.status == 409 and one.name in problems):
+        seen = sent.form[SEEN + one.name]
+    about = {"typed": typed, "seen": seen, "is_default": value == one.default}
+    return {**vars(one), **about, "problem": problems.get(one.name, "")}
+
+
+def _describe_problems(
+    refused: SettingsError | None, current: Fields, changes: Sequence[Record]
+) -> Mapping[str, str]:
+    """Return problems in plain words, by field; a conflict with both values and the remedy."""
+    if refused is None:
+        return {}
+    if not isinstance(refused, SettingsConflictError):
+        return {name: f"{_in_plain_words(text)}." for name, text in refused.problems.items()}
+    authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
+    problems = {}
+    for name in refused.problems:
+        now = _say(current[name])
+        problems[name] = (
+            f"Meanwhile it was set to {now} by {authors.get(name, 'somebody')}. Save to put yours "
+            f"in its place, or set {now} to leave it."
+        )
+    return problems
 
 
 async def _describe_embedding(site: AdminSite) -> str:
@@ -75,9 +168,6 @@ def _in_plain_words(text: str) -> str:
     return text
 
 
-AUDIT = ListPage("audit.html", {"rows": SELECT_ACTIONS}, {"of": ("", "guesses")})
-
-
 @cache
 def fields() -> Mapping[str, Field]:
     """Return the field of each setting by its name, in the order of the page."""
@@ -96,7 +186,7 @@ def _build_field(name: str, label: str, unit: str, description: str) -> Field:
     if kind is bool:
         choices = ("true", "false")
     default, is_number = as_text(about.default), kind in (int, float)
-    return Field(name, label, default, unit, choices, is_number, description, group=name)
+    return Field(name, label, unit, description, default, choices, is_number)
 
 
 def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:

@@ -6,7 +6,6 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
@@ -81,6 +80,7 @@ class AdminSite:
     Attributes:
         core: Objects that all doors share.
         run: Runs a blocking method of a repository in a thread.
+        menu: Paths, titles and roles of the pages in the menu, which their routes add.
         zone: Time zone of the displayed moments and days.
     """
 
@@ -89,6 +89,7 @@ class AdminSite:
         self.core = core
         self._access = access
         self.run = core.client.run
+        self.menu: list[tuple[str, str, Role]] = []
         self.zone = core.settings.timezone
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
@@ -184,9 +185,20 @@ class AdminSite:
         return response
 
     def page_route(
-        self, path: str, page: Page, *, role: Role = Role.OPERATOR, method: str = "GET"
+        self,
+        path: str,
+        page: Page,
+        title: str = "",
+        *,
+        role: Role = Role.OPERATOR,
+        method: str = "GET",
     ) -> Route:
-        """Build the route of a page for operators, with ``Role.READER`` for readers as well."""
+        """Build the route of a page for operators, with ``Role.READER`` for readers as well.
+
+        With a ``title`` the page is in the menu.
+        """
+        if title:
+            self.menu.append((path, title, role))
 
         async def show(request: Request) -> Response:
             session = await self._find_session(request)
@@ -265,7 +277,9 @@ class AdminSite:
         values.update(root=root, path=request.url.path, is_inside=session is not None)
         values.update(link=partial(query_of, request))
         if session is not None:
-            values.update(is_reader=session.role == Role.READER, token=session.form_token)
+            is_reader = session.role == Role.READER
+            menu = [entry for entry in self.menu if not is_reader or entry[2] == Role.READER]
+            values.update(is_reader=is_reader, menu=menu, token=session.form_token)
         if owner is not None:
             whose = getattr(request.state, "whose", owner.telegram_user_id)
             values.update(base=root + path_of(owner), whose=whose)
@@ -298,36 +312,6 @@ class AdminSite:
         if moment:
             return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}"
         return ""
-
-
-@dataclass(frozen=True)
-class ListPage:
-    """Page of lists: its template, with the rows of queries as its variables.
-
-    A query takes the filters, ``limit`` and ``before``: the last list is paginated by its ids.
-
-    Attributes:
-        template: Name of the template.
-        lists: Queries by the name of their rows in the template.
-        filters: Choices by the name of their query parameter, the default first.
-    """
-
-    template: str
-    lists: Mapping[str, str]
-    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    async def __call__(self, site: AdminSite, request: Request) -> Response:
-        """Show the page as filtered by the address."""
-        asked: Values = {
-            name: choice_of(request, name, choices, choices[0])
-            for name, choices in self.filters.items()
-        }
-        before, values = int_of(request, "before") or LAST, Values()
-        for name, query in self.lists.items():
-            values[name] = await site.rows(query, before=before, limit=PAGE, **asked)
-        older = next_page([row["id"] for row in values[name]])
-        values.update(asked=asked, filters=self.filters, older=older, is_first=before == LAST)
-        return site.render(request, self.template, **values)
 
 
 def session_of(request: Request) -> AdminSession | None:

@@ -306,8 +306,8 @@ class AdminTour:
         new_model = page.get_by_role("group", name="One more model")
         for kind in ("Prompt", "Cached", "Completion"):
             await new_model.get_by_label(kind).fill("0,5")
-        await press("Save")
-        await page.get_by_text("Saved. Prompt of openai:other: no price → 0.5.").wait_for()
+        await new_model.get_by_role("button", name="Save").click()
+        await page.get_by_text("Saved: openai:other.").wait_for()
         other = page.get_by_role("group", name="openai:other")
         await other.get_by_role("button", name="Reset").click()
         await other.wait_for(state="detached")

@@ -53,10 +53,7 @@ SELECT add_owner(n % 7, 0), CASE n % 4 WHEN 0 THEN 'extract_batch' ELSE 'answer'
        now() - n * interval '1 hour'
 FROM generate_series(0, 299) n
 """
-PRICE = {
-    "model": "openai:a", "prompt.": "2", "cached.": "0,5", "completion.": "10",
-    "was.prompt.": "", "was.cached.": "", "was.completion.": "",
-}  # fmt: skip
+PRICE = {"model": "openai:a", "prompt": "2", "cached": "0,5", "completion": "10"}
 
 
 async def test_the_overview_tells_of_24_hours_and_of_today(rig: Rig, inside: Browser) -> None:
@@ -113,7 +110,7 @@ async def test_usage_is_summed_up_by_what_is_asked_for_and_priced(
     rig.client.execute(CALLS)
     form = {"token": await token(inside)}
     done = await inside.post("/prices", data={**form, **PRICE})
-    assert "Saved. Prompt of openai:a: no price → 2." in done.text
+    assert "Saved: openai:a." in done.text
     lines = partial(rig.client.fetch_records, admin_usage.SELECT_USAGE, days=7, zone="UTC")
     costs = {line["key"]: line["cost"] for line in lines(by="model")}
     # 0.5 * 2 + 0.5 * 0.5 + 0.1 * 10, and half of 1 * 2.

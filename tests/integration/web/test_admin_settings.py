@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from decimal import Decimal
 from typing import get_args
-
-import pytest
 
 from src.memory import memory_repo
 from src.pg.failure_log import Part
@@ -36,45 +35,41 @@ def history(rig: Rig) -> list[tuple[str, str, str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("path", "mine", "theirs"), [
-    ("/settings", {"summaries_shown": "4"}, {"daily_tokens": "5"}),
-    ("/prices", {"prompt.x:a": "2"}, {"cached.x:a": "0.5"}),
-])  # fmt: skip
 async def test_a_form_that_was_open_for_long_changes_only_what_was_edited_in_it(
-    rig: Rig, inside: Browser, path: str, mine: dict[str, str], theirs: dict[str, str]
+    inside: Browser,
 ) -> None:
-    rig.client.execute("INSERT INTO model_prices VALUES ('x:a', 1, 0, 3)")
-    opened = fields_of((await inside.get(path)).text)
+    opened = fields_of((await inside.get("/settings")).text)
+    mine, theirs = {"summaries_shown": "4"}, {"daily_tokens": "5"}
     for edited in (theirs, mine):
-        assert (await inside.post(path, data={**opened, **edited})).status_code == 200
-    now = fields_of((await inside.get(path)).text)
-    assert {name for name in now if now[name] != opened[name] and "was." not in name} == {
-        *mine, *theirs,
-    }  # fmt: skip
-    assert now.items() >= (mine | theirs).items()
+        assert (await inside.post("/settings", data={**opened, **edited})).status_code == 200
+    now = fields_of((await inside.get("/settings")).text)
+    assert {
+        name: now[name] for name in now if now[name] != opened[name] and "was." not in name
+    } == mine | theirs
 
 
-async def test_a_price_that_is_none_is_a_sentence_and_a_model_loses_all_of_them(
+async def test_the_prices_of_a_model_are_saved_refused_or_removed_together(
     rig: Rig, inside: Browser
 ) -> None:
-    form = fields_of((await inside.get("/prices?model=x:a")).text)
-    half = await inside.post("/prices", data={**form, "prompt.x:a": "0,5"})
-    assert half.status_code == 422 and half.text.count("Write all three prices of a model") == 2
-    whole = {"prompt.x:a": "0,5", "cached.x:a": "0", "completion.x:a": "2"}
-    saved = await inside.post("/prices", data={**form, **whole})
-    assert "Saved. Prompt of x:a: no price → 0.5. Cached of x:a: no price → 0." in saved.text
-    rig.client.execute("UPDATE model_prices SET prompt = 7")
-    stale = await inside.post("/prices", data={**fields_of(saved.text), "prompt.x:a": "9"})
-    assert (
-        stale.status_code == 409 and "Meanwhile it was set to 7. Save to put yours" in stale.text
-    )
-    nonsense = await inside.post("/prices", data={**form, "model": "a\0b", "prompt.": "1"})
+    page = (await inside.get("/prices?model=x:a")).text
+    form = {"token": fields_of(page)["token"], "model": "x:a"}
+    half = await inside.post("/prices", data={**form, "prompt": "0,5"})
+    assert half.status_code == 422 and "Write all three prices of a model" in half.text
+    assert 'value="0.5"' in half.text, "what was typed stays"
+    for wrong in ("x", "-1", "1e3", "1.1234567"):
+        wrong_prices = {"prompt": wrong, "cached": "0", "completion": "2"}
+        refused = await inside.post("/prices", data={**form, **wrong_prices})
+        assert refused.status_code == 422 and "Write numbers such as" in refused.text
+    nonsense = await inside.post("/prices", data={**form, "model": "a\0b", "prompt": "1"})
     assert nonsense.status_code == 422 and "Write a model without spaces" in nonsense.text
-    form = {**fields_of((await inside.get("/prices")).text), "reset": "x:a"}
-    assert "Prompt of x:a: 7 → no price." in (await inside.post("/prices", data=form)).text
-    assert rig.rows("SELECT 1 FROM model_prices") == []
-    audit = (await inside.get("/audit")).text
-    assert audit.count("change prices") == 2
+    prices = "SELECT model, prompt, cached, completion FROM model_prices"
+    assert rig.rows(prices) == []
+    whole = {"prompt": "0,5", "cached": "0", "completion": "2"}
+    assert "Saved: x:a." in (await inside.post("/prices", data={**form, **whole})).text
+    assert rig.rows(prices) == [("x:a", Decimal("0.5"), 0, 2)]
+    await inside.post("/prices", data={**form, **whole, "reset": "reset"})
+    assert rig.rows(prices) == []
+    assert (await inside.get("/audit")).text.count("change prices") == 2
 
 
 async def test_a_conflict_shows_both_values_and_asks(rig: Rig, inside: Browser) -> None:

@@ -1,11 +1,20 @@
-"""Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
+"""Admin pages that are lists, a table of them: failures, queue, batches, the audit.
+
+A new one is an entry of ``LIST_PAGES``: its queries with their columns, and its filters. Its path,
+its place in the menu and its template follow from that.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from src.pg.client import Record
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_site import AdminSite, Fields, ListPage
+from src.web.admin_access import Role
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Values, choice_of, int_of, next_page
 from src.web.admin_words import labels
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
@@ -125,19 +134,132 @@ WHERE r.job_id = %(id)s
 ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 """
 
+# Actions of sessions, or wrong passwords, newest first.
+SELECT_ACTIONS = """
+SELECT id, done_at, who, address, action, target FROM admin_actions
+WHERE (action = 'wrong password') = (%(of)s = 'guesses') AND id < %(before)s
+ORDER BY id DESC LIMIT %(limit)s
+"""
 
-FAILURES = ListPage(
-    "failures.html",
-    {
-        "messages": SELECT_MESSAGES,
-        "calls": SELECT_CALLS,
-        "reasons": SELECT_REASONS,
-        "failures": SELECT_FAILURES,
-    },
-    {"days": ("1", "7", str(FAILURE_DAYS)), "part": ("", *labels()["parts"])},
+
+@dataclass(frozen=True)
+class Listing:
+    """List of a page.
+
+    Attributes:
+        query: Takes ``limit``, ``before`` and the filters of the page.
+        columns: Title, name of the value in a row, and a format of ``table.html``.
+        empty: Sentence instead of rows.
+    """
+
+    query: str
+    columns: Sequence[tuple[str, str, str]] = ()
+    empty: str = "Nothing."
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """Page of lists.
+
+    Attributes:
+        path: Its path.
+        title: Its title, and its name in the menu.
+        lists: Its lists by heading. The last one is paginated by its ids.
+        filters: Labels of the choices by name of the query parameter; the first is the default.
+        note: Sentence below the lists.
+        role: Who may open it.
+        template: A template of its own, which lays out the columns itself.
+    """
+
+    path: str
+    title: str
+    lists: Mapping[str, Listing]
+    filters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    note: str = ""
+    role: Role = Role.READER
+    template: str = "list.html"
+
+    async def __call__(self, site: AdminSite, request: Request) -> Response:
+        """Show the page as filtered by the address."""
+        asked: Values = {
+            name: choice_of(request, name, choices, next(iter(choices)))
+            for name, choices in self.filters.items()
+        }
+        before, rows = int_of(request, "before") or LAST, dict[str, list[Record]]()
+        for name, one in self.lists.items():
+            rows[name] = await site.rows(one.query, before=before, limit=PAGE, **asked)
+        older = next_page([row["id"] for row in rows[name] if "id" in row])
+        values: Values = {"asked": asked, "older": older, "is_first": before == LAST}
+        return site.render(request, self.template, page=self, rows=rows, **values)
+
+
+LIST_PAGES = (
+    ListPage(
+        "/failures",
+        "Failures",
+        {
+            "messages": Listing(SELECT_MESSAGES),
+            "calls": Listing(SELECT_CALLS),
+            "reasons": Listing(SELECT_REASONS),
+            "failures": Listing(SELECT_FAILURES),
+        },
+        {
+            "days": {"1": "24 hours", "7": "7 days", str(FAILURE_DAYS): f"{FAILURE_DAYS} days"},
+            "part": {"": "Everything", **labels()["parts"]},
+        },
+        template="failures.html",
+    ),
+    ListPage(
+        "/queue",
+        "Queue",
+        {"queue": Listing(SELECT_QUEUE), "jobs": Listing(SELECT_JOBS)},
+        template="queue.html",
+    ),
+    ListPage(
+        "/batches",
+        "Batches",
+        {
+            "Batches": Listing(
+                SELECT_BATCHES,
+                (
+                    ("Begun", "created_at", "batch"),
+                    ("Provider", "provider", ""),
+                    ("Model", "model", ""),
+                    ("State", "status", ""),
+                    ("Windows", "requests", "number"),
+                    ("Read", "succeeded", "number"),
+                    ("Failed", "failed", "number"),
+                    ("For nobody", "dropped", "number"),
+                    ("Problem", "error", ""),
+                ),
+                "None yet: they begin once “Read by” in the settings names a provider, which "
+                "reads messages for facts at half the price and within a day.",
+            )
+        },
+        note="A window is some messages of one conversation, read for facts. What failed is asked "
+        "again in the next batches by itself.",
+    ),
+    ListPage(
+        "/audit",
+        "Audit",
+        {
+            "Audit": Listing(
+                SELECT_ACTIONS,
+                (
+                    ("When", "done_at", "moment"),
+                    ("Who", "who", ""),
+                    ("Address", "address", ""),
+                    ("What", "action", ""),
+                    ("To what", "target", "target"),
+                ),
+                "Nothing yet: logins, wrong passwords, what was read of people and what was "
+                "changed will stand here, for 400 days.",
+            )
+        },
+        {"of": {"": "Done inside", "guesses": "Wrong passwords"}},
+        role=Role.OPERATOR,
+    ),
 )
-QUEUE = ListPage("queue.html", {"queue": SELECT_QUEUE, "jobs": SELECT_JOBS})
-BATCHES = ListPage("batches.html", {"rows": SELECT_BATCHES})
 
 
 async def show_batch(site: AdminSite, request: Request) -> Response:
