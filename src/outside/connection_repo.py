@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from src.base.owners import Owner
-from src.pg.client import Repository, Row, Transaction, storable
+from src.pg.client import Repository, storable
 
 MAX_CONNECTIONS = 10  # of a person
 TOKEN = re.compile(r"pomni_[A-Za-z0-9_-]{43}")
@@ -19,14 +19,10 @@ SELECT id, name, may_remember, created_at, last_used_at FROM memory_tokens
 WHERE owner_id = %(owner)s ORDER BY id LIMIT 100
 """
 
-# Create and lock the owner, so that two additions count one after the other.
-ADD_OWNER = "SELECT add_owner(%(user)s, %(thread_id)s)"
-LOCK_OWNER = "SELECT id FROM owners WHERE id = %(owner)s FOR NO KEY UPDATE"
-
 # Add a connection, unless there are enough.
 INSERT = """
 INSERT INTO memory_tokens (owner_id, name, token_hash)
-SELECT %(owner)s, %(name)s, %(token_hash)s
+SELECT add_owner(%(user)s, %(thread_id)s), %(name)s, %(token_hash)s
 WHERE (SELECT count(*) FROM memory_tokens WHERE owner_id = %(owner)s) < %(limit)s
 RETURNING id, name, may_remember, created_at, last_used_at
 """
@@ -89,16 +85,8 @@ class ConnectionRepository(Repository):
         """Add a connection that reads; return it with its token, None if there are enough."""
         token = f"pomni_{secrets.token_urlsafe(32)}"
         values: dict[str, Any] = {"token_hash": hash_token(token), "limit": MAX_CONNECTIONS}
-
-        def work(transaction: Transaction) -> Row | None:
-            transaction.fetch_one(ADD_OWNER, owner)
-            transaction.fetch_one(LOCK_OWNER, owner)
-            return transaction.fetch_one(INSERT, owner, name=storable(name), **values)
-
-        added = self._client.in_transaction(work)
-        if added is None:
-            return None
-        return Connection(*added), token
+        added = self._first(Connection, INSERT, owner, name=storable(name), **values)
+        return None if added is None else (added, token)
 
     def allow(self, owner: Owner, number: int, *, may_remember: bool) -> bool:
         """Allow a connection to store facts, or forbid it; False if there is no such one."""

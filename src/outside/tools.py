@@ -100,6 +100,8 @@ MAX_NUMBER = 1e15  # providers parse numbers with 53 bits
 MAX_ENUM = 200
 # Argument names that LangChain reserves when it calls a tool; parameters get a suffix "_".
 RESERVED = frozenset({"self", "config", "run_manager", "runtime"})
+# What goes wrong in a schema that does not have the shape of one.
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
 class BadSchemaError(ValueError):
@@ -114,17 +116,17 @@ def clean_schema(schema: Any) -> Schema:
     """
     try:
         whole = _SchemaCleaner(schema).clean(schema, 0)
-    except RecursionError:
-        raise BadSchemaError("too deep") from None
-    if whole.get("type", "object") != "object":
-        raise BadSchemaError("no object")
-    properties = {_parameter_name(name): its for name, its in whole.get("properties", {}).items()}
-    if len(properties) < len(whole.get("properties", {})):
-        raise BadSchemaError("two parameters of one name")
-    clean = {"type": "object", "properties": properties}
-    if "required" in whole:
-        clean["required"] = [_parameter_name(name) for name in whole["required"]]
-    if len(json.dumps(clean, ensure_ascii=False)) > limits.MAX_SCHEMA:
+        original = whole.get("properties", {})
+        properties = {_parameter_name(name): its for name, its in original.items()}
+        clean = {"type": "object", "properties": properties}
+        if "required" in whole:
+            clean["required"] = [_parameter_name(name) for name in whole["required"]]
+        length = len(json.dumps(clean, ensure_ascii=False))
+    except MALFORMED as error:
+        raise BadSchemaError(str(error)) from None
+    if whole.get("type", "object") != "object" or len(properties) < len(original):
+        raise BadSchemaError("no object, or two parameters of one name")
+    if length > limits.MAX_SCHEMA:
         raise BadSchemaError("too long")
     return clean
 
@@ -147,19 +149,17 @@ class _SchemaCleaner:
         self._nodes = 0
 
     def clean(self, schema: Any, depth: int) -> Schema:
-        """Rewrite a schema at nesting level ``depth``."""
+        """Rewrite a schema at nesting level ``depth``; a malformed one raises any error."""
         self._nodes += 1
         if depth > limits.MAX_DEPTH or self._nodes > limits.MAX_NODES:
             raise BadSchemaError("too large")
         if schema is True:
             return {}
-        if not isinstance(schema, dict):
-            raise BadSchemaError("no schema")
         if "$ref" in schema:
             return self.clean(self._resolve_reference(schema["$ref"]), depth + 1)
         kinds = schema.get("type")
         if isinstance(kinds, list):  # equals ``anyOf`` of one schema per type
-            each = [{**schema, "type": kind, "description": None} for kind in kinds[: len(TYPES)]]
+            each = [{**schema, "type": kind, "description": None} for kind in kinds]
             note = _clean_scalars({"description": schema.get("description")})
             return {**note, "anyOf": [self.clean(one, depth + 1) for one in each]}
         return self._clean_plain(schema, depth + 1)
@@ -167,18 +167,17 @@ class _SchemaCleaner:
     def _clean_plain(self, schema: Schema, depth: int) -> Schema:
         """``depth`` is the level of the subschemas."""
         clean = _clean_scalars(schema)
-        options = _list_of(schema, "oneOf") or _list_of(schema, "anyOf")
+        options = schema.get("oneOf") or schema.get("anyOf")
         if options:  # providers know only ``anyOf``
             clean["anyOf"] = [self.clean(one, depth) for one in options]
-        for part in _list_of(schema, "allOf"):  # providers do not know it
+        for part in schema.get("allOf", ()):  # providers do not know it
             _merge(clean, self.clean(part, depth))
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
-            if not all(isinstance(name, str) and KEY.fullmatch(name) for name in properties):
+        if "properties" in schema:
+            if not all(KEY.fullmatch(name) for name in schema["properties"]):
                 raise BadSchemaError("a parameter's name")
-            its = {name: self.clean(one, depth) for name, one in properties.items()}
+            its = {name: self.clean(one, depth) for name, one in schema["properties"].items()}
             _merge(clean, {"type": "object", "properties": its})
-        _merge(clean, {"required": _list_of(schema, "required")})
+        _merge(clean, {"required": schema.get("required", ())})
         if isinstance(schema.get("additionalProperties"), bool):
             clean["additionalProperties"] = schema["additionalProperties"]
         if clean.get("type") == "array":  # OpenAI requires ``items``
@@ -186,28 +185,15 @@ class _SchemaCleaner:
             clean["items"] = self.clean(items if isinstance(items, dict) else True, depth)
         return clean
 
-    def _resolve_reference(self, reference: Any) -> Any:
-        """Resolve a reference within the schema; the caller ends a cycle at MAX_DEPTH.
-
-        Raises:
-            BadSchemaError: The target is elsewhere or does not exist.
-        """
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+    def _resolve_reference(self, reference: str) -> Any:
+        """Resolve a reference within the schema; the caller ends a cycle at MAX_DEPTH."""
+        start, *parts = reference.split("/")
+        if start != "#" or not parts:
             raise BadSchemaError("a reference to elsewhere")
         target = self._root
-        for part in reference.split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(target, dict) or key not in target:
-                raise BadSchemaError("a reference to nothing")
-            target = target[key]
+        for part in parts:
+            target = target[part.replace("~1", "/").replace("~0", "~")]
         return target
-
-
-def _list_of(schema: Schema, keyword: str) -> list[Any]:
-    value = schema.get(keyword)
-    if isinstance(value, list):
-        return value
-    return []
 
 
 def _merge(clean: Schema, other: Schema) -> None:
@@ -217,30 +203,27 @@ def _merge(clean: Schema, other: Schema) -> None:
     clean.update({**other, **clean})
     if "properties" in clean:
         clean["properties"] = properties
-    valid = [name for name in names if isinstance(name, str) and name in properties]
+    valid = [name for name in names if name in properties]
     if valid:
         clean["required"] = list(dict.fromkeys(valid))
 
 
 def _clean_scalars(schema: Schema) -> Schema:
-    clean: Schema = {}
-    kind = schema.get("type")
-    if kind is not None:
-        if not isinstance(kind, str) or kind not in TYPES:
+    clean = {name: schema[name] for name in NUMBERS if _is_number(schema.get(name))}
+    if schema.get("type") is not None:
+        if schema["type"] not in TYPES:
             raise BadSchemaError("an unknown type")
-        clean["type"] = kind
-    note, default = schema.get("description"), schema.get("default")
-    if isinstance(note, str) and note.strip():
-        clean["description"] = one_line(note, limits.MAX_NOTE)
+        clean["type"] = schema["type"]
+    for name in ("description", "default"):
+        if isinstance(schema.get(name), str) and schema[name].strip():
+            clean[name] = one_line(schema[name], limits.MAX_NOTE)
+    if isinstance(schema.get("default"), int):
+        clean["default"] = schema["default"]
     if "const" in schema:
-        clean["enum"] = _clean_enum([schema["const"]])
-    elif isinstance(schema.get("enum"), list):
-        clean["enum"] = _clean_enum(schema["enum"])
-    if isinstance(default, str):
-        clean["default"] = one_line(default, limits.MAX_NOTE)
-    elif isinstance(default, int):
-        clean["default"] = default
-    return clean | {name: schema[name] for name in NUMBERS if _is_number(schema.get(name))}
+        clean["enum"] = _check_choices([schema["const"]])
+    elif "enum" in schema:
+        clean["enum"] = _check_choices(schema["enum"])
+    return clean
 
 
 def _is_number(value: Any) -> bool:
@@ -248,13 +231,13 @@ def _is_number(value: Any) -> bool:
     return is_one and abs(value) < MAX_NUMBER
 
 
-def _clean_enum(values: list[Any]) -> list[Any]:
-    valid = [one for one in values if one is None or isinstance(one, str | int | float)]
-    if not valid or len(valid) < len(values) or len(valid) > MAX_ENUM:
+def _check_choices(values: list[Any]) -> list[Any]:
+    are_scalars = not any(isinstance(one, dict | list) for one in values)
+    texts = [one for one in values if isinstance(one, str)]
+    are_short = texts == [one_line(text, limits.MAX_NOTE) for text in texts]
+    if not are_scalars or not are_short or not 0 < len(values) <= MAX_ENUM:
         raise BadSchemaError("an enumeration")
-    if any(isinstance(one, str) and one != one_line(one, limits.MAX_NOTE) for one in valid):
-        raise BadSchemaError("an enumeration")
-    return valid
+    return list(values)
 
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[types.CallToolResult]]
