@@ -2,7 +2,6 @@
 
 import codecs
 import gzip
-import json
 import os
 import re
 import stat
@@ -31,7 +30,6 @@ READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
 SKIPPED = frozenset(
     {".obsidian", ".trash", "templates", "_templates", "шаблоны", "шаблони", "__macosx", ".git"}
 )
-TEMPLATES = ".obsidian/templates.json"
 UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
 CHUNK = 1 << 16
 MAX_HELD = 1 << 20  # characters without a safe place to cut
@@ -116,28 +114,15 @@ def _find_name_encoding(archive: zipfile.ZipFile) -> str | None:
     return "utf-8"
 
 
-def _find_templates(archive: zipfile.ZipFile) -> set[str]:
-    """Return the folders of templates that Obsidian vaults name, in lower case."""
-    folders = set()
-    for info in archive.infolist():
-        if info.filename.endswith(TEMPLATES) and info.file_size < SMALL:
-            with suppress(ValueError, AttributeError):
-                folder = json.loads(archive.read(info)).get("folder")
-                folders.add(str(folder or "templates").strip("/").lower())
-    return folders
-
-
 def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened]:
     infos = archive.infolist()
     if len(infos) > MAX_ENTRIES:
         raise UnreadableFileError("import_too_big")
-    skipped = SKIPPED | _find_templates(archive)
-    wanted = [info for info in infos if _is_wanted(info, skipped)]
+    wanted = list(filter(_is_wanted, infos))
     for info in wanted:
         if info.flag_bits & 1:
             raise UnreadableFileError("import_password")
-        is_bomb = info.file_size > max(SMALL, MAX_RATIO * info.compress_size)
-        if is_bomb:
+        if info.file_size > max(SMALL, MAX_RATIO * info.compress_size):
             raise UnreadableFileError("import_too_big")
     if sum(info.file_size for info in wanted) > MAX_TOTAL:
         raise UnreadableFileError("import_too_big")
@@ -145,13 +130,11 @@ def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened
         yield _open_entry(archive, info, reading)
 
 
-def _is_wanted(info: zipfile.ZipInfo, skipped: Collection[str]) -> bool:
+def _is_wanted(info: zipfile.ZipInfo) -> bool:
     path = PurePosixPath(info.filename)
-    folders = path.parts[:-1]
-    parts = {part.lower() for part in folders}
-    parts.add("/".join(folders).lower())
+    folders = {part.lower() for part in path.parts[:-1]}
     is_link = stat.S_ISLNK(info.external_attr >> 16)
-    is_hidden = path.name.startswith(".") or not parts.isdisjoint(skipped)
+    is_hidden = path.name.startswith(".") or not folders.isdisjoint(SKIPPED)
     has_ending = path.name.lower().endswith(READ_ENDINGS)
     return has_ending and not (info.is_dir() or is_link or is_hidden)
 
@@ -262,36 +245,14 @@ def _unescape_bytes(match: re.Match[str]) -> str:
 def read_items(file: Opened, prefix: str) -> Iterator[Any]:
     """Yield the values at a prefix (see ``ijson.items``).
 
-    A file with an error in its syntax yields Broken, and ends there. Of a file with a value on
-    each line, a broken line loses only itself.
+    A file with an error in its syntax yields Broken, and ends there.
     """
-    if not prefix and _has_values_on_lines(file):
-        yield from _read_json_lines(file)
-        return
     with file.open() as content:
         items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
         try:
             yield from items
         except ijson.JSONError:
             yield Broken(file.name, is_end=True)
-
-
-def _has_values_on_lines(file: Opened) -> bool:
-    first, _, rest = read_head(file).partition("\n")
-    try:
-        return isinstance(json.loads(first), dict) and bool(rest.strip())
-    except ValueError:
-        return False
-
-
-def _read_json_lines(file: Opened) -> Iterator[Any]:
-    for line in read_lines(file):
-        if not line.strip():
-            continue
-        try:
-            yield json.loads(mend_json(line))
-        except ValueError:
-            yield Broken(file.name)
 
 
 def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any]]:

@@ -19,11 +19,7 @@ PAGES = ("<!doctype html", "<html")
 # conversations are.
 SIGNS: Mapping[str, tuple[Callable[[Opened, str], Records], str]] = {
     "item.mapping": (chatgpt.read, "item"),
-    "conversations.item.mapping": (chatgpt.read, "conversations.item"),
-    "mapping": (chatgpt.read, ""),
     "item.chat_messages": (claude.read, "item"),
-    "conversations.item.chat_messages": (claude.read, "conversations.item"),
-    "chat_messages": (claude.read, ""),
     "item.conversations_memory": (claude.read_memory_file, "item"),
     "item.project_memories": (claude.read_memory_file, "item"),
     "conversations_memory": (claude.read_memory_file, ""),
@@ -89,10 +85,6 @@ def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | N
     return partial(notes.read, reading=reading) if is_note else None
 
 
-def _read_at(read: Callable[[Opened, str], Records], prefix: str, entry: Opened) -> Records:
-    return read(entry, prefix)
-
-
 def _recognise_json(entry: Opened, reading: Reading) -> Reader | None:
     with entry.open() as content:
         events = ijson.parse(MendedJson(content), multiple_values=True)
@@ -100,7 +92,7 @@ def _recognise_json(entry: Opened, reading: Reading) -> Reader | None:
             for prefix, _, value in itertools.islice(events, MAX_EVENTS):
                 if prefix in SIGNS:
                     read, base = SIGNS[prefix]
-                    return partial(_read_at, read, base)
+                    return partial(read, prefix=base)
                 if prefix == "format" and value == "pomni-export":
                     return pomni.read
                 if prefix in TELEGRAM:

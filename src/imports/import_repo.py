@@ -225,8 +225,8 @@ UPDATE imports SET keeps_memories = %(keeps)s, finished_at = NULL,
 WHERE id = %(id)s AND owner_id = %(owner)s AND state IN ('waiting', 'storing', 'done')
   AND keeps_memories IS NULL
 """
-DELETE_OTHER_KINDS = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind <> 'memory'"
 DELETE_MEMORIES = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind = 'memory'"
+DELETE_OTHER_KINDS = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind <> 'memory'"
 UPDATE_UNDOING = """
 UPDATE imports SET state = 'undoing', finished_at = NULL WHERE id = %(id)s AND owner_id = %(owner)s
 """
@@ -493,13 +493,9 @@ class ImportRepository(Repository):
     ) -> None:
         """Note the chat, topic and message that show the progress."""
         chat, thread, message = place
-        shown: dict[str, Any] = {
-            "chat": chat,
-            "thread": thread,
-            "message": message,
-            "language": language,
-        }
-        self._client.execute(UPDATE_SHOWN_IN, owner, id=number, **shown)
+        shown = {"chat": chat, "thread": thread, "message": message}
+        values = {**owner.columns(), **shown, "language": language}
+        self._client.execute(UPDATE_SHOWN_IN, values, id=number)
 
     def _decide(self, owner: Owner, decision: str, *then: str, **values: Any) -> bool:
         def work(transaction: Transaction) -> bool:

@@ -2,15 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytz
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from src.imports.files import walk_json
 from src.imports.records import MALFORMED, Broken, Kind, Opened, Record, Records, read_moment
 from src.reading.facts import MEMORY_TYPES, PRIVATE
 from src.reading.recurrences import Recurrence
-from src.texts import LANGUAGES
+from src.texts import Language
 
 KINDS: dict[str, Kind] = {
     "facts.item": "fact",
@@ -23,98 +24,95 @@ TIMES = {"fact": "saved_at", "message": "said_at", "summary": "made_at", "remind
 MAX_ID = 2**52
 FOLLOW_UP = "follow_up"  # a question that was asked, by numbers of the other memory: left out
 
-Check = Callable[[Any], bool]
+
+def _check(is_right: Callable[[Any], object]) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if not is_right(value):
+            raise ValueError("it is not as an export has it")
+        return value
+
+    return AfterValidator(check)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+Id = Annotated[int, Field(gt=-MAX_ID, lt=MAX_ID)]
+FactKind = Annotated[str, _check((*MEMORY_TYPES, PRIVATE).__contains__)]
+Moment = Annotated[str, _check(lambda text: read_moment(text) is not None)]
+Rule = Annotated[str, _check(lambda text: Recurrence.from_text(text) is not None)]
+Zone = Annotated[str, _check(pytz.all_timezones_set.__contains__)]
 
 
-def _is_moment(value: Any) -> bool:
-    return _is_text(value) and read_moment(value) is not None
+class _Fields(BaseModel):
+    """What is taken over of a record of a kind; other fields are left out."""
+
+    model_config = ConfigDict(strict=True)
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
+class _Message(_Fields):
+    uid: str
+    role: Literal["user", "assistant", "tool", "system"]
+    provenance: Literal["typed", "forwarded", "bot", "file", "imported"] | None = None
+    answers: str | None = None
+    telegram_message_id: Id | None = None
+    sender_id: Id | None = None
+    speaker: str | None = None
+    origin: str | None = None
+    quoted: str | None = None
+    edited_at: Moment | None = None
+    is_private: bool | None = None
 
 
-def _is_id(value: Any) -> bool:
-    return type(value) is int and abs(value) < MAX_ID
+class _Source(_Fields):
+    uid: str
+    quote: str
+    said_at: Moment
 
 
-def _is_zone(value: Any) -> bool:
-    return value in pytz.all_timezones_set
+class _Fact(_Fields):
+    kind: FactKind | None = None
+    subject: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    private_text: str | None = None
+    importance: Annotated[int, Field(ge=1, le=10)] | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    pinned: bool | None = None
+    speaker: str | None = None
+    valid_from: Moment | None = None
+    valid_until: Moment | None = None
+    retired_at: Moment | None = None
+    retired_reason: Annotated[str, _check("forgotten".__ne__)] | None = None
+    replaced_by: str | None = None
+    sources: list[_Source] | None = None
 
 
-def _is_recurrence(value: Any) -> bool:
-    return _is_text(value) and Recurrence.from_text(value) is not None
+class _Reminder(_Fields):
+    kind: Literal["brief", "follow_up"] | None = None
+    due_at: Moment
+    recurrence: Rule | None = None
+    time_zone: Zone
+    is_waiting: bool
+    message: str | None = None
+    snooze_of: str | None = None
+    delivered_at: Moment | None = None
+    cancelled_at: Moment | None = None
 
 
-def _is_sources(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        _is_text(one["uid"]) and _is_text(one["quote"]) and _is_moment(one["said_at"])
-        for one in value
-    )
+class _Settings(_Fields):
+    language: Language | None = None
+    time_zone: Zone | None = None
+    mode: Literal["assistant", "strict"] | None = None
+    answer_length: Literal["short", "normal", "long"] | None = None
+    memory_on: bool | None = None
+    follow_ups: bool | None = None
+    spoken_language: Language | None = None
 
 
-# What a record of a kind must have.
-REQUIRED: Mapping[Kind, tuple[str, ...]] = {
-    "message": ("uid", "role"),
-    "reminder": ("due_at", "time_zone", "is_waiting"),
-}
-# What is taken over of each kind, and how it has to look; other fields are left out.
-FIELDS: Mapping[Kind, Mapping[str, Check]] = {
-    "message": {
-        "uid": _is_text,
-        "role": ("user", "assistant", "tool", "system").__contains__,
-        "provenance": ("typed", "forwarded", "bot", "file", "imported").__contains__,
-        "answers": _is_text,
-        "telegram_message_id": _is_id,
-        "sender_id": _is_id,
-        "speaker": _is_text,
-        "origin": _is_text,
-        "quoted": _is_text,
-        "edited_at": _is_moment,
-        "is_private": _is_flag,
-    },
-    "fact": {
-        "kind": (*MEMORY_TYPES, PRIVATE).__contains__,
-        "subject": _is_text,
-        "relation": _is_text,
-        "object": _is_text,
-        "private_text": _is_text,
-        "importance": range(1, 11).__contains__,
-        "confidence": lambda value: 0 <= value <= 1,
-        "pinned": _is_flag,
-        "speaker": _is_text,
-        "valid_from": _is_moment,
-        "valid_until": _is_moment,
-        "retired_at": _is_moment,
-        "retired_reason": lambda value: _is_text(value) and value != "forgotten",
-        "replaced_by": _is_text,
-        "sources": _is_sources,
-    },
-    "reminder": {
-        "kind": ("brief", FOLLOW_UP).__contains__,
-        "due_at": _is_moment,
-        "recurrence": _is_recurrence,
-        "time_zone": _is_zone,
-        "is_waiting": _is_flag,
-        "message": _is_text,
-        "snooze_of": _is_text,
-        "delivered_at": _is_moment,
-        "cancelled_at": _is_moment,
-    },
-    "summary": {},
-    "settings": {
-        "language": LANGUAGES.__contains__,
-        "time_zone": _is_zone,
-        "mode": ("assistant", "strict").__contains__,
-        "answer_length": ("short", "normal", "long").__contains__,
-        "memory_on": _is_flag,
-        "follow_ups": _is_flag,
-        "spoken_language": LANGUAGES.__contains__,
-    },
+FIELDS: Mapping[Kind, type[_Fields]] = {
+    "message": _Message,
+    "fact": _Fact,
+    "reminder": _Reminder,
+    "summary": _Fields,
+    "settings": _Settings,
 }
 
 
@@ -138,12 +136,10 @@ def _build(kind: Kind, value: dict[str, Any], number: int) -> Record:
     Raises:
         ValueError: A field does not have the form that it has in an export.
     """
-    known = {name: value[name] for name in FIELDS[kind] if value.get(name) is not None}
-    wrong = [name for name, found in known.items() if not FIELDS[kind][name](found)]
-    wrong += [name for name in REQUIRED.get(kind, ()) if name not in known]
+    known = FIELDS[kind].model_validate(value).model_dump(exclude_none=True)
     text, said_at = value.get("text", ""), read_moment(value.get(TIMES.get(kind, "")))
-    if wrong or not isinstance(text, str) or (kind in TIMES and said_at is None):
-        raise ValueError(f"{kind}: {wrong}")
+    if not isinstance(text, str) or (kind in TIMES and said_at is None):
+        raise ValueError(f"{kind}: no text, or no time")
     topic, id_ = str(value.get("thread_id", 0)), str(value.get("id", number))
     if kind == "message":  # another bot gives out the same numbers
         written = f"{known.get('role')} {said_at} {text}"

@@ -24,10 +24,6 @@ LINE = re.compile(
 PLACEHOLDER = re.compile(
     r"<[^<>\n]{3,60}>|null|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
     r"|(?:this message was deleted|you deleted this message|missed (?:voice|video) call"
-    r"|(?:eliminaste este|se eliminó este) mensaje|você apagou esta mensagem"
-    r"|esta mensagem foi apagada|hai eliminato questo messaggio|questo messaggio è stato eliminato"
-    r"|(?:diese nachricht wurde|du hast diese nachricht) gelöscht|vous avez supprimé ce message"
-    r"|ce message a été supprimé|usunięto tę wiadomość|ta wiadomość została usunięta"
     r"|(?:данное |это )?сообщение удалено|вы удалили (?:данное|это) сообщение"
     r"|(?:це )?повідомлення видалено|ви видалили це повідомлення"
     r"|(?:image|video|audio|gif|sticker|document|contact card|video note) omitted"
@@ -39,8 +35,7 @@ PLACEHOLDER = re.compile(
 EDITED = re.compile(
     rf"(?:[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>"
     r"|<(?:this message was edited|(?:это )?сообщение изменено"
-    r"|(?:це )?повідомлення (?:було )?змінено"
-    r"|diese nachricht wurde bearbeitet\.?|se editó este mensaje\.?)>)[ \n]{0,4}$",
+    r"|(?:це )?повідомлення (?:було )?змінено)>)[ \n]{0,4}$",
     re.IGNORECASE,
 )
 CHAT_NAME = re.compile(
