@@ -25,7 +25,6 @@ from src.pg.global_settings_repo import GlobalSettings
 LOW_DISK = 1.0  # GB free; less is soon full of write-ahead log and a growing chat
 READABLE_BY_OTHERS = 0o004
 PROXY_SECONDS = 10.0  # for each step of a request
-NOWHERE = "http://127.0.0.1:9/"  # a proxy that works refuses it, or says that nobody is there
 REFUSALS = (403, 407, 502, 503, 504)  # statuses of a proxy
 ADDRESS = "correct its address, or start it"
 LOGIN = "correct the user and the password in its address (special characters as %40)"
@@ -38,6 +37,7 @@ NO_PROXY_STATE = "it answers, but not as a proxy to {}: a page (HTML) or another
 PROBLEMS = (
     (r"Errno -\d", "its name is unknown", ADDRESS),
     (r"ConnectTimeout", "it cannot be reached", ADDRESS),
+    (r"ReadTimeout", "it does not answer, or {} behind it does not", KIND),
     (r"407|Invalid username|Requested .*but got (USER|NO ACC)", "its login is refused", LOGIN),
     (r"Requested .*but got", "it asks for no login", LOGIN),
     (r"not allowed|ProxyError: 403", "it refuses to lead to {}", RULES),
@@ -85,16 +85,16 @@ def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckRe
     """Yield what strangers may spend; nothing if the bot is closed, or its model costs nothing."""
     if not settings.is_open_and_paid:
         return
-    is_limited = bool(limits.daily_messages or limits.daily_tokens)
-    state = f"open to everybody, and {settings.chat_model_name} costs money"
+    state = (
+        f"open to everybody, and {settings.chat_model_name} costs money; a day has "
+        f"{limits.daily_messages} messages, {limits.daily_tokens} tokens (0: no limit)"
+    )
     mend = (
         "write your Telegram id as ALLOWED_USER_IDS (write 1 first, then to the bot: its refusal "
-        "tells your id)"
+        "tells your id); for a public bot, set daily_tokens on the admin page or in psql"
     )
+    is_limited = limits.daily_messages or limits.daily_tokens
     yield CheckResult("access", state, None if is_limited else mend)
-    state = f"{limits.daily_messages} messages, {limits.daily_tokens} tokens a day; 0 is no limit"
-    mend = "for a public bot, set daily_tokens in global_settings, on the admin page or in psql"
-    yield CheckResult("ceilings", state, None if is_limited else mend)
 
 
 def check_versions(client: PgClient) -> Iterator[CheckResult]:
@@ -203,10 +203,6 @@ async def _check_hops(proxy: str, origin: str) -> tuple[str, str | None]:
     problem = await _request(proxy, origin)
     if problem is None:
         return f"{shown} leads to {host}", None
-    if "ReadTimeout" in problem:
-        if "ReadTimeout" in (await _request(proxy, NOWHERE) or ""):
-            return f"{shown}: it does not answer", KIND
-        return f"{shown}: {host} behind it does not answer", KIND
     sentence, mend = next((s, m) for pattern, s, m in PROBLEMS if re.search(pattern, problem))
     return f"{shown}: {sentence.format(host)}", mend
 

@@ -106,29 +106,23 @@ def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
 
 
 def _examine_jobs(client: PgClient) -> list[CheckResult]:
+    """Report jobs that were put aside, and updates that wait for more than a moment."""
     count = dead_jobs.JobDeathRepository(client).count()
-    waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
-    heartbeat = job_repo.JobRepository(client).seconds_since_heartbeat()
     jobs = CheckResult("jobs", "none put aside")
     if count:
         mend = (
             "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
         )
         jobs = CheckResult("jobs", f"{count} put aside", mend)
-    return [jobs, _examine_queue(waiting, oldest, heartbeat)]
-
-
-def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> CheckResult:
-    """Report waiting updates: they wait only for a moment, unless no worker lives."""
+    waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
+    heartbeat = job_repo.JobRepository(client).seconds_since_heartbeat()
     workers, mend = "no worker", "start the bot, or python bot.py worker"
     if heartbeat is not None and heartbeat < MAX_SILENCE:
         workers, mend = "a worker lives", "look into the bot's log"
     if not waiting:
-        return CheckResult("queue", f"nothing waits, {workers}")
+        return [jobs, CheckResult("queue", f"nothing waits, {workers}")]
     state = f"{waiting} wait, the oldest for {oldest:.0f} s, {workers}"
-    if oldest < MAX_WAIT:
-        return CheckResult("queue", state)
-    return CheckResult("queue", state, mend)
+    return [jobs, CheckResult("queue", state, mend if oldest >= MAX_WAIT else None)]
 
 
 def describe_job(job: dead_jobs.PutAsideJob) -> str:

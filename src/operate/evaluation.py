@@ -79,31 +79,6 @@ class LocomoConversation:
     questions: Sequence[LocomoQuestion]
 
 
-def compute_measures(
-    found: Sequence[str], evidence: frozenset[str], shown: Mapping[int, Sequence[str]]
-) -> dict[str, float]:
-    """Measure how well the found ids, best first, cover the evidence of a question.
-
-    Args:
-        found: Ids of messages.
-        evidence: Those that answer it.
-        shown: Ids of the messages that a prompt shows, by its tokens for memories.
-    """
-    hits = {cut: len(evidence.intersection(found[:cut])) for cut in CUTS}
-    sessions = {session_of(dia_id) for dia_id in evidence}
-    found_sessions = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
-    return {
-        **{f"recall@{cut}": hits[cut] / len(evidence) for cut in CUTS},
-        **{f"any@{cut}": float(hits[cut] > 0) for cut in CUTS},
-        **{f"all@{cut}": float(hits[cut] == len(evidence)) for cut in CUTS},
-        "session_any@5": float(bool(sessions.intersection(found_sessions))),
-        **{
-            f"shown@{tokens}": len(evidence.intersection(dia_ids)) / len(evidence)
-            for tokens, dia_ids in shown.items()
-        },
-    }
-
-
 class Report:
     """Measures of all questions, grouped by category and by number of pieces of evidence."""
 
@@ -114,23 +89,32 @@ class Report:
     def add(
         self, question: LocomoQuestion, found: Sequence[str], shown: Mapping[int, Sequence[str]]
     ) -> None:
-        """Add a question; see ``compute_measures``."""
-        measurement = compute_measures(found, question.evidence, shown)
+        """Measure how well the messages that were found cover the evidence of a question.
+
+        Args:
+            question: The question.
+            found: Ids of messages, best first.
+            shown: Ids of the messages that a prompt shows, by its tokens for memories.
+        """
+        evidence, measures = question.evidence, dict[str, float]()
+        for cut in CUTS:
+            hits = len(evidence.intersection(found[:cut]))
+            measures[f"recall@{cut}"] = hits / len(evidence)
+            measures[f"any@{cut}"] = float(hits > 0)
+            measures[f"all@{cut}"] = float(hits == len(evidence))
+        for tokens, dia_ids in shown.items():
+            measures[f"shown@{tokens}"] = len(evidence.intersection(dia_ids)) / len(evidence)
         category = str(question.category)
         for group in (("overall", ""), ("categories", category), ("evidence", question.pieces)):
-            self._groups[group].append(measurement)
+            self._groups[group].append(measures)
 
     def percentages(self) -> dict[str, Any]:
         """Return the means in percent and the numbers of questions, ready for JSON."""
         figures: dict[str, Any] = {"overall": {}, "categories": {}, "evidence": {}}
         for (kind, key), scores in sorted(self._groups.items()):
             means = {name: round(100 * fmean(s[name] for s in scores), 2) for name in scores[0]}
-            group = {"questions": len(scores), **means}
-            if kind == "overall":
-                figures[kind] = group
-            else:
-                figures[kind][key] = group
-        return figures
+            figures[kind][key] = {"questions": len(scores), **means}
+        return {**figures, "overall": figures["overall"].get("", {})}
 
 
 async def evaluate(
@@ -233,11 +217,6 @@ def load_conversations(path: Path) -> list[LocomoConversation]:
             f"{path} holds no question to ask: none of category 1 to 4 whose evidence is there"
         )
     return conversations
-
-
-def session_of(dia_id: str) -> str:
-    """Return ``D1`` for ``D1:3``."""
-    return dia_id.partition(":")[0]
 
 
 def percentile(values: Sequence[float], share: float) -> float:

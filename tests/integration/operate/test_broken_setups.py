@@ -185,10 +185,10 @@ PAID = {"telegram_bot_token": "42:TEST", "llm_model": "openai:gpt", "openai_api_
 
 
 @pytest.mark.parametrize(("more", "limits", "subjects"), [
-    ({}, {}, ["access", "ceilings"]), ({}, {"daily_tokens": 5}, []),
+    ({}, {}, ["access"]), ({}, {"daily_tokens": 5}, []),
     ({"allowed_user_ids": "1001"}, {}, []), ({"telegram_bot_token": None}, {}, []),
     ({"openai_base_url": "http://localhost:11434/v1"}, {}, []), ({"llm_model": "offline"}, {}, []),
-    ({"openai_base_url": "https://openrouter.ai/api/v1"}, {}, ["access", "ceilings"]),
+    ({"openai_base_url": "https://openrouter.ai/api/v1"}, {}, ["access"]),
 ])  # fmt: skip
 def test_a_paid_model_open_to_everybody_without_a_ceiling_is_a_fault(
     more: dict[str, Any], limits: dict[str, Any], subjects: list[str]
