@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 
 from src.base.owners import Caller
-from src.outside.connection_repo import MAX_CONNECTIONS, Connection, ConnectionRepository
-from src.outside.page_session_repo import PageSessionRepository
+from src.outside.connection_repo import (
+    MAX_CONNECTIONS,
+    Connection,
+    ConnectionRepository,
+    PageSessionRepository,
+)
 from src.pg.client import PgClient
 from src.reading.voices import clean_name
 from src.texts import say

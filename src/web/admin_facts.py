@@ -102,16 +102,6 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
     )
 
 
-async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
-    """Ask for confirmation before a fact is forgotten."""
-    owner, number = owner_of(request), int(request.path_params["fact"])
-    facts = await _list_facts(site, owner, FactQuery(ids=[number]))
-    if not facts:
-        raise HTTPException(404)
-    sources = (await _list_sources(site, [number]))[number]
-    return site.render(request, "forget.html", owner=owner, fact=facts[0], sources=sources)
-
-
 async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
     """Pin, unpin or forget a fact, or undo a replacement or a forgetting."""
     owner, number = owner_of(request), int(request.path_params["fact"])

@@ -63,7 +63,6 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         form(f"{owner}/block", partial(people.set_block, action="block")),
         form(f"{owner}/unblock", partial(people.set_block, action="unblock")),
         texts(f"{owner}/facts", facts.show_facts, "facts"),
-        texts(f"{owner}/facts/{{fact:int}}/forget", facts.confirm_forgetting, "facts"),
         form(f"{owner}/facts/{{fact:int}}/{{action:str}}", facts.change_fact),
         form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
         page("/settings", settings.show_settings, "Settings"),

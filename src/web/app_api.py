@@ -1,7 +1,6 @@
 """ASGI app of ``/app``: the page of the Mini App, and its API to the caller's own memory."""
 
 import asyncio
-import html
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -40,13 +40,13 @@ from src.web.app_gate import (
     Allowance,
     Gate,
     Json,
+    PageSessions,
     RefusedError,
     VerifiedCall,
     accepted_language,
     read_json,
     to_number,
 )
-from src.web.app_session import PageSessions
 from src.web.http_server import WithHeaders, send_file
 
 HERE = Path(__file__).parent
@@ -305,13 +305,12 @@ class Api:
     async def restore_reminder(self, call: VerifiedCall) -> Json:
         """Undo the cancellation of a reminder, for ten minutes."""
         caller, number, reminders = call.caller, call.number("number"), self._core.reminders
+        result = ReminderResult(None, "gone")
         found = await self._run(reminders.rows.find, caller.owner, number)
-        if found is None or not found.is_cancelled:
-            return _build_reminder_reply(call, ReminderResult(None, "gone"))
-        restored = await reminders.undo(caller, reminder=number)
-        if not restored:
-            return _build_reminder_reply(call, ReminderResult(None, "gone"))
-        return _build_reminder_reply(call, ReminderResult(restored[0]))
+        if found is not None and found.is_cancelled:
+            for restored in await reminders.undo(caller, reminder=number):
+                result = ReminderResult(restored)
+        return _build_reminder_reply(call, result)
 
     async def press(self, call: VerifiedCall) -> Json:
         """Execute a button of the chat: ``{"action": "later:12:1"}``."""
@@ -497,28 +496,23 @@ def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any
 
 
 def _build_page(outside: Language | None = None) -> str:
-    """Fill the template of the page in Telegram; ``outside``: of the one that needs no Telegram.
+    """Render the page in Telegram; ``outside``: the one that needs no Telegram.
 
     That one has no script of Telegram, and in this language a form that uses the one-time link.
     """
-    unreachable = "".join(
-        f'<p lang="{language}">{html.escape(say("page_unreachable", language))}</p>'
-        for language in LANGUAGES
-    )
-    modules = "".join(
-        f'<link rel="modulepreload" href="static/app/{file.name}">'
-        for file in sorted((HERE / "static" / "app").glob("*.js"))
-    )
-    source = (HERE / "page.html").read_text(encoding="utf-8")
-    script, enter = f'<script src="{TELEGRAM_SCRIPT}" defer></script>', ""
+    enter = None
     if outside is not None:
-        title = html.escape(say("enter_title", outside))
-        about = html.escape(say("enter_about", outside))
-        label = html.escape(say("enter_button", outside))
-        script = ""
-        enter = (
-            f'<section id="enter" lang="{outside}" hidden><h1>{title}</h1><p>{about}</p>'
-            f'<button type="button" class="main">{label}</button></section>'
-        )
-    filled = source.replace("{unreachable}", unreachable).replace("{script}", script)
-    return filled.replace("{enter}", enter).replace("{modules}", modules)
+        enter = {
+            "title": say("enter_title", outside),
+            "about": say("enter_about", outside),
+            "button": say("enter_button", outside),
+        }
+    loader = FileSystemLoader(HERE / "templates")
+    template = Environment(loader=loader, autoescape=True).get_template("app.html")
+    return template.render(
+        outside=outside,
+        enter=enter,
+        telegram_script=TELEGRAM_SCRIPT,
+        modules=sorted(file.name for file in (HERE / "static" / "app").glob("*.js")),
+        unreachable={language: say("page_unreachable", language) for language in LANGUAGES},
+    )

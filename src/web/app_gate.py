@@ -1,7 +1,8 @@
 """Gate of the page's API: verifies each request and limits their rate.
 
 ``initData`` identifies who opened the page; Telegram signs it with the bot's token. Outside
-Telegram it is the session of a cookie (``app_session.py``).
+Telegram a one-time link becomes a signed cookie. It names a row of ``page_sessions``, so that a
+logout or an erasure ends it everywhere, and its key depends on the bot's token.
 """
 
 import asyncio
@@ -9,23 +10,28 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
 
 from aiolimiter import AsyncLimiter
+from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 
 from src.base.errors import AppError
 from src.base.owners import Caller, Owner
 from src.core import Core
+from src.outside.connection_repo import SESSION_TIME, PageSessionRepository
+from src.pg.client import PgClient
 from src.texts import Language, choose_language, say
-from src.web.app_session import PageSessions
 from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
@@ -160,6 +166,80 @@ def _parse_visitor(user: str) -> Visitor:
     code = data.get("language_code")
     is_bot = data.get("is_bot", False) is not False
     return Visitor(number, is_bot, code if isinstance(code, str) else None)
+
+
+COOKIE = "pomni_page"
+LINK = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class PageSessions:
+    """Opens, finds and closes the sessions of browsers."""
+
+    def __init__(self, client: PgClient, token: str, url: str) -> None:
+        """Sign with the bot's ``token``; ``url`` is the public address of the page."""
+        self._run = client.run
+        self._rows = PageSessionRepository(client)
+        self._url = urlsplit(url)
+        key = hmac.new(token.encode(), b"page outside Telegram", hashlib.sha256).digest()
+        self._signer = URLSafeTimedSerializer(key, salt="session of a page")
+
+    def comes_from_page(self, request: Request) -> bool:
+        """Return True unless a browser says that another site sent the request.
+
+        Browsers name the sender in ``Sec-Fetch-Site``, older ones the origin of each POST.
+        """
+        site = request.headers.get("sec-fetch-site")
+        if site is not None:
+            return site == "same-origin"
+        origin = request.headers.get("origin")
+        if origin is None:
+            return request.method == "GET"
+        host = urlsplit(origin).netloc
+        return host in (self._url.netloc, request.headers.get("host"))
+
+    async def enter(self, link: str, response: Response) -> bool:
+        """Open a session with the token of a link, and set its cookie; False if it is void."""
+        if LINK.fullmatch(link) is None:
+            return False
+        session_id = await self._run(self._rows.open, link)
+        if session_id is None:
+            return False
+        response.set_cookie(
+            COOKIE,
+            str(self._signer.dumps(session_id)),
+            max_age=int(SESSION_TIME.total_seconds()),
+            path=self._path,
+            httponly=True,
+            samesite="strict",
+            secure=self._url.scheme == "https",
+        )
+        return True
+
+    async def find_user(self, request: Request) -> int | None:
+        """Return the Telegram id of the person whose session a request belongs to, or None."""
+        session_id = self._read(request)
+        if session_id is None:
+            return None
+        return await self._run(self._rows.find_user, session_id)
+
+    async def leave(self, owner: Owner, request: Request, response: Response) -> None:
+        """Close the session of a request, and delete its cookie."""
+        session_id = self._read(request)
+        if session_id is not None:
+            await self._run(self._rows.close, owner, session_id)
+        response.delete_cookie(COOKIE, path=self._path)
+
+    @property
+    def _path(self) -> str:
+        """Path below which browsers send the cookie: the page and its API."""
+        return self._url.path.rpartition("/")[0] + "/"
+
+    def _read(self, request: Request) -> UUID | None:
+        cookie, seconds = request.cookies.get(COOKIE, ""), SESSION_TIME.total_seconds()
+        try:
+            return UUID(self._signer.loads(cookie, max_age=int(seconds)))
+        except (BadSignature, ValueError, TypeError, AttributeError):
+            return None
 
 
 SCHEME = "tma "  # scheme of the Authorization header: Telegram Mini App

@@ -133,13 +133,6 @@ class MemoryTools:
         self._core = core
         self._run = core.client.run
         self._memories = core.memory.memories
-        self._works: dict[str, Callable[[LentCall], Awaitable[Json]]] = {
-            "search": self.search,
-            "fetch": self.fetch,
-            "list_facts": self.list_facts,
-            "today": self.today,
-            REMEMBER: self.remember,
-        }
 
     async def call(self, name: str, call: LentCall) -> Json:
         """Do the work of a tool, and return its result.
@@ -148,11 +141,12 @@ class MemoryTools:
             ToolRefusedError: There is no such tool, or it is not allowed.
             AppError: It failed.
         """
-        if name not in self._works:
+        if name not in (tool.name for tool in TOOLS):
             raise ToolRefusedError("there is no such tool")
         if not call.caller.preferences.memory_on:
             raise ToolRefusedError("the user has turned the memory off")
-        return await self._works[name](call)
+        work: Callable[[LentCall], Awaitable[Json]] = getattr(self, name)
+        return await work(call)
 
     async def search(self, call: LentCall) -> Json:
         """Search facts and messages, best first: ids, titles and addresses."""

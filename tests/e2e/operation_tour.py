@@ -29,7 +29,7 @@ PAGES = {
     "batches": "batches", "people": "users", "person": "users/503/0/about",
     "talk": "users/503/0", "failed_turn": "users/503/0?msg=5041#msg-5041", "short_talk": OF_USER,
     "facts": f"{OF_USER}/facts?state=all", "refused": f"{OF_USER}/facts?state=refused",
-    "no_facts": f"{OF_USER}/facts?q=nothing", "forget": f"{OF_USER}/facts/2/forget",
+    "no_facts": f"{OF_USER}/facts?q=nothing",
     "recall": f"{OF_USER}/recall?q=как+зовут+кота", "settings": "settings",
     "prices": "prices?model=openai:gpt-5-micro", "audit": "audit",
     "guesses": "audit?of=guesses", "missing": "nowhere",
@@ -393,9 +393,9 @@ class AdminTour:
         await page.get_by_text("Put together at night").click()
         await press("Take apart", "Taken apart")
         await page.goto(f"{self._address}/{OF_USER}/facts?fact=2")
-        await page.locator("#fact-2 summary").click()
+        await page.locator("#fact-2 summary").last.click()
         await press("Undo the replacement", "Taken back")
         await page.goto(f"{self._address}/{OF_USER}/facts?fact=3")
-        await page.get_by_role("link", name="Forget fact-3").click()
+        await page.get_by_label("Forget fact-3").click()
         await press("Forget it", "Forgotten")
         await press("Take back the last", "Taken back")

@@ -15,11 +15,11 @@ from starlette.routing import Mount
 
 from src.base.config import Settings
 from src.base.owners import Owner
-from src.outside.page_session_repo import PageSessionRepository
+from src.outside.connection_repo import PageSessionRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts import LANGUAGES, Language, say
 from src.web.app_api import HEADERS, TELEGRAM_SCRIPT, build_web_app
-from src.web.app_session import COOKIE
+from src.web.app_gate import COOKIE
 from tests.integration.person import Person, new_user
 from tests.integration.web_page import STRANGER, TOKEN
 from tests.tables import rows_of
