@@ -2,11 +2,12 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from src.imports.files import read_items
+from src.imports.files import follow_parents, read_each
 from src.imports.lists import read_memories
-from src.imports.records import MALFORMED, Broken, Opened, Record, Records, read_moment, title_of
+from src.imports.records import Opened, Record, Records, read_moment, title_of
 
 SHOWN = frozenset({"text", "multimodal_text"})
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -24,15 +25,7 @@ def read(file: Opened, prefix: str) -> Records:
         prefix: Where the conversations are.
     """
     memories = Memories()
-    for number, conversation in enumerate(read_items(file, prefix), 1):
-        if isinstance(conversation, Broken):
-            yield conversation
-            continue
-        try:
-            yield from list(_read_conversation(conversation, memories))
-        except MALFORMED:
-            title = conversation.get("title") if isinstance(conversation, dict) else ""
-            yield Broken(title_of(title) or f"{file.name} #{number}")
+    yield from read_each(file, prefix, partial(_read_conversation, memories))
     yield from memories.read()
 
 
@@ -62,7 +55,7 @@ class Memories:
                 yield from read_memories(words, "chatgpt", said_at if said_at > NEVER else None)
 
 
-def _read_conversation(conversation: dict[str, Any], memories: Memories) -> Records:
+def _read_conversation(memories: Memories, conversation: dict[str, Any]) -> Records:
     title = title_of(conversation.get("title"))
     branch = _find_branch(conversation["mapping"], conversation.get("current_node"))
     id_ = conversation.get("conversation_id") or conversation.get("id") or branch[0]["id"]
@@ -99,11 +92,7 @@ def _find_branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
         parents = {node.get("parent") for node in nodes.values()}
         leaves = [id_ for id_ in nodes if id_ not in parents]
         current = max(leaves, key=lambda id_: _time_of(nodes[id_]), default=None)
-    branch: dict[str, dict[str, Any]] = {}
-    while current in nodes and current not in branch:
-        branch[current] = nodes[current]
-        current = nodes[current].get("parent")
-    return list(reversed(branch.values()))
+    return follow_parents(nodes, current, "parent")
 
 
 def _time_of(node: dict[str, Any]) -> float:

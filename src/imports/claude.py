@@ -4,30 +4,22 @@ import re
 from datetime import datetime
 from typing import Any
 
-from src.imports.files import read_items
+from src.imports.files import follow_parents, read_each
 from src.imports.lists import read_memories
-from src.imports.records import MALFORMED, Broken, Opened, Record, Records, read_moment, title_of
+from src.imports.records import Opened, Record, Records, read_moment, title_of
 
 # Names of attachments that are what the user pasted into the message.
 PASTED = re.compile(r"(?:paste[ds]?\b.*|pasted[-_ ].*)?", re.IGNORECASE)
 
 
 def read(file: Opened, prefix: str) -> Records:
-    """Yield the user's messages of each conversation, and the texts attached to them.
+    """Return the user's messages of each conversation, and the texts attached to them.
 
     Args:
         file: The file.
         prefix: Where the conversations are.
     """
-    for number, conversation in enumerate(read_items(file, prefix), 1):
-        if isinstance(conversation, Broken):
-            yield conversation
-            continue
-        try:
-            yield from list(_read_conversation(conversation))
-        except MALFORMED:
-            title = conversation.get("name") if isinstance(conversation, dict) else ""
-            yield Broken(title_of(title) or f"{file.name} #{number}")
+    return read_each(file, prefix, _read_conversation, title="name")
 
 
 def _read_conversation(conversation: dict[str, Any]) -> Records:
@@ -57,12 +49,8 @@ def _find_branch(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     by_id = {message.get("uuid"): message for message in messages}
     if not all(message.get("parent_message_uuid") for message in messages):
         return messages
-    branch: dict[Any, dict[str, Any]] = {}
-    current = messages[-1].get("uuid") if messages else None
-    while current in by_id and current not in branch:
-        branch[current] = by_id[current]
-        current = by_id[current]["parent_message_uuid"]
-    return list(reversed(branch.values()))
+    last = messages[-1].get("uuid") if messages else None
+    return follow_parents(by_id, last, "parent_message_uuid")
 
 
 def _text_of(message: dict[str, Any]) -> str:
@@ -84,40 +72,37 @@ def _file(
 
 
 def read_memory_file(file: Opened, prefix: str) -> Records:
-    """Yield what Claude remembers of the user and of each project."""
-    for found in read_items(file, prefix):
-        if not isinstance(found, dict):
-            yield Broken(file.name)
-            continue
-        projects = found.get("project_memories")
-        texts = [found.get("conversations_memory")]
-        if isinstance(projects, dict):
-            texts += projects.values()
-        for text in texts:
-            if isinstance(text, str):
-                yield from read_memories(text, "claude", read_moment(found.get("updated_at")))
+    """Return what Claude remembers of the user and of each project."""
+    return read_each(file, prefix, _read_memories)
+
+
+def _read_memories(found: dict[str, Any]) -> Records:
+    projects = found.get("project_memories") or {}
+    for text in (found.get("conversations_memory"), *projects.values()):
+        if isinstance(text, str):
+            yield from read_memories(text, "claude", read_moment(found.get("updated_at")))
 
 
 def read_projects(file: Opened, prefix: str) -> Records:
-    """Yield the instructions and the files of each project that the user began.
+    """Return the instructions and the files of each project that the user began.
 
     Instructions are words to the assistant, and are held like a file.
     """
-    for project in read_items(file, prefix):
-        try:
-            if project.get("is_starter_project"):
-                continue
-            id_, title = str(project["uuid"]), title_of(project.get("name"))
-            said_at = read_moment(project.get("created_at"))
-            for field in ("description", "prompt_template"):
-                text = project.get(field)
-                if isinstance(text, str) and text.strip():
-                    yield _file(id_, title, f"{id_}:{field}", title, text, said_at)
-            for number, doc in enumerate(project.get("docs") or ()):
-                if isinstance(doc.get("content"), str) and doc["content"].strip():
-                    source_id = f"{id_}:{doc.get('uuid') or number}"
-                    name = str(doc.get("filename") or "")
-                    at = read_moment(doc.get("created_at")) or said_at
-                    yield _file(id_, title, source_id, name, doc["content"], at)
-        except MALFORMED:
-            yield Broken(file.name)
+    return read_each(file, prefix, _read_project, title="name")
+
+
+def _read_project(project: dict[str, Any]) -> Records:
+    if project.get("is_starter_project"):
+        return
+    id_, title = str(project["uuid"]), title_of(project.get("name"))
+    said_at = read_moment(project.get("created_at"))
+    for field in ("description", "prompt_template"):
+        text = project.get(field)
+        if isinstance(text, str) and text.strip():
+            yield _file(id_, title, f"{id_}:{field}", title, text, said_at)
+    for number, doc in enumerate(project.get("docs") or ()):
+        if isinstance(doc.get("content"), str) and doc["content"].strip():
+            source_id = f"{id_}:{doc.get('uuid') or number}"
+            name = str(doc.get("filename") or "")
+            at = read_moment(doc.get("created_at")) or said_at
+            yield _file(id_, title, source_id, name, doc["content"], at)

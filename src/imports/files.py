@@ -7,7 +7,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time
 from io import TextIOWrapper
@@ -18,7 +18,7 @@ import ijson
 
 from src.base.errors import AppError
 from src.base.zones import first_moment
-from src.imports.records import Broken, Opened, Reading
+from src.imports.records import MALFORMED, Broken, Opened, Reading, Records, title_of
 from src.texts.encodings import detect_encoding, find_mark
 
 MAX_ENTRIES = 200_000
@@ -242,17 +242,41 @@ def _unescape_bytes(match: re.Match[str]) -> str:
     return match[1] + "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in text)
 
 
-def read_items(file: Opened, prefix: str) -> Iterator[Any]:
-    """Yield the values at a prefix (see ``ijson.items``).
+def read_each(
+    file: Opened, prefix: str, read_one: Callable[[Any], Records], *, title: str = "title"
+) -> Records:
+    """Yield the records of each value at a prefix; a malformed one loses only itself.
 
     A file with an error in its syntax yields Broken, and ends there.
+
+    Args:
+        file: The file.
+        prefix: See ``ijson.items``.
+        read_one: Reads a value, whose errors are those of ``MALFORMED``.
+        title: Name of the field by which a malformed one is named.
     """
     with file.open() as content:
         items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
         try:
-            yield from items
+            for number, value in enumerate(items, 1):
+                try:
+                    yield from list(read_one(value))
+                except MALFORMED:
+                    name = value.get(title) if isinstance(value, dict) else ""
+                    yield Broken(title_of(name) or f"{file.name} #{number}")
         except ijson.JSONError:
             yield Broken(file.name, is_end=True)
+
+
+def follow_parents(
+    nodes: Mapping[Any, dict[str, Any]], last: Any, parent: str
+) -> list[dict[str, Any]]:
+    """Return the nodes from the first to ``last``, each named by the next one as its parent."""
+    branch: dict[Any, dict[str, Any]] = {}
+    while last in nodes and last not in branch:
+        branch[last] = nodes[last]
+        last = nodes[last].get(parent)
+    return list(reversed(branch.values()))
 
 
 def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any]]:

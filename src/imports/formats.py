@@ -15,26 +15,20 @@ MAX_EVENTS = 3_000_000  # values of a JSON file that are looked at
 NOTES = (".md", ".markdown")
 PAGES = ("<!doctype html", "<html")
 
-# What tells a JSON file apart: a reader by a prefix that only its format has, and where its
-# conversations are.
-SIGNS: Mapping[str, tuple[Callable[[Opened, str], Records], str]] = {
-    "item.mapping": (chatgpt.read, "item"),
-    "item.chat_messages": (claude.read, "item"),
-    "item.conversations_memory": (claude.read_memory_file, "item"),
-    "item.project_memories": (claude.read_memory_file, "item"),
-    "conversations_memory": (claude.read_memory_file, ""),
-    "project_memories": (claude.read_memory_file, ""),
-    "item.prompt_template": (claude.read_projects, "item"),
-    "item.docs": (claude.read_projects, "item"),
-    "prompt_template": (claude.read_projects, ""),
-    "docs": (claude.read_projects, ""),
-    "memories.item.memory": (lists.read_rows, "memories.item"),
-    "memories.item.content": (lists.read_rows, "memories.item"),
-    "results.item.memory": (lists.read_rows, "results.item"),
-    "item.memory": (lists.read_rows, "item"),
-    "memory": (lists.read_rows, ""),
-    "content": (lists.read_rows, ""),
+# What tells a JSON file apart: a field that only the values of its format have, and their reader.
+SIGNS: Mapping[str, Callable[[Opened, str], Records]] = {
+    "mapping": chatgpt.read,
+    "chat_messages": claude.read,
+    "conversations_memory": claude.read_memory_file,
+    "project_memories": claude.read_memory_file,
+    "prompt_template": claude.read_projects,
+    "docs": claude.read_projects,
+    "memory": lists.read_rows,
+    "content": lists.read_rows,
 }
+# Prefixes of these values in a file.
+PLACES = ("", "item", "conversations.item", "memories.item", "results.item")
+FEEDBACK = "item.content"  # of ChatGPT's ratings of answers
 TELEGRAM = frozenset(
     {"chats.list", "left_chats.list", "messages.item.date_unixtime", "messages.item.from_id"}
 )
@@ -85,14 +79,18 @@ def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | N
     return partial(notes.read, reading=reading) if is_note else None
 
 
+def _read_at(read: Callable[[Opened, str], Records], prefix: str, entry: Opened) -> Records:
+    return read(entry, prefix)
+
+
 def _recognise_json(entry: Opened, reading: Reading) -> Reader | None:
     with entry.open() as content:
         events = ijson.parse(MendedJson(content), multiple_values=True)
         try:
             for prefix, _, value in itertools.islice(events, MAX_EVENTS):
-                if prefix in SIGNS:
-                    read, base = SIGNS[prefix]
-                    return partial(read, prefix=base)
+                place, _, field = prefix.rpartition(".")
+                if field in SIGNS and place in PLACES and prefix != FEEDBACK:
+                    return partial(_read_at, SIGNS[field], place)
                 if prefix == "format" and value == "pomni-export":
                     return pomni.read
                 if prefix in TELEGRAM:

@@ -203,7 +203,7 @@ WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting'
 """
 SWAP_DATES = """
 UPDATE import_rows SET said_at = (details ->> 'other_order')::timestamptz
-WHERE import_id = %(id)s AND details ? 'other_order'
+WHERE import_id = %(id)s AND details ? 'other_order' AND NOT %(days_first)s
 """
 UPDATE_ORDER = """
 UPDATE imports SET days_first = %(days_first)s
@@ -225,8 +225,12 @@ UPDATE imports SET keeps_memories = %(keeps)s, finished_at = NULL,
 WHERE id = %(id)s AND owner_id = %(owner)s AND state IN ('waiting', 'storing', 'done')
   AND keeps_memories IS NULL
 """
-DELETE_MEMORIES = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind = 'memory'"
-DELETE_OTHER_KINDS = "DELETE FROM import_rows WHERE import_id = %(id)s AND kind <> 'memory'"
+DELETE_MEMORIES = """
+DELETE FROM import_rows WHERE import_id = %(id)s AND kind = 'memory' AND NOT %(keeps)s
+"""
+DELETE_OTHER_KINDS = """
+DELETE FROM import_rows WHERE import_id = %(id)s AND kind <> 'memory' AND NOT %(with_messages)s
+"""
 UPDATE_UNDOING = """
 UPDATE imports SET state = 'undoing', finished_at = NULL WHERE id = %(id)s AND owner_id = %(owner)s
 """
@@ -469,20 +473,18 @@ class ImportRepository(Repository):
 
     def set_order(self, owner: Owner, number: int, *, days_first: bool) -> bool:
         """Note whether the day is first in dates."""
-        then = "SELECT 1" if days_first else SWAP_DATES
-        return self._decide(owner, UPDATE_ORDER, then, id=number, days_first=days_first)
+        return self._decide(owner, UPDATE_ORDER, SWAP_DATES, id=number, days_first=days_first)
 
     def choose(
         self, owner: Owner, number: int, *, reads_facts: bool, with_messages: bool = True
     ) -> bool:
         """Let the job store an import, or its memories alone; False if that was decided."""
-        then = "SELECT 1" if with_messages else DELETE_OTHER_KINDS
-        return self._decide(owner, UPDATE_CHOICE, then, id=number, reads_facts=reads_facts)
+        values = {"id": number, "reads_facts": reads_facts, "with_messages": with_messages}
+        return self._decide(owner, UPDATE_CHOICE, DELETE_OTHER_KINDS, **values)
 
     def keep(self, owner: Owner, number: int, *, keeps: bool) -> bool:
         """Note whether memories become facts; False if that was decided already."""
-        then = "SELECT 1" if keeps else DELETE_MEMORIES
-        return self._decide(owner, UPDATE_KEEPS, then, id=number, keeps=keeps)
+        return self._decide(owner, UPDATE_KEEPS, DELETE_MEMORIES, id=number, keeps=keeps)
 
     def take_back(self, owner: Owner, number: int) -> bool:
         """Let the job take an import back."""

@@ -4,9 +4,10 @@ import hashlib
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
-from src.imports.files import read_items, read_lines
-from src.imports.records import MALFORMED, Broken, Opened, Record, Records, read_moment
+from src.imports.files import read_each, read_lines
+from src.imports.records import Opened, Record, Records, read_moment
 
 BULLET = re.compile(r"\s*(?:[-*•–—·▪◦]|\d{1,3}[.)])\s+(?=\S)(?:\[[ xX]\]\s+)?")
 HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|[^.!?]{1,80}:)\s*")
@@ -101,17 +102,13 @@ def _sentences(entry: str) -> list[str]:
 
 
 def read_rows(file: Opened, prefix: str) -> Records:
-    """Yield the rows of mem0, and those of OpenMemory that are in force."""
-    for row in read_items(file, prefix):
-        if isinstance(row, Broken):
-            yield row
-            continue
-        try:
-            text = row.get("memory") or row.get("content") or row.get("text")
-            if row.get("state") in GONE or not isinstance(text, str) or not text.strip():
-                continue
-            said_at = read_moment(row.get("created_at")) or read_moment(row.get("updated_at"))
-            id_ = str(row.get("id") or hashlib.sha256(text.encode()).hexdigest()[:32])
-            yield Record("mem0", "memories", "", id_, text.strip(), said_at, kind="memory")
-        except MALFORMED:
-            yield Broken(file.name)
+    """Return the rows of mem0, and those of OpenMemory that are in force."""
+    return read_each(file, prefix, _read_row)
+
+
+def _read_row(row: dict[str, Any]) -> Records:
+    text = row.get("memory") or row.get("content") or row.get("text")
+    if row.get("state") not in GONE and isinstance(text, str) and text.strip():
+        said_at = read_moment(row.get("created_at")) or read_moment(row.get("updated_at"))
+        id_ = str(row.get("id") or hashlib.sha256(text.encode()).hexdigest()[:32])
+        yield Record("mem0", "memories", "", id_, text.strip(), said_at, kind="memory")

@@ -74,13 +74,8 @@ def _find_date(path: PurePosixPath, text: str, reading: Reading) -> datetime | N
 def _split(text: str) -> Iterator[str]:
     """Yield parts of at most MAX_PART characters, cut between paragraphs or lines."""
     while len(text) > MAX_PART:
-        cut = text.rfind("\n\n", MAX_PART // 4, MAX_PART)
-        if cut < 0:
-            cut = text.rfind("\n", MAX_PART // 4, MAX_PART)
-        if cut < 0:
-            cut = text.rfind(" ", MAX_PART // 4, MAX_PART)
-        if cut < 0:
-            cut = MAX_PART
+        cuts = (text.rfind(mark, MAX_PART // 4, MAX_PART) for mark in ("\n\n", "\n", " "))
+        cut = next((cut for cut in cuts if cut > 0), MAX_PART)
         yield text[:cut].strip()
         text = text[cut:].strip()
     if text:
