@@ -5,7 +5,6 @@ Telegram a one-time link becomes a signed cookie. It names a row of ``page_sessi
 logout or an erasure ends it everywhere, and its key depends on the bot's token.
 """
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -86,12 +85,10 @@ class Visitor:
 
     Attributes:
         user_id: Telegram id.
-        is_bot: True if it is a bot.
         language_code: Language of the Telegram application, an IETF tag.
     """
 
     user_id: int
-    is_bot: bool = False
     language_code: str | None = None
 
 
@@ -164,8 +161,7 @@ def _parse_visitor(user: str) -> Visitor:
     if type(number) is not int or not 0 < number < MAX_ID:
         raise UnverifiedError("initData names nobody")
     code = data.get("language_code")
-    is_bot = data.get("is_bot", False) is not False
-    return Visitor(number, is_bot, code if isinstance(code, str) else None)
+    return Visitor(number, code if isinstance(code, str) else None)
 
 
 COOKIE = "pomni_page"
@@ -244,7 +240,6 @@ class PageSessions:
 
 SCHEME = "tma "  # scheme of the Authorization header: Telegram Mini App
 MAX_BODY = 65_536  # bytes; 4,096 characters, each escaped as two \uXXXX, take 49 KB
-MAX_CALLS = 50  # concurrent ones in this process, which leaves room for its other work
 
 Json = dict[str, Any]
 
@@ -315,7 +310,6 @@ class Gate:
         self._permits = permits
         self._sessions = sessions
         self._allowance = Allowance()
-        self._calls = asyncio.Semaphore(MAX_CALLS)
 
     @asynccontextmanager
     async def verified(self, request: Request, cost: float) -> AsyncIterator[VerifiedCall]:
@@ -330,19 +324,16 @@ class Gate:
         else:
             visitor = self._verify(request, language)
         language = choose_language(visitor.language_code)
-        if visitor.is_bot or not self._permits(visitor.user_id):
+        if not self._permits(visitor.user_id):
             raise RefusedError(403, say("not_allowed", language, user_id=visitor.user_id))
         if not await self._allowance.take(visitor.user_id, cost):
             raise RefusedError(429, say("app_too_often", language))
-        if self._calls.locked():
-            raise RefusedError(503, say("app_unavailable", language))
-        async with self._calls:
-            body = await read_json(request, language) if request.method == "POST" else {}
-            try:
-                yield await self._build_call(visitor, request, body)
-            except AppError as error:
-                logger.warning("a request of the page failed", exc_info=error)
-                raise RefusedError(503, say("app_unavailable", language)) from error
+        body = await read_json(request, language) if request.method == "POST" else {}
+        try:
+            yield await self._build_call(visitor, request, body)
+        except AppError as error:
+            logger.warning("a request of the page failed", exc_info=error)
+            raise RefusedError(503, say("app_unavailable", language)) from error
 
     def _verify(self, request: Request, language: Language) -> Visitor:
         headers = request.headers.getlist("authorization")

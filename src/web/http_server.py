@@ -82,7 +82,6 @@ HEARTBEAT_SECONDS = 30.0
 CHECK_SECONDS = 2.0  # probes have short timeouts themselves
 FULL_SECONDS = 60.0  # for which a full disk is reported after a failed statement
 FINISH_SECONDS = 1  # for running requests when the process stops; Telegram calls again
-MAX_WEBHOOK_CALLS = 100  # concurrent ones; Telegram makes 40 by default
 
 Check = Callable[[], Awaitable[str | None]]
 
@@ -168,13 +167,9 @@ def build_http_app(
 
     routes = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
     if webhook is not None:
-        calls = asyncio.BoundedSemaphore(MAX_WEBHOOK_CALLS)
 
         async def take_update(request: Request) -> Response:  # a Route accepts functions only
-            if calls.locked():  # room for other requests, even when the database hangs
-                return PlainTextResponse("try again", 503)
-            async with calls:
-                return await webhook(request)
+            return await webhook(request)
 
         routes.append(Route("/telegram/webhook", take_update, methods=["POST"]))
     return Starlette(routes=routes)

@@ -4,7 +4,6 @@ Each request stands alone (the SDK's stateless mode, answers in JSON), so any pr
 and a revoked token ends with the next request.
 """
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -40,7 +39,6 @@ PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"  # RFC 9728
 BURST, PER_SECOND = 60.0, 1.0  # requests of a token at once; regained in a second
 MAX_BODY = 65_536  # bytes
-MAX_CALLS = 20  # concurrent ones in this process, which leaves room for its other work
 SCHEME = "bearer "
 
 
@@ -60,7 +58,6 @@ class MemoryServer:
         self._core = core
         self._permits = permits
         self._allowance = allowance or Allowance(BURST, PER_SECOND)
-        self._calls = asyncio.Semaphore(MAX_CALLS)
         self._connections = ConnectionRepository(core.client)
         self._tools = MemoryTools(core)
         self._server: Server[Any, Request] = Server("pomni", instructions=INSTRUCTIONS)
@@ -103,8 +100,7 @@ class MemoryServer:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        async with self._calls:
-            await self._sessions.handle_request(scope, receive, send)
+        await self._sessions.handle_request(scope, receive, send)
 
     async def _admit(self, request: Request) -> Response | None:
         """Identify the caller, kept in the request's state; return the answer to all others."""
@@ -130,8 +126,6 @@ class MemoryServer:
             refusal = _refusal(429, "too_many_requests")
             refusal.headers["Retry-After"] = "10"
             return refusal
-        if self._calls.locked():
-            return _refusal(503, "temporarily_unavailable")
         owner = Owner(user_id)
         await self._core.client.run(self._connections.mark_used, owner, connection.id)
         request.state.caller = self._core.caller(owner, chosen, member=user_id)
