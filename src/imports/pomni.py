@@ -67,18 +67,21 @@ class _Source(_Fields):
     said_at: Moment
 
 
-class _Fact(_Fields):
-    kind: FactKind | None = None
+class _Claim(_Fields):
     subject: str | None = None
     relation: str | None = None
     object: str | None = None
-    private_text: str | None = None
     importance: Annotated[int, Field(ge=1, le=10)] | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     pinned: bool | None = None
-    speaker: str | None = None
     valid_from: Moment | None = None
     valid_until: Moment | None = None
+
+
+class _Fact(_Claim):
+    kind: FactKind | None = None
+    private_text: str | None = None
+    speaker: str | None = None
     retired_at: Moment | None = None
     retired_reason: Annotated[str, _check("forgotten".__ne__)] | None = None
     replaced_by: str | None = None
