@@ -42,7 +42,7 @@ Zone = Annotated[str, _check(pytz.all_timezones_set.__contains__)]
 
 
 class _Fields(BaseModel):
-    """What is taken over of a record of a kind; other fields are left out."""
+    """Fields of a kind that are taken over; others are left out."""
 
     model_config = ConfigDict(strict=True)
 

@@ -92,6 +92,7 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
         done=done,
         asked=asked,
         states=STATES,
+        kinds={kind: labels()["fact_kinds"].get(kind, kind) for kind in KINDS},
         facts=facts,
         refused=refused,
         consolidations=merges,

@@ -6,7 +6,7 @@ import pytest
 
 from src.base.zones import first_zone, place_of_zone
 from src.memory.prompts import LENGTHS as LENGTH_WISHES
-from src.talk.settings import LENGTHS
+from src.talk.settings import CHOICES, LENGTHS
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
@@ -29,7 +29,7 @@ async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: 
     text = phone.last.text
     assert text.startswith(say("settings_title", language)) and NAMES[language] in text
     zone = first_zone(language, "Europe/Moscow")
-    assert place_of_zone(zone, language) in text and len(buttons(phone.last)) == 6
+    assert place_of_zone(zone, language) in text and len(buttons(phone.last)) == len(CHOICES)
 
 
 @pytest.mark.parametrize(("off", "on", "language"), [

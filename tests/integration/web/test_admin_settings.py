@@ -7,7 +7,6 @@ import re
 from decimal import Decimal
 from typing import get_args
 
-from src.memory import memory_repo
 from src.pg.failure_log import Part
 from src.pg.global_settings_repo import GlobalSettings
 from src.web.admin_settings import SELECT_CHANGES, fields
@@ -131,6 +130,5 @@ def test_every_setting_has_its_words_once() -> None:
     assert len(set(helps)) == len(helps)
 
 
-def test_every_kind_of_fact_and_part_of_the_bot_has_its_label() -> None:
-    assert labels()["fact_kinds"].keys() == set(memory_repo.KINDS)
+def test_every_part_of_the_bot_has_its_label() -> None:
     assert labels()["parts"].keys() == set(get_args(Part))
