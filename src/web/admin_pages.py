@@ -39,6 +39,11 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
     page, form = site.page_route, site.form_route
     figures = partial(site.page_route, role=Role.READER)
     texts, owner = site.audited_route, "/users/{user}/{thread:int}"
+
+    def lists_of(role: Role) -> list[Route]:
+        entries = (entry for entry in lists.LIST_PAGES if entry.role == role)
+        return [page(entry.path, entry, entry.title, role=role) for entry in entries]
+
     return [
         Route("/login", site.show_login, methods=["GET"]),
         Route("/login", site.login, methods=["POST"]),
@@ -50,7 +55,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         figures("/usage.csv", usage.download_usage),
         page("/prices", prices.show_prices),
         form("/prices", prices.change_prices),
-        *(page(one.path, one, one.title, role=one.role) for one in lists.LIST_PAGES),
+        *lists_of(Role.READER),
         figures("/batches/{batch:uuid}", lists.show_batch),
         form("/queue/retry-put-aside", lists.retry_put_aside),
         form("/queue/{job:int}/retry", lists.retry_job),
@@ -67,6 +72,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
         page("/settings", settings.show_settings, "Settings"),
         form("/settings", settings.change_settings),
+        *lists_of(Role.OPERATOR),
     ]
 
 
