@@ -34,7 +34,10 @@ def read(file: Opened, reading: Reading) -> Records:
         elif prefix == "personal_information.user_id":
             own = f"user{value}"
         elif prefix in MESSAGES:
-            yield from _try_to_read(value, chat, own, reading)
+            try:
+                yield from list(_read_message(value, chat, own, reading))
+            except MALFORMED:
+                yield Broken(title_of(chat.get("name")) or "?")
         elif prefix in FIELDS:
             field = prefix.rpartition(".")[2]
             if field == "name" or field in chat:  # the next chat; Saved Messages has no name
@@ -42,33 +45,17 @@ def read(file: Opened, reading: Reading) -> Records:
             chat[field] = value
 
 
-def _try_to_read(
+def _read_message(
     message: dict[str, Any], chat: dict[str, Any], own: str, reading: Reading
 ) -> Records:
-    try:
-        record = _read_message(message, chat, reading)
-    except MALFORMED:
-        yield Broken(title_of(chat.get("name")) or "?")
-        return
-    if record is not None and record.who == own:
-        record = replace(record, who="", details={})
-    if record is not None:
-        yield record
-
-
-def _read_message(
-    message: dict[str, Any], chat: dict[str, Any], reading: Reading
-) -> Record | None:
-    """Return a message that its sender wrote; None for any other."""
+    """Yield a message if its sender wrote it."""
     if message.get("type", "message") != "message" or any(key in message for key in OTHERS):
-        return None
+        return
     text, sender = _join(message.get("text")), message.get("from_id")
-    if not text or sender is None:
-        return None
     if isinstance(sender, int):  # exports until 2021
         sender = f"user{sender & 0xFFFFFFFF}"
-    if not str(sender).startswith("user"):  # a channel
-        return None
+    if not text or not str(sender).startswith("user"):  # a channel, or nobody
+        return
     said_at = read_moment(message.get("date_unixtime"))
     if said_at is None:
         local = read_moment(message["date"])
@@ -77,10 +64,10 @@ def _read_message(
     if chat.get("type") == "saved_messages" and not title:
         title = "Saved Messages"
     source_id, name = f"{chat_id}:{message['id']}", title_of(message.get("from"))
-    details = {"name": name} if name else {}
-    return Record(
-        "telegram", chat_id, title, source_id, text, said_at, str(sender), details=details
-    )
+    record = Record("telegram", chat_id, title, source_id, text, said_at)
+    if sender != own:
+        record = replace(record, who=str(sender), details={"name": name} if name else {})
+    yield record
 
 
 def _join(text: Any) -> str:

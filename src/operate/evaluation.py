@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+import numpy
+
 from src.base.errors import AppError
 from src.base.owners import Owner
 from src.core import Core
@@ -157,7 +159,7 @@ async def evaluate(
     return {
         "conversations": len(conversations),
         **report.percentages(),
-        "milliseconds": {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)},
+        "milliseconds": {f"p{n}": round(float(numpy.percentile(times, n)), 2) for n in (50, 95)},
     }
 
 
@@ -217,13 +219,6 @@ def load_conversations(path: Path) -> list[LocomoConversation]:
             f"{path} holds no question to ask: none of category 1 to 4 whose evidence is there"
         )
     return conversations
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the nearest-rank percentile, rounded to hundredths; 0 without values."""
-    if not values:
-        return 0.0
-    return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 2)
 
 
 def _parse_conversation(sample: Mapping[str, Any]) -> LocomoConversation:

@@ -11,12 +11,11 @@ from starlette.responses import Response
 
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
-from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import JobRepository
 from src.web.admin_lists import SELECT_REASONS
 from src.web.admin_site import AdminSite
-from src.web.admin_words import count, seconds, size
+from src.web.admin_words import count, labels, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
 RECENT = 600.0  # seconds during which a failure counts as a current problem
@@ -56,10 +55,12 @@ SELECT coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens, sum({COST}) 
 FROM spent u LEFT JOIN model_prices p ON p.model = u.model
 """  # noqa: S608  (it interpolates constants)
 
-# Last failure of a part.
+# Last failure of each part.
 SELECT_LAST = """
-SELECT failed_at, event, reason FROM failures
-WHERE part = %(part)s ORDER BY failed_at DESC LIMIT 1
+SELECT wanted.part, f.failed_at, f.event, f.reason
+FROM unnest(%(parts)s) AS wanted (part), LATERAL (
+    SELECT failed_at, event, reason FROM failures
+    WHERE part = wanted.part ORDER BY failed_at DESC LIMIT 1) AS f
 """
 
 # Last failed model call, time of the last successful one, and number of failures in 24 hours.
@@ -106,12 +107,13 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
     [today] = await rows(SELECT_TODAY, zone=site.zone, since=site.midnight())
     [calls] = await rows(SELECT_CALLS)
     put_aside = await site.run(site.core.dead_jobs.count)
+    last = {row["part"]: row for row in await rows(SELECT_LAST, parts=list(labels()["parts"]))}
     health = [
-        _examine_receiver(site, await _last_failure(site, "telegram")),
-        await _examine_queue(site, await _last_failure(site, "queue"), put_aside),
-        await _examine_database(site, await _last_failure(site, "database"), today["bytes"]),
+        _examine_receiver(site, last.get("telegram")),
+        await _examine_queue(site, last.get("queue"), put_aside),
+        await _examine_database(site, last.get("database"), today["bytes"]),
         _examine_model(site, calls),
-        _examine_embeddings(site, await _last_failure(site, "embeddings")),
+        _examine_embeddings(site, last.get("embeddings")),
     ]
     return site.render(
         request,
@@ -126,11 +128,6 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
         growth=await rows(SELECT_GROWTH),
         settings=await site.core.live_settings.get(),
     )
-
-
-async def _last_failure(site: AdminSite, part: Part) -> Record | None:
-    """The part is a constant of the query, so that the planner sees how rare it is."""
-    return next(iter(await site.rows(SELECT_LAST, part=part)), None)
 
 
 def _examine_receiver(site: AdminSite, last: Record | None) -> Health:

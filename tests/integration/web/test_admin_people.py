@@ -291,7 +291,7 @@ def test_pages_go_by_index_and_those_of_people_sort_nothing(rig: Rig, statement:
     values = {
         **vars(FactQuery(limit=51, text="a")), **Owner(USER).columns(), "kinds": [], "ids": [1],
         "before": 10**6, "zone": "UTC", "days": 1, "part": "model", "since": datetime.now(UTC),
-        "words": "", "offset": 50, "owners": [1, 2],
+        "parts": ["model"], "words": "", "offset": 50, "owners": [1, 2],
     }  # fmt: skip
     with rig.client.transaction() as transaction:
         for way in ("seqscan", "bitmapscan", "sort"):  # whatever the statistics say
