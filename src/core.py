@@ -19,7 +19,7 @@ from src.base.providers import find_provider
 from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
-from src.imports.screens import Costs, ImportScreens
+from src.imports.screens import ImportScreens
 from src.imports.service import ImportService, ReminderSteps
 from src.llm import chat, embeddings, endpoints, prompt_cache, tokens
 from src.media.attachments import AttachmentService
@@ -324,21 +324,8 @@ class Core:
             connecting=ConnectScreens(client, settings.memory_server_url),
             outside=PageScreens(client, settings.page_url),
             exports=self.exports,
-            imports=ImportScreens(self.imports, client, self._find_costs, settings.app_url),
+            imports=ImportScreens(self.imports, client, settings, self.memory.settings),
             features=features,
-        )
-
-    def _find_costs(self) -> Costs:
-        """Return what reading imported messages for facts costs, as the settings are now."""
-        settings, stored = self.settings, self.memory.settings.last_known
-        name = stored.memory_extraction_model or settings.extraction_model
-        name = name or settings.chat_model_name
-        return Costs(
-            has_model=name != OFFLINE_MODEL and stored.memory_extraction_enabled,
-            model=name,
-            window=stored.memory_extraction_window,
-            share=1.0 if stored.memory_extraction_provider == "immediate" else 0.5,
-            currency=stored.currency,
         )
 
 

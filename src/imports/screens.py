@@ -1,17 +1,18 @@
 """Replies to /import, its buttons and its words: what a file holds, the choices, the progress."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from typing import BinaryIO, cast
 
+from src.base.config import OFFLINE_MODEL, Settings
 from src.base.owners import Caller
 from src.imports.files import UnreadableFileError
 from src.imports.import_repo import Contents, Import
 from src.imports.records import Opened
 from src.imports.service import ImportService
 from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.job_repo import STORE_IMPORTS, JobRepository
 from src.texts import Language, format_number, say
 from src.texts.plain_text import shortened
@@ -33,33 +34,14 @@ WORDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Costs of reading for facts.
-
-    Attributes:
-        has_model: True if a model reads at all.
-        model: Its name, as prices name it.
-        window: Messages of one call.
-        share: Part of the price that is paid: half for batches.
-        currency: Of the prices.
-    """
-
-    has_model: bool
-    model: str
-    window: int
-    share: float
-    currency: str
-
-
 @dataclass(eq=False, repr=False)
 class ImportScreens:
-    """Replies about imports; ``_find_costs`` returns the costs as they are now."""
+    """Replies about imports; ``_stored`` has the runtime settings."""
 
     service: ImportService
     _client: PgClient
-    _find_costs: Callable[[], Costs]
-    _app_url: str | None
+    _settings: Settings
+    _stored: GlobalSettingsRepository
 
     async def command(self, caller: Caller) -> Reply:
         """Reply to ``/import``: ask for a file, show the last import, or follow its words.
@@ -106,7 +88,7 @@ class ImportScreens:
 
     def refuse_large(self, language: Language) -> Reply:
         """Reply to a file that Telegram does not hand to bots."""
-        key = "import_large_app" if self._app_url else "import_large"
+        key = "import_large_app" if self._settings.app_url else "import_large"
         return Reply(say(key, language))
 
     async def press(self, caller: Caller, number: int, choice: int, value: int = 0) -> Reply:
@@ -215,9 +197,13 @@ class ImportScreens:
         if contents.messages or contents.facts or contents.reminders:
             key = "import_take" if import_.source == "pomni" else "import_search"
             rows.append((_button(say(key, language), import_, SEARCH),))
-            costs = self._find_costs()
-            if contents.messages and costs.has_model and import_.source != "pomni":
-                cost = await self._client.run(self._estimate, costs, contents, language)
+            stored = self._stored.last_known
+            model = stored.memory_extraction_model or self._settings.extraction_model
+            model = model or self._settings.chat_model_name
+            is_read = stored.memory_extraction_enabled and model != OFFLINE_MODEL
+            if contents.messages and is_read and import_.source != "pomni":
+                price = await self._client.run(self.service.rows.find_price, model)
+                cost = _estimate(stored, price, contents, language)
                 label = say("import_facts", language, cost=cost)
                 rows.append((_button(label, import_, FACTS),))
         label = say("import_cancel", language)
@@ -225,18 +211,6 @@ class ImportScreens:
             label = say("import_memories_alone", language)
         rows.append((_button(label, import_, CANCEL),))
         return tuple(rows)
-
-    def _estimate(self, costs: Costs, contents: Contents, language: Language) -> str:
-        """Return about what reading costs: money if the price is known, else tokens."""
-        windows = -(-contents.messages // costs.window)
-        prompt = windows * WINDOW_TOKENS + contents.characters / CHARACTERS_PER_TOKEN
-        reply = windows * REPLY_TOKENS
-        price = self.service.rows.find_price(costs.model)
-        if price is None:
-            tokens = format_number(round(prompt + reply, -3) or 1000, language)
-            return say("import_tokens", language, tokens=tokens)
-        money = costs.share * (prompt * price[0] + reply * price[1]) / MILLION
-        return f"{max(money, 0.01):.2f} {costs.currency}"
 
     async def _memory_part(
         self, caller: Caller, import_: Import, contents: Contents, page: int
@@ -265,6 +239,25 @@ class ImportScreens:
             ]
             rows = (tuple(buttons), *rows)
         return "\n".join(lines), rows
+
+
+def _estimate(
+    stored: GlobalSettings,
+    price: tuple[float, float] | None,
+    contents: Contents,
+    language: Language,
+) -> str:
+    """Return about what reading costs: money if the price is known, else tokens."""
+    windows = -(-contents.messages // stored.memory_extraction_window)
+    prompt = windows * WINDOW_TOKENS + contents.characters / CHARACTERS_PER_TOKEN
+    reply = windows * REPLY_TOKENS
+    if price is None:
+        tokens = format_number(round(prompt + reply, -3) or 1000, language)
+        return say("import_tokens", language, tokens=tokens)
+    money = (prompt * price[0] + reply * price[1]) / MILLION
+    if stored.memory_extraction_provider != "immediate":
+        money /= 2
+    return f"{max(money, 0.01):.2f} {stored.currency}"
 
 
 def _find_refusal(caller: Caller) -> Reply | None:
