@@ -10,7 +10,7 @@ from src.base.owners import Caller
 from src.imports.import_repo import Import
 from src.imports.records import Opened
 from src.imports.tasks import ImportTasks
-from src.texts.reply import Action, Reply
+from src.texts.reply import Reply
 from tests.integration.person import Person, Rig
 
 Json = dict[str, Any]
@@ -123,8 +123,3 @@ class Bringer:
                 " ORDER BY m.said_at, m.id"
             )
         ]
-
-
-def action(*numbers: int) -> Action:
-    """The action of a button of an import."""
-    return Action("import", numbers)

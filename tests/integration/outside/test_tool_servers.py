@@ -391,20 +391,20 @@ async def test_a_server_and_its_children_are_ended_though_they_do_not_want_to(
     await until(lambda: not living(pids), "the processes to be gone")
 
 
+async def stay(folder: Path, entry: dict[str, Any]) -> None:
+    """Keep a session with a server open."""
+    [server], _ = read_servers(file_of(folder, one=entry), os.environ)
+    async with open_session(server, on_change=bool, on_break=bool):
+        await asyncio.Event().wait()
+
+
 # The SDK leaves its streams, which hold nothing, to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("steps", [1, 2, 3, 5])
 async def test_a_start_that_is_given_up_in_its_middle_leaves_no_process(
     pids: Path, tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = file_of(tmp_path, mute=fake("mute", env={"PIDS": str(pids)}))
-    [server], _ = read_servers(file, os.environ)
-
-    async def stay() -> None:
-        async with open_session(server, on_change=bool, on_break=bool):
-            await asyncio.Event().wait()
-
-    opening = asyncio.create_task(stay())
+    opening = asyncio.create_task(stay(tmp_path, fake("mute", env={"PIDS": str(pids)})))
     for _ in range(steps):
         await asyncio.sleep(0)
     deadline = time.monotonic() + 0.3
@@ -421,14 +421,7 @@ async def test_a_start_that_is_given_up_in_its_middle_leaves_no_process(
 async def test_an_end_that_is_given_up_leaves_neither_a_process_nor_its_pipes(
     pids: Path, tmp_path: Path, kind: str
 ) -> None:
-    file = file_of(tmp_path, one=fake(kind, env={"PIDS": str(pids)}))
-    [server], _ = read_servers(file, os.environ)
-
-    async def stay() -> None:
-        async with open_session(server, on_change=bool, on_break=bool):
-            await asyncio.Event().wait()
-
-    running = asyncio.create_task(stay())
+    running = asyncio.create_task(stay(tmp_path, fake(kind, env={"PIDS": str(pids)})))
     await until(lambda: living(pids), "the process")
     for _ in range(2):
         running.cancel()
