@@ -587,20 +587,6 @@ async def test_settings_are_those_of_the_chat(page: WebPage) -> None:
     assert await page.refused("facts/5/forget", {}) == say("memory_gone", "en")
 
 
-async def test_everything_is_erased_after_two_questions_of_ten_minutes(page: WebPage) -> None:
-    await page.teach("Я живу в Одессе")
-    first = await page.ask("commands/delete_me", {})
-    [yes, no] = [button["action"] for button in first["buttons"]]
-    assert (await page.ask("buttons", {"action": no}))["text"] == say("erase_kept", "ru")
-    late = yes.rpartition(":")[0] + f":{int(datetime.now(UTC).timestamp()) - 601}"
-    assert (await page.ask("buttons", {"action": late}))["text"] == say("delete_late", "ru")
-    second = await page.ask("buttons", {"action": yes})
-    assert second["text"] == say("delete_ask_again", "ru") and await page.facts()
-    done = await page.ask("buttons", {"action": second["buttons"][0]["action"]})
-    assert done == {"text": say("erase_done", "ru"), "buttons": [], "done": False}
-    assert await page.facts() == (await page.ask("timeline"))["messages"] == []
-
-
 async def test_only_buttons_and_commands_of_the_page_are_there(page: WebPage) -> None:
     await page.teach("Я живу в Одессе")
     before = rows_of(page.rig.client.dsn, page.owner)
