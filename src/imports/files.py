@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import json
 import os
 import re
 import stat
@@ -30,6 +31,7 @@ READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
 SKIPPED = frozenset(
     {".obsidian", ".trash", "templates", "_templates", "шаблоны", "шаблони", "__macosx", ".git"}
 )
+TEMPLATES = ".obsidian/templates.json"
 UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
 CHUNK = 1 << 16
 MAX_HELD = 1 << 20  # characters without a safe place to cut
@@ -114,11 +116,23 @@ def _find_name_encoding(archive: zipfile.ZipFile) -> str | None:
     return "utf-8"
 
 
+def _find_templates(archive: zipfile.ZipFile) -> set[str]:
+    """Return the names of the folders of templates that Obsidian vaults have set."""
+    folders = set()
+    for info in archive.infolist():
+        if info.filename.endswith(TEMPLATES) and info.file_size < SMALL:
+            with suppress(ValueError, AttributeError):
+                folder = str(json.loads(archive.read(info)).get("folder") or "templates")
+                folders.add(PurePosixPath(folder.lower()).name)
+    return folders
+
+
 def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened]:
     infos = archive.infolist()
     if len(infos) > MAX_ENTRIES:
         raise UnreadableFileError("import_too_big")
-    wanted = list(filter(_is_wanted, infos))
+    skipped = SKIPPED | _find_templates(archive)
+    wanted = [info for info in infos if _is_wanted(info, skipped)]
     for info in wanted:
         if info.flag_bits & 1:
             raise UnreadableFileError("import_password")
@@ -130,11 +144,11 @@ def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened
         yield _open_entry(archive, info, reading)
 
 
-def _is_wanted(info: zipfile.ZipInfo) -> bool:
+def _is_wanted(info: zipfile.ZipInfo, skipped: Collection[str]) -> bool:
     path = PurePosixPath(info.filename)
     folders = {part.lower() for part in path.parts[:-1]}
     is_link = stat.S_ISLNK(info.external_attr >> 16)
-    is_hidden = path.name.startswith(".") or not folders.isdisjoint(SKIPPED)
+    is_hidden = path.name.startswith(".") or not folders.isdisjoint(skipped)
     has_ending = path.name.lower().endswith(READ_ENDINGS)
     return has_ending and not (info.is_dir() or is_link or is_hidden)
 

@@ -1,13 +1,14 @@
 """Readers of lists of what another assistant remembers: pasted, of mem0, of OpenMemory."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from src.imports.files import read_each, read_lines
-from src.imports.records import Opened, Record, Records, read_moment
+from src.imports.files import mend_json, read_each, read_lines
+from src.imports.records import MALFORMED, Broken, Opened, Record, Records, read_moment
 
 BULLET = re.compile(r"\s*(?:[-*•–—·▪◦]|\d{1,3}[.)])\s+(?=\S)(?:\[[ xX]\]\s+)?")
 HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|[^.!?]{1,80}:)\s*")
@@ -102,8 +103,20 @@ def _sentences(entry: str) -> list[str]:
 
 
 def read_rows(file: Opened, prefix: str) -> Records:
-    """Return the rows of mem0, and those of OpenMemory that are in force."""
-    return read_each(file, prefix, _read_row)
+    """Return the rows of mem0, and those of OpenMemory that are in force.
+
+    Without a prefix each line is a row, and a broken one loses only itself.
+    """
+    return read_each(file, prefix, _read_row) if prefix else _read_json_lines(file)
+
+
+def _read_json_lines(file: Opened) -> Records:
+    for number, line in enumerate(read_lines(file), 1):
+        try:
+            if line.strip():
+                yield from list(_read_row(json.loads(mend_json(line))))
+        except MALFORMED:
+            yield Broken(f"{file.name} #{number}")
 
 
 def _read_row(row: dict[str, Any]) -> Records:

@@ -485,8 +485,9 @@ def test_mem0_and_openmemory() -> None:
     assert {one.text for one in found} == {"Has a cat"}
     assert len({one.source_id for one in found}) == 1
     assert texts(lines, "memories.jsonl.gz", "memory") == ["Has a cat"]
-    cut = json.dumps({"content": "One"}) + '\n{"content": "bro'
-    assert texts(cut, "memories.jsonl", "memory") == ["One"]
+    one, two = json.dumps({"content": "One"}), json.dumps({"content": "Two"})
+    cut = f'{one}\n{{"content": "bro\n\n{two}'
+    assert texts(cut, "memories.jsonl", "memory") == ["One", "Two"]
     assert len(broken(cut, "memories.jsonl")) == 1
 
 
@@ -518,8 +519,11 @@ def test_an_obsidian_vault() -> None:
     assert days == {"2024-05-13": "2024-05-13", "Idea": "2023-01-02", "Bad": "2022-03-04"}
 
 
-def test_a_vault_of_windows_with_days_of_its_own() -> None:
-    data = zipped({"Diary/03.05.2024.md": "roofed the sauna", "X/Health.md": "pressure"})
+def test_a_vault_of_windows_with_a_folder_of_templates_and_days_of_its_own() -> None:
+    data = zipped({
+        "Diary/03.05.2024.md": "roofed the sauna", "Patterns/Day.md": "{{date}}",
+        "X/Health.md": "pressure", ".obsidian/templates.json": '{"folder": "Patterns"}',
+    })  # fmt: skip
     health = "Здоровье".encode("cp866")
     data = data.replace(b"X/Health", health)  # a name of eight bytes, not marked as UTF-8
     found = {one.title: one for one in read(data, "vault.zip")}
