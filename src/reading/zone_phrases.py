@@ -13,7 +13,6 @@ from src.reading.sentences import FOLD, OPENER
 MAX_TEXT = 400  # characters; a longer message has other topics
 MAX_CLAUSES = 6
 PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
-NAME = r"(?P<place>(?!for |the |для |про )[^\W\d][\w.'-]{2,}(?: [^\W\d][\w.'-]{2,}){0,2}?)"
 CLAUSES = re.compile(r"[.!;)\n]+(?=\s|$)|,\s+")
 # Words beside a stated zone that need no answer: "haha kidding".
 SMALL_TALK = lexicon.AnyCase(
@@ -32,12 +31,6 @@ NO_ZONE = lexicon.Expression("<zones.never>")
 CORRECTED = lexicon.AnyCase(
     r" ?<zones.not> [^,.;!?\n]{1,38},? <zones.but> "
     r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$"
-)
-# The end of a message: "not Denver but Chicago", "ugh not Denver, Chicago".
-NOT_BUT = lexicon.Expression(
-    r"(?:.{0,30}[,.!] |(?:[^\W\d]+ ){0,2})"
-    r"<zones.not> (?!<zones.in> )(?P<was>[^,.;!?\n]{2,38}?)(?:,? <zones.but> |, )(?!<zones.in> )"
-    r"(?P<place>[^,.;!?\n]{2,38}?)(?: <zones.fill>){0,2}"
 )
 # "London, Ontario": a region after a city.
 REGION = re.compile(r", ([^\s,.;!?()\n][^,.;!?()\n]{1,30})(?=[,.;!?()\n]|$)")
@@ -60,15 +53,8 @@ class ToldZone:
     rest: str
 
 
-def told_zone(text: str, own: str = "") -> ToldZone | None:
-    """Return the zone that a message states or orders ("мой часовой пояс Киев"), or None.
-
-    Args:
-        text: The user's text.
-        own: The zone they stated before, which the message may correct.
-    """
-    if own and (instead := _corrected_zones(text, own)):
-        return ToldZone(instead, "")
+def told_zone(text: str) -> ToldZone | None:
+    """Return the zone that a message states or orders ("мой часовой пояс Киев"), or None."""
     if len(text) > MAX_TEXT or ("?" in text and ASKING.match(text) is None):
         return None
     text = _join_regions(CORRECTED.sub(" ", ASKING.sub("", text).rstrip("?")))
@@ -81,15 +67,6 @@ def told_zone(text: str, own: str = "") -> ToldZone | None:
                 rest = text.replace(clause, "", 1).strip(" .,!;)\n")
                 return ToldZone(tuple(zones or ()), "" if SMALL_TALK.fullmatch(rest) else rest)
     return None
-
-
-def _corrected_zones(text: str, own: str) -> tuple[str, ...]:
-    """Return the zones stated in place of the user's own: "not Denver but Chicago"."""
-    folded = text[:MAX_TEXT].translate(FOLD).lower().rstrip(" .,!;)\n")
-    match = NOT_BUT.fullmatch(folded, OPENER.behind(folded))
-    if match is None or own not in find_time_zones(match["was"]):
-        return ()
-    return tuple(find_time_zones(match["place"]))
 
 
 def home_zones(text: str) -> list[str]:
@@ -122,7 +99,7 @@ def _zones_of(place: str) -> list[str] | None:
 
 @cache
 def _patterns(kind: str) -> list[re.Pattern[str]]:
-    sources = lexicon.rules("zones.say", {"place": PLACE, "name": NAME})[kind]
+    sources = lexicon.rules("zones.say", {"place": PLACE})[kind]
     return [re.compile(source) for source in sources]
 
 

@@ -169,8 +169,7 @@ class Orders:
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        own_zone = incoming.time_zone if incoming.preferences.has_zone else ""
-        told = zone_phrases.told_zone(incoming.text, own_zone)
+        told = zone_phrases.told_zone(incoming.text)
         is_short = len(incoming.text.split()) <= NAME_WORDS
         if told is None and is_short and last_question(turn.history) == "zone":
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
