@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice, pairwise
 
 from src.reading import facts, lexicon, requests, sentences
-from src.reading.contradictions import stance
+from src.reading.contradictions import affirms
 from src.reading.words import (
     Word,
     answered_values,
@@ -104,7 +104,7 @@ def read_request(text: str) -> Request:
         is_about_user=SUBJECT_PRONOUN.search(bare) is not None,
         is_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=HAVING_THAT.search(bare) is not None,
-        is_negative=not stance(about).is_positive,
+        is_negative=not affirms(about),
     )
 
 
@@ -200,7 +200,7 @@ def _fits(request: Request, candidate: Statement) -> bool:
     if is_users_own and names_only_relation and not _is_about_user(candidate):
         return False
     has_polarity = request.is_negative or request.is_about_user or request.has_thing
-    if has_polarity and stance(_statement(request, candidate)).is_positive == request.is_negative:
+    if has_polarity and affirms(_statement(request, candidate)) == request.is_negative:
         return False
     is_a_thing = request.is_own and len(request.words) == 1
     if is_a_thing and not _stands_free(request.words[0], candidate):

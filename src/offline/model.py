@@ -39,7 +39,7 @@ from src.memory.line_kinds import (
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
 from src.reading import lexicon, requests
-from src.reading.contradictions import stance
+from src.reading.contradictions import affirms
 from src.reading.gate import holds_secret
 from src.reading.plain_facts import to_remember
 from src.reading.sentences import FOLD, TELLING, is_question, sentences
@@ -327,7 +327,7 @@ class OfflineTurn:
             return not rest
         if SIGN.search(match["sign"]) is not None:
             return not is_question(rest) and IN_ITS_PLACE.match(rest) is None
-        return not stance(rest).is_positive and bool(shared(rest, last))
+        return not affirms(rest) and bool(shared(rest, last))
 
     def _save_calls(self, text: str) -> list[Call]:
         """Return the call that saves the correction in a message that is about to be hidden."""

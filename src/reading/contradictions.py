@@ -7,7 +7,6 @@ older and a younger brother, weekdays and weekends), nor for what was, will be o
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Literal
@@ -17,7 +16,6 @@ from src.reading.facts import Fact, canonical_relation, canonical_subject, is_up
 from src.reading.relations import BY_NAME
 from src.reading.time_expressions import read_time
 from src.reading.words import (
-    Word,
     content_words,
     kin_of,
     lemmas_about,
@@ -182,50 +180,19 @@ LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
 NEGATION = lexicon.Expression(r"\b<change.negation>\b|n't\b")
-SIGNS = (DISLIKING, LIKING, QUITTING, NEGATION)  # in the order of trial
+DENYING = (DISLIKING, QUITTING, NEGATION)
 CLAUSE = lexicon.Expression(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+<change.joints>\s+")
 
 
-@dataclass(frozen=True)
-class Stance:
-    """Affirmation or denial in a statement.
-
-    Attributes:
-        is_positive: True if it affirms.
-        is_attitude: True if it expresses a liking or a dislike.
-        words: Content words of the affirming or denying clauses.
-        governed: Indexes of the words after a preposition.
-        size: Number of content words in the whole text, including other clauses.
-    """
-
-    is_positive: bool
-    is_attitude: bool
-    words: tuple[Word, ...]
-    governed: frozenset[int]
-    size: int
-
-
 @lru_cache(maxsize=4096)
-def stance(text: str) -> Stance:
-    """Return the polarity of a statement and the words it is about."""
+def affirms(text: str) -> bool:
+    """Return True if a statement affirms: it denies nothing, or denies a denial.
+
+    Clauses without a denial are ignored.
+    """
     lower = text.replace("ё", "е").replace("’", "'").lower()
-    size = len(content_words(_blank_signs(lower)[0]))
-    denying = (DISLIKING, QUITTING, NEGATION)
-    denials = [part for part in CLAUSE.split(lower) if any(sign.search(part) for sign in denying)]
-    # Clauses without a denial are ignored.
-    lower, (disliked, liked, stopped, negations) = _blank_signs(" , ".join(denials) or lower)
-    words = tuple(content_words(lower))
-    prepositions = lexicon.words("sameness.prepositions")
-    before = [re.findall(r"[\w']+", lower[: word.start])[-1:] for word in words]
-    governed = frozenset(n for n, last in enumerate(before) if not prepositions.isdisjoint(last))
-    negatives = bool(disliked) + bool(stopped) + negations
-    return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed, size)
-
-
-def _blank_signs(text: str) -> tuple[str, list[int]]:
-    """Blank out each of SIGNS; return the text and the number of matches of each."""
-    counts = []
-    for sign in SIGNS:
-        text, count = sign.subn(blank, text)
-        counts.append(count)
-    return text, counts
+    denials = [part for part in CLAUSE.split(lower) if any(sign.search(part) for sign in DENYING)]
+    rest, dislikes = DISLIKING.subn(blank, " , ".join(denials))
+    rest, ends = QUITTING.subn(blank, LIKING.sub(blank, rest))
+    _, negations = NEGATION.subn(blank, rest)
+    return (min(dislikes, 1) + min(ends, 1) + negations) % 2 == 0

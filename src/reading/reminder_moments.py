@@ -33,19 +33,23 @@ from typing import Literal
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, slips, times
-from src.reading.clock_times import (
+from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
+from src.reading.time_expressions import Days, around, days_of, months_later, shifted
+from src.reading.times import (
     HOUR,
     NOON,
     PART_ENDS,
     PART_HOURS,
+    WEEKEND,
+    WORKDAYS,
+    Length,
     Part,
+    Span,
     TimeOfDay,
     day_part,
+    period_of,
     read_clock,
 )
-from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
-from src.reading.time_expressions import Days, around, days_of, months_later, shifted
-from src.reading.times import WEEKEND, WORKDAYS, Length, Span, period_of
 
 Problem = Literal[
     "no_time", "no_day", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"
@@ -261,13 +265,8 @@ def _moment_after(length: Length, request: _Request, now: datetime) -> datetime:
         return now + length.duration
     day = shifted(request.now, length.unit, length.number)
     clock = request.clock
-    if dates := request.slot("date"):
-        weekday = dates[0].words.get("weekday")
-        if weekday is None:
-            raise _ProblemError("no_time")
-        # The weekday in that week: "через неделю в пятницу".
-        number = times.weekday_number(weekday) or 0
-        day += DAY * (number - day.weekday())
+    if request.slot("date"):
+        raise _ProblemError("no_time")
     if clock is not None:
         return _moment_at(day, clock, request.time_zone)
     return first_moment(datetime.combine(day, request.now.time()), request.time_zone)

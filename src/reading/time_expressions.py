@@ -4,7 +4,7 @@ import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import NamedTuple
@@ -445,20 +445,9 @@ def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:
     counted_from_now = last.kind == "day" or "which" in last.words
     base = local if counted_from_now else datetime.combine(begin.first, time.min)
     end = days_of(last, base, past=False)
-    if end is not None and "year" in last.words and "year" not in first.words:
-        begin = _start_in_year_of(first, end, local)
-    if begin is None or end is None or end.after <= begin.first:
+    if end is None or end.after <= begin.first:
         return None
     return _as_period(Days(begin.first, end.after), now)
-
-
-def _start_in_year_of(first: Span, end: Days, local: datetime) -> Days | None:
-    """Return the beginning of a range with a year only at its end: "с ноября по март 2025"."""
-    for year in (end.first.year, end.first.year - 1):
-        begin = days_of(replace(first, words={**first.words, "year": str(year)}), local, past=True)
-        if begin is not None and begin.first <= end.first:
-            return begin
-    return None
 
 
 def _as_period(days: Days, now: datetime) -> Period:

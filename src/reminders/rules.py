@@ -15,15 +15,14 @@ from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
-from src.reading.clock_times import PART_HOURS, Part
-from src.reading.contradictions import stance
+from src.reading.contradictions import affirms
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import SHIFT, ReminderRequest
 from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_option
 from src.reading.sentences import is_question
 from src.reading.slips import mend_orders, mended
-from src.reading.times import WORKDAYS
+from src.reading.times import PART_HOURS, WORKDAYS, Part
 from src.reading.words import content, content_words, shared
 from src.texts import Language, detect_language, say
 from src.texts.morphology import parts_of_speech, words
@@ -262,8 +261,6 @@ BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
     rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>|<move.exactly>)(?!\w))\W*)*"
 )
-# A last clause with a new time: "they are closed till noon, better at three".
-LAST_CLAUSE = lexicon.AnyCase(r"(?<=[,.] )<move.rather> [^,.]{3,40}$")
 FROM = lexicon.AnyCase(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )")
 BEFORE_ABOUT = lexicon.AnyCase(
     r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*"
@@ -340,9 +337,6 @@ def _read_clause(folded: str, before: str) -> ReminderOrder | None:
     rest, subject = folded[begin.end() :], OPENING.sub("", before).strip()
     orders = [_read_move(rest), _read_move(REASON.sub("", rest))]
     move = next((one for one in orders if one and one.when), None)
-    if move is None and (spans := times.find_reminder_spans(rest)):  # a reason without punctuation
-        end = spans[-1].end
-        move, subject = _read_move(rest[:end]), rest[end:].strip() or subject
     if move is None:  # "нет, на 6 утра перенеси"
         order = _read_move(BEFORE_TIME.sub("", before.strip(" ,")))
         if order is not None and (order.moves == IT or _is_subject(subject)):
@@ -382,7 +376,6 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
     if shift and len(words(folded[: shift.start()])) <= MAX_LEAD:
         named = _name_in(folded[: shift.start()], messages) or IT
         return ReminderOrder(text=named, when=shift[0], moves=named)
-    folded = folded[end.start() :] if (end := LAST_CLAUSE.search(folded)) else folded
     clause = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
     about, when = _split_time(_without_polite(clause).strip(" ,"))  # "at 6" alone as well
     named = IT if not about else _name_in(about, messages)
@@ -470,7 +463,7 @@ def tells_of_past(text: str) -> bool:
     if len(text) > MAX_CHANGE or is_question(text) or not has_past_verb(times.fold(text)):
         return False
     is_order = read_change(text) is not None or asks_for_reminder(text)
-    return not is_order and stance(text).is_positive
+    return not is_order and affirms(text)
 
 
 def is_done(reminder: str, told: str) -> bool:

@@ -41,7 +41,7 @@ from src.reading import plain_facts, requests, sentences
 from src.reading import sentences as passages
 from src.reading import words as content
 from src.reading import words as kin
-from src.reading.contradictions import stance
+from src.reading.contradictions import affirms
 from src.reading.facts import Fact, content_hash, is_same
 from src.reading.gate import holds_secret, refusal_reason
 from src.reading.relations import asked_relations
@@ -204,7 +204,7 @@ READERS: dict[str, Reader] = {
     "compaction.shortened": lambda text: shortened(text, 500),
     "forget_matching.read_request": read_request,
     "privacy.repeats_private": repeated,
-    "contradictions.stance": stance,
+    "contradictions.affirms": affirms,
     "cutting.spans": lambda text: spans(text, text[:200]),
     "overviews.read_overview": lambda text: read_overview(text, NOW),
     "confirmation.reads_as_yes": reads_as_yes,
