@@ -146,7 +146,7 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
         said_at: The local time (aware) at which it was said.
         is_event: Whether it is an event.
     """
-    if len(text) > times.MAX_TEXT or not times.may_name_time(text):
+    if len(text) > times.MAX_TEXT:
         return Validity()
     fact = _Fact.read(text, said_at)
     span = next((s for s in times.find_spans(fact.folded) if _names_time(s, fact)), None)
@@ -191,7 +191,7 @@ def _words(day: date, pattern: str, language: Language) -> str:
 
 def _dates(text: str, said_at: datetime, spoken: Language = "ru") -> Iterator[tuple[int, str]]:
     """Yield the end of each relative expression, and its date in words."""
-    if len(text) > times.MAX_TEXT or not times.may_name_time(text):
+    if len(text) > times.MAX_TEXT:
         return
     fact = _Fact.read(text, said_at)
     for span in _parts(fact):

@@ -9,7 +9,6 @@ from src.reading.words import in_latin
 from src.texts.morphology import parts_of_speech
 
 MAX_TEXT = 1_000  # characters; a longer message is no order
-MAX_QUESTION = 300  # characters in which a slip is looked for in every turn
 # A word long enough for a slip in it to be clear.
 LETTERS = re.compile(r"(?=[^\W\d_]['’ʼ\w]{3})[^\W\d_]{1,15}(?:['’ʼ][^\W\d_]{2,10})?")
 TIMES = ("time.weekday", "time.weekdays_many", "time.month", "time.day", "time.mended")
@@ -40,13 +39,6 @@ def mended(text: str) -> str:
     Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
     """
     return LETTERS.sub(_mend, text)
-
-
-def may_hold_slip(text: str) -> bool:
-    """Return True if ``mended`` may change the start of a text; cheap enough for every turn."""
-    words = LETTERS.findall(text[:MAX_QUESTION].lower())
-    near = {word[:i] + word[i + 1 :] for word in words for i in range(len(word))}
-    return not _near_forms().keys().isdisjoint(near.union(words))
 
 
 def _mend(match: re.Match[str]) -> str:

@@ -371,17 +371,12 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TimeQuery:
         now: The local time of the user (aware); periods are in its zone.
         ahead: Whether "on Monday" is the coming one in any text.
     """
-    text = text[: times.MAX_TEXT]
-    if slips.may_hold_slip(text):
-        text = slips.mended(text)
-    # Cheap check for every turn.
-    if times.QUESTION_HINT.search(text.lower()) is None:
-        return TimeQuery((), text, wants_history=False, asks_when=False, now=now)
+    text = slips.mended(text[: times.MAX_TEXT])
     source = times.tidy(text)
     folded = times.fold(source)
     past = not ahead and FUTURE.search(folded) is None
     found = named_periods(times.find_spans(folded), now, past=past)
-    content = _remove_spans([span for span, _ in found], source)
+    content = _remove_spans([span for span, _ in found], source) if found else text
     rest = times.fold(content)
     until_past = any(span.role == "until" and period.end <= now for span, period in found)
     return TimeQuery(

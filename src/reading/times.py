@@ -124,15 +124,6 @@ def _any_rule() -> re.Pattern[str]:
     return re.compile(BEGINS + f"(?:{'|'.join(f'({source})' for source in sources)})")
 
 
-DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
-
-
-# A text without a match of HINT names no time; without one of QUESTION_HINT, it asks for none.
-HINT, QUESTION_HINT = (
-    lexicon.Expression(rf"\b(?:{groups}|{DIGIT_HINT})")
-    for groups in ("<time.hints>", "<time.hints>|<time.question_hints>")
-)
-
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
 # Apostrophes of Ukrainian words as phones write them: п"ятниця, п*ятниця, "п ятниця".
 APOSTROPHE = re.compile(r"(?<=[бпвмфр])[\"*″](?=[яюєї])|(?<=\bп) (?=ят)|(?<=\bдев) (?=ят)")
@@ -163,11 +154,6 @@ def tidy(text: str) -> str:
 def fold(text: str) -> str:
     """Return the text as the grammar expects it; offsets stay valid."""
     return APOSTROPHE.sub("'", text.replace("İ", "I").lower().translate(FOLDED))
-
-
-def may_name_time(text: str) -> bool:
-    """Return True if a text contains any word of time; cheap enough for every turn."""
-    return HINT.search(text.lower()) is not None
 
 
 def scan(folded: str) -> list[Span]:

@@ -34,7 +34,6 @@ FAMILIES = (
 POLISH = """
 [time]
 ago = ["temu"]
-hints = "dni temu"
 [time.unit]
 day = ["dzień", "dni"]
 [numbers.cardinals]
