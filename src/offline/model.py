@@ -25,7 +25,6 @@ from src.llm.quoting import RECORDS
 from src.memory.line_kinds import (
     FORGET,
     GREETING,
-    LIST_REMINDERS,
     NOTE,
     ORDERS,
     QUESTION,
@@ -205,8 +204,6 @@ class OfflineTurn:
         self._words = history.own_words_of(messages)  # including other members of a group
         self.text = _question_text(self._words)
         self._kind = kind(self.text)
-        if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
-            self._kind = QUESTION  # "what did I say about reminders"
         if to_remember(self.text) is not None:
             self._kind = NOTE  # "запомни: …" is like "напомни …"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
@@ -255,10 +252,8 @@ class OfflineTurn:
 
     @property
     def _question(self) -> str:
-        *before, last = list(sentences(self.text)) or [""]
-        asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
-        if before and not asked and is_question(last) and content(last):
-            asked = last  # a question without a mark: "lol ok. what was it called"
+        parts = sentences(self.text)
+        asked = " ".join(part for part in parts if "?" in part and is_question(part))
         if requests.overview_of(self.text):
             return asked or self.text
         is_order = self._kind == REQUEST and ASK_ME.match(self.text) is not None

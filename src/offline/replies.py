@@ -129,7 +129,7 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         return _format_quotes(title, listed, question, language) or None
     question = _fix_typos(question, records)
     pool = _quotable(records, question)
-    sure, close = _near(records, pool, question, SURE), _nearest(pool, question)
+    sure, close = _near(records, pool, question), _nearest(pool, question)
     changes = _list_changes(pool, sure, close, question)
     if not sure:
         nearest = [*close[:QUOTED], *changes]
@@ -202,18 +202,18 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         has_word = record.get("lexical") or shared(question, record["text"])
         if record.get("similarity", 0) >= NEAR or has_word:
             found.append(record)
-    return sorted(found, key=lambda r: (names_only(r["text"]), -_nearness(r, question)))
+
+    def nearness(record: Record) -> float:
+        words_in_common = len(shared(question, record["text"]))
+        return float(record.get("similarity", 0)) + SHARED_WORD * words_in_common
+
+    return sorted(found, key=lambda r: (names_only(r["text"]), -nearness(r)))
 
 
 def _tells_of_change(record: Record, quoted: Found) -> bool:
     """Return True if a record was told after the quoted ones and tells that something changed."""
     is_later = bool(quoted) and all(_sort_key(record) > _sort_key(one) for one in quoted)
     return is_later and CHANGED.search(record["text"].translate(FOLD)) is not None
-
-
-def _nearness(record: Record, question: str) -> float:
-    words_in_common = len(shared(question, record["text"]))
-    return float(record.get("similarity", 0)) + SHARED_WORD * words_in_common
 
 
 def _classify(record: Record, kind: str) -> Record:
@@ -233,23 +233,22 @@ def newest_first(records: Found) -> list[Record]:
     return list({record["text"]: record for record in ordered}.values())[::-1]
 
 
-def near(records: Found, question: str, *, least: float = SURE) -> list[Record]:
+def near(records: Found, question: str) -> list[Record]:
     """Return the notes that surely belong to a question, nearest first, with their corrections.
 
     Args:
         records: Search results.
         question: The question as asked.
-        least: Minimum closeness.
     """
     question = _fix_typos(question, records)
-    return _near(records, _quotable(records, question), question, least)
+    return _near(records, _quotable(records, question), question)
 
 
-def _near(records: Found, pool: list[Record], question: str, least: float) -> list[Record]:
+def _near(records: Found, pool: list[Record], question: str) -> list[Record]:
     pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
     scores = {id(r): _closeness(r, question) for r in pool}
     pool = sorted(pool, key=lambda r: -scores[id(r)])
-    floor = max(least, max(scores.values(), default=0.0) - GAP)
+    floor = max(SURE, max(scores.values(), default=0.0) - GAP)
     best = [r for r in pool if scores[id(r)] >= floor]
     telling = [r for r in best if not names_only(r["text"])]
     best = (telling or best)[:QUOTED]

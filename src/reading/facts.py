@@ -285,7 +285,9 @@ def is_same(
     left, right = _core_words(a), _core_words(b)
     if not left or len(left) != len(right):
         return False
-    if _count_articles(a) == _count_articles(b) and _is_inflected(left, right):
+    changed = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
+    is_inflected = len(changed) <= MAX_INFLECTED and all(_is_one_word(*pair) for pair in changed)
+    if is_inflected and _count_articles(a) == _count_articles(b):
         return True
     return not (CLAUSES.search(a) or CLAUSES.search(b)) and _is_rotated(left, right)
 
@@ -308,11 +310,6 @@ def _expand_contraction(word: str) -> list[str]:
 def _count_articles(text: str) -> int:
     """Return the number of indefinite articles: "a dog" and "dogs" differ."""
     return sum(word in ("a", "an") for word in normalise(text).split())
-
-
-def _is_inflected(left: list[str], right: list[str]) -> bool:
-    changed = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
-    return len(changed) <= MAX_INFLECTED and all(_is_one_word(*pair) for pair in changed)
 
 
 def _is_one_word(left: str, right: str) -> bool:

@@ -197,7 +197,12 @@ def _dates(text: str, said_at: datetime, spoken: Language = "ru") -> Iterator[tu
     for span in _parts(fact):
         if not _is_relative(span, fact) or DATED.match(fact.folded, span.end):
             continue
-        days = _days(span, fact)
+        tense = fact.tense_at(span) if _needs_tense(span) else "future"
+        if tense is None:
+            continue
+        if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
+            span = span.exactly()
+        days = time_expressions.days_of(span, fact.said_at, past=tense == "past")
         if days is not None:
             end = span.end + 2 * fact.folded.startswith("'s", span.end)
             yield end, days_words(days, fact.language(span, spoken))
@@ -213,16 +218,6 @@ def _parts(fact: _Fact) -> Iterator[Span]:
                 yield from (replace(span, to=None), span.to)
         else:
             yield span
-
-
-def _days(span: Span, fact: _Fact) -> Days | None:
-    """Return the days of a relative expression, None if they are uncertain or do not exist."""
-    tense = fact.tense_at(span) if _needs_tense(span) else "future"
-    if tense is None:
-        return None
-    if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
-        span = span.exactly()
-    return time_expressions.days_of(span, fact.said_at, past=tense == "past")
 
 
 def _names_time(span: Span, fact: _Fact) -> bool:

@@ -296,7 +296,7 @@ def _minutes_of(spans: Sequence[Span]) -> set[str]:
 
 def _drop_corrected_time(source: str) -> str:
     """Remove a time that the same text takes back: "at 3pm, no wait, at 4pm"."""
-    folded = _fold(source)
+    folded = fold(source)
     spans = find_reminder_spans(folded) if CORRECTING.search(folded) else []
     for i in range(1, len(spans)):
         if CORRECTION.fullmatch(folded, spans[i - 1].end, spans[i].start) is None:
@@ -336,19 +336,9 @@ def _cut_out_zone(source: str) -> tuple[str, str | None, Sequence[Span], _Order 
 
 
 def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
-    folded = _fold(source)
+    folded = fold(source).replace("\n", " ")
     spans = find_reminder_spans(folded)
     return folded, spans, _find_order(folded, spans)
-
-
-def _fold(source: str) -> str:
-    """Fold a text and replace the digits of other scripts with 0 to 9; offsets stay valid."""
-    folded = fold(source).replace("\n", " ")
-    if folded.isascii():
-        return folded
-    return "".join(
-        str(unicodedata.decimal(c)) if c.isdecimal() else ":" if c == "：" else c for c in folded
-    )
 
 
 def _find_order(folded: str, spans: Sequence[Span]) -> _Order | None:
@@ -406,18 +396,14 @@ def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
 def _group_runs(spans: Sequence[Span], order: _Order) -> list[_SpanRun]:
     groups: list[list[Span]] = []
     for span in spans:
-        if groups and _is_between(groups[-1][-1].end, span.start, order):
+        last = groups[-1][-1].end if groups else 0
+        has_order_between = last <= order.start < span.start
+        is_near = bool(groups) and span.start - last <= 30 and not has_order_between
+        if is_near and BETWEEN.fullmatch(order.folded, last, span.start):
             groups[-1].append(span)
         else:
             groups.append([span])
     return [_SpanRun(tuple(group), _position_of(group, order)) for group in groups]
-
-
-def _is_between(end: int, start: int, order: _Order) -> bool:
-    """Return True if only joints are between two spans; the order is no joint."""
-    if end <= order.start < start:
-        return False
-    return start - end <= 30 and BETWEEN.fullmatch(order.folded, end, start) is not None
 
 
 def _position_of(group: Sequence[Span], order: _Order) -> str:

@@ -193,7 +193,7 @@ PRIVATE_FIRST = lexicon.AnyCase(
     r"(?!\s*(?:that|where)\b)"
 )
 PRIVATE_LAST = lexicon.AnyCase(
-    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\W*+{_NEXT}{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
+    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)(?>\W*){_NEXT}{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
     rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
     r"(?:\s+<requests.please>)?\W*$"

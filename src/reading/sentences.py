@@ -42,7 +42,7 @@ OPENER = lexicon.AnyCase(r"(?:<lines.opener>(?![\w'-])[\s,.!:—–-]*)+")
 WISH = lexicon.AnyCase(r"\W{0,4}<lines.standing>(?![\w'-])")
 # "…, ладно?" needs no answer.
 PLEASANTRY = lexicon.AnyCase(r"\W*(?:<lines.pleasantry>(?![\w'-])\W*)+")
-TAG = lexicon.AnyCase(r"(?<![\s,])[\s,]++<lines.tag>\s*+\?++\s*+$")
+TAG = lexicon.AnyCase(r"(?<![\s,])(?>[\s,]+)<lines.tag>(?>\s*\?+\s*)$")
 # A full stop after them ends no sentence.
 ABBREVIATION = lexicon.AnyCase(r"(?:^|[\s(])<lines.abbreviation>\.$")
 
@@ -139,7 +139,10 @@ def best_passage(text: str, wanted: Collection[str], size: int) -> str:
     ends = [0, *accumulate(map(len, pieces))]
     first = _best_start(held, ends, room)
     last = _passage_end(first, ends, room)
-    return _add_ellipses(text, ends[first], ends[last])
+    start, end = ends[first], ends[last]
+    before = f"{MARK} " if text[:start].strip() else ""
+    after = f" {MARK}" if text[end:].strip() else ""
+    return before + text[start:end].strip() + after
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
@@ -164,9 +167,3 @@ def _best_start(held: Sequence[frozenset[str]], ends: Sequence[int], room: int) 
 def _passage_end(first: int, ends: Sequence[int], room: int) -> int:
     """Return the end of the passage that fits from ``first``; at least one piece."""
     return max(first + 1, bisect_right(ends, ends[first] + room) - 1)
-
-
-def _add_ellipses(text: str, start: int, end: int) -> str:
-    passage = text[start:end].strip()
-    before = f"{MARK} " if text[:start].strip() else ""
-    return f"{before}{passage}" + (f" {MARK}" if text[end:].strip() else "")

@@ -65,15 +65,14 @@ def people_in(text: str) -> frozenset[str]:
         tags = parts_of_speech(word.text)
         if role := kin_of(word.text):
             found.add(f"@{role}")
-        elif (word.is_name and not tags and not _follows_place_word(text, word.start)) or (
-            "Name" in tags and tags.isdisjoint(NO_NAME) and (word.is_name or "inan" not in tags)
-        ):
+            continue
+        is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
+        is_name = is_name and (word.is_name or "inan" not in tags)
+        if word.is_name and not tags:
+            is_name = PLACE.search(text, max(0, word.start - NEAR), word.start) is None
+        if is_name:
             found |= {f"~{form}" for form in word.lemmas}
     return frozenset(found)
-
-
-def _follows_place_word(text: str, start: int) -> bool:
-    return PLACE.search(text, max(0, start - NEAR), start) is not None
 
 
 def shared(one: str, other: str) -> list[Lemmas]:

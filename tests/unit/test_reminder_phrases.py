@@ -488,11 +488,6 @@ def test_what_cannot_be_seen_changes_nothing() -> None:
     assert read("напомни  завтра\n\tв\u00a09   позвонить маме") == plain
 
 
-@pytest.mark.parametrize("digits", ["٩:٣٠", "९:३०", "９：３０", "۹:۳۰"])
-def test_digits_of_other_scripts_are_numbers(digits: str) -> None:
-    assert shown(read(f"напомни завтра в {digits} встать"))[1] == "2026-11-24 09:30"
-
-
 def test_case_and_lines_of_the_text_stay() -> None:
     text = "НАПОМНИ ЗАВТРА В 9 Купить:\n- Хлеб «Бородинский»!\n- молоко, 2 л"
     assert read(text).what == "Купить:\n- Хлеб «Бородинский»!\n- молоко, 2 л"
