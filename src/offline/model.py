@@ -252,8 +252,10 @@ class OfflineTurn:
 
     @property
     def _question(self) -> str:
-        parts = sentences(self.text)
-        asked = " ".join(part for part in parts if "?" in part and is_question(part))
+        *before, last = list(sentences(self.text)) or [""]
+        asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
+        if before and not asked and is_question(last) and content(last):
+            asked = last  # a question without a mark: "lol ok. what was it called"
         if requests.overview_of(self.text):
             return asked or self.text
         is_order = self._kind == REQUEST and ASK_ME.match(self.text) is not None

@@ -337,6 +337,9 @@ def _read_clause(folded: str, before: str) -> ReminderOrder | None:
     rest, subject = folded[begin.end() :], OPENING.sub("", before).strip()
     orders = [_read_move(rest), _read_move(REASON.sub("", rest))]
     move = next((one for one in orders if one and one.when), None)
+    if move is None and (spans := times.find_reminder_spans(rest)):  # "на 18:20 дзвінок мамі"
+        end = spans[-1].end
+        move, subject = _read_move(rest[:end]), rest[end:].strip() or subject
     if move is None:  # "нет, на 6 утра перенеси"
         order = _read_move(BEFORE_TIME.sub("", before.strip(" ,")))
         if order is not None and (order.moves == IT or _is_subject(subject)):
