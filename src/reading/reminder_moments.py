@@ -345,8 +345,6 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
         period = Length.of(1, "week")
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
-    if period.duration > timedelta(days=366 * MAX_YEARS):
-        raise _ProblemError("too_far")
     if period.unit == "minute":
         period = Length.of(period.number / HOUR, "hour")
     is_uneven = period.unit == "hour" and DAY_HOURS % max(1, period.number)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import islice, pairwise
 
 import pytest
 from dateutil.rrule import rrulestr
@@ -52,26 +50,6 @@ def recurrences(draw: st.DrawFn) -> Recurrence:
     )
 
 
-def walls(recurrence: Recurrence, first: date, days: int) -> list[datetime]:
-    """At most a hundred times on the wall, counted day by day, without any library."""
-    dates = (first + timedelta(days=number) for number in range(days))
-    found = (
-        datetime.combine(day, time(hour, recurrence.minute))
-        for day in dates
-        if falls_on(recurrence, day)
-        for hour in recurrence.hours
-    )
-    return list(islice(found, 100))
-
-
-def falls_on(recurrence: Recurrence, day: date) -> bool:
-    """Whether a recurrence without an interval comes on a day."""
-    if recurrence.frequency in ("daily", "weekly"):
-        return recurrence.frequency == "daily" or day.weekday() in recurrence.weekdays
-    is_month = recurrence.month in (0, day.month)
-    return is_month and day.day == min(recurrence.day, monthrange(day.year, day.month)[1])
-
-
 @for_random(recurrences(), MOMENTS, st.sampled_from(ZONES), few=100, many=300)
 def test_the_next_time_is_later_and_shown_by_the_clock(
     recurrence: Recurrence, moment: datetime, zone: str
@@ -82,52 +60,6 @@ def test_the_next_time_is_later_and_shown_by_the_clock(
     on_time = (local.hour in recurrence.hours, local.minute) == (True, recurrence.minute)
     before = local_time(found - timedelta(microseconds=1), zone)
     assert on_time or local.utcoffset() != before.utcoffset()  # it fell into a gap
-
-
-@for_random(
-    recurrences().filter(lambda r: r.interval == 1),
-    MOMENTS,
-    st.sampled_from(ZONES),
-    few=60,
-    many=200,
-)
-def test_nothing_is_left_out_and_nothing_comes_twice(
-    recurrence: Recurrence, moment: datetime, zone: str
-) -> None:
-    """Held against what another reader of RFC 5545 makes of the text, hour by hour."""
-    first = local_time(moment, zone).date()
-    expected = [first_moment(wall, zone) for wall in walls(recurrence, first, 800)]
-    expected = [found for found in sorted(set(expected)) if found > moment][:30]
-    found = []
-    for _ in expected:
-        moment = next_after(recurrence, moment, zone)
-        found.append(moment)
-    assert found == expected
-    assert all(one < other for one, other in pairwise(found))
-
-
-@for_random(
-    st.sampled_from(["daily", "weekly", "monthly"]),
-    st.integers(2, 5),
-    DAYS,
-    HOURS,
-    few=30,
-    many=100,
-)
-def test_every_other_time_is_counted_from_the_start(
-    frequency: str, interval: int, start: date, hours: tuple[int, ...]
-) -> None:
-    kind = {"weekly": {"weekdays": (start.weekday(),)}, "monthly": {"day": start.day}}
-    recurrence = Recurrence(
-        frequency, hours, interval=interval, start=start, **kind.get(frequency, {})
-    )
-    begin = datetime.combine(start, time())
-    expected = rrulestr(recurrence.to_text(), dtstart=begin)[:20]
-    moment, found = begin.replace(tzinfo=UTC) - timedelta(seconds=1), []
-    for _ in range(20):
-        moment = next_after(recurrence, moment, "UTC")
-        found.append(moment.replace(tzinfo=None))
-    assert found == expected
 
 
 @given(recurrences())
