@@ -25,6 +25,7 @@ from src.llm.quoting import RECORDS
 from src.memory.line_kinds import (
     FORGET,
     GREETING,
+    LIST_REMINDERS,
     NOTE,
     ORDERS,
     QUESTION,
@@ -204,6 +205,8 @@ class OfflineTurn:
         self._words = history.own_words_of(messages)  # including other members of a group
         self.text = _question_text(self._words)
         self._kind = kind(self.text)
+        if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
+            self._kind = QUESTION  # "what did I say about reminders"
         if to_remember(self.text) is not None:
             self._kind = NOTE  # "запомни: …" is like "напомни …"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
