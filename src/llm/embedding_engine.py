@@ -155,6 +155,10 @@ class EmbeddingEngine:
     async def _end(self, process: Process) -> None:
         self._process = None
         status = await process.wait()
+        if process.stdin is not None:  # asyncio reports a write that failed, unless it is awaited
+            process.stdin.close()
+            with suppress(ConnectionError):
+                await process.stdin.wait_closed()
         if not self._is_closed:
             self._metrics.engine_deaths.inc()
             logger.warning("the embedding engine died", extra={"status": status})

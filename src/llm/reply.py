@@ -12,7 +12,6 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, ToolCall
@@ -22,8 +21,8 @@ from langchain_core.messages.base import merge_content
 from src.base.errors import ModelReplyError
 from src.base.metrics import Metrics
 from src.llm.loose_json import parse, read_object
-from src.llm.text_calls import ARGUMENTS, MAX_SHOWN, UNREADABLE, TextCalls, find_name
-from src.llm.thoughts import ThoughtFilter
+from src.llm.reply_text import ReplyText
+from src.llm.text_calls import ARGUMENTS, MAX_SHOWN, UNREADABLE, find_name
 
 MAX_REPLY = 200_000  # characters of text and arguments; the rest is not read
 MAX_BLANK = 400  # characters of whitespace, which a small model may write forever
@@ -151,12 +150,9 @@ class ModelReply:
         self._offered = offered or {}
         named = {**dict.fromkeys(known, ()), **self._offered}
         named = {name: keys for name, keys in named.items() if name not in asked}
-        self._new_text_calls = partial(TextCalls, named, tuple(prompt))
-        self._calls_in_text = self._new_text_calls()
-        self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first, asked=asked)
+        self._text = ReplyText(named, tuple(prompt), may_think_first=may_think_first, asked=asked)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
-        self._texts: list[str] = []
         self._blocks: list[Any] = []
         self._calls: list[_PartialCall] = []
         self._open_calls: dict[Any, _PartialCall] = {}  # by what pieces continue them
@@ -164,7 +160,6 @@ class ModelReply:
         self._length = 0  # characters of text and arguments
         self._blank = 0  # characters of trailing whitespace
         self._ending: Ending = ""
-        self._was_cleared = False
         self._is_silent = False  # True while nothing arrives but fields that are not shown
 
     @property
@@ -175,12 +170,12 @@ class ModelReply:
     @property
     def is_thinking(self) -> bool:
         """True while thoughts arrive, or what may be some."""
-        return self._is_silent or self._thoughts.is_thinking
+        return self._is_silent or self._text.is_thinking
 
     @property
     def thought_first(self) -> bool:
         """True if it began with thoughts that no tag announced."""
-        return self._thoughts.was_unannounced
+        return self._text.was_unannounced
 
     def feed(self, piece: AIMessage) -> str:
         """Add a chunk; return its text as it may be shown.
@@ -212,15 +207,13 @@ class ModelReply:
         Text that consists of calls is not returned. If the provider sent calls too, those in the
         text are dropped as duplicates.
         """
-        start = self._show(self._thoughts.feed(sanitize(self._pending_surrogate)))
-        start += self._show(self._thoughts.flush())
-        rest, calls = self._calls_in_text.flush()
+        start = self._text.feed(sanitize(self._pending_surrogate))
+        rest, calls = self._text.flush()
         self._pending_surrogate = ""
         if self._offered and not self._calls:
             for n, (name, args) in enumerate(calls):
                 arguments = json.dumps(args, ensure_ascii=False)
                 self._add_call({"index": n, "name": name, "args": arguments})
-        self._texts.append(rest)
         return start + rest
 
     def message(self) -> AIMessage:
@@ -229,7 +222,7 @@ class ModelReply:
         The text is in ``content``, beside blocks that are no text (a provider needs its model's
         reasoning back between two calls). See ``ending_of``.
         """
-        text = "".join(self._texts)
+        text = self._text.kept
         merged = merge_content([], *self._blocks)
         blocks = [b for b in merged if isinstance(b, dict) and b.get("type") not in REPEATED]
         content: Any = text
@@ -251,17 +244,7 @@ class ModelReply:
         text, self._pending_surrogate = self._pending_surrogate + text, ""
         if "\ud800" <= text[-1:] <= "\udbff":
             text, self._pending_surrogate = text[:-1], text[-1]
-        return self._show(self._thoughts.feed(sanitize(text)))
-
-    def _show(self, text: str) -> str:
-        """Keep text that is no thought; return what of it is no call either."""
-        if self.thought_first and not self._was_cleared:
-            self._was_cleared = True  # all before it was thoughts
-            self._texts.clear()
-            self._calls_in_text = self._new_text_calls()
-        released = self._calls_in_text.feed(text)
-        self._texts.append(released)
-        return released
+        return self._text.feed(sanitize(text))
 
     def _add_call(self, chunk: Mapping[str, Any]) -> None:
         """Add a piece of a call; it continues the last one with its index, or with its id."""

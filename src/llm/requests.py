@@ -140,15 +140,6 @@ def _without(*names: str) -> Callable[[Body], Body]:
     return lambda body: {name: value for name, value in body.items() if name not in names}
 
 
-def _with_other_limit(body: Body) -> Body:
-    """The newer or the older name of the limit of tokens."""
-    names = ("max_tokens", "max_completion_tokens")
-    for name, other in (names, names[::-1]):
-        if name in body:
-            return {**_without(name)(body), other: body[name]}
-    return body
-
-
 def _without_unread(body: Body) -> Body:
     """Messages with documented fields only."""
     known = ("role", "content", "name", "tool_calls", "tool_call_id")
@@ -185,7 +176,6 @@ SIMPLIFICATIONS = (
         "no stream options", _without("stream_options"), "stream_options|include_usage"
     ),
     Simplification("no temperature", _without("temperature"), "temperature"),
-    Simplification("another limit of tokens", _with_other_limit, "max_(completion_)?tokens"),
     Simplification("system messages only at the start", _system_first, SYSTEM_PLACE),
     Simplification("no system messages", _without_system, NO_SYSTEM),
     Simplification("roles that alternate", _alternating, ALTERNATION),

@@ -24,8 +24,8 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import quoted
 from src.llm.reply import ModelReply, read_arguments, sanitize
-from src.llm.text_calls import TextCalls, read_text_calls
-from src.llm.thoughts import without_thoughts
+from src.llm.reply_text import ReplyText, without_thoughts
+from src.llm.text_calls import read_text_calls
 from src.llm.tokens import TokenCounter
 from src.memory import citations, line_kinds, ranking
 from src.memory.cutting import spans
@@ -165,7 +165,7 @@ READERS: dict[str, Reader] = {
     "imitations.imitates": imitations.imitates,
     "quoting.quoted": lambda text: quoted({"text": text}),
     "text_calls.read": lambda text: read_text_calls(text, {"x": ()}, [text]),
-    "text_calls.held": lambda text: TextCalls({"x": ()}).feed(text),
+    "text_calls.held": lambda text: ReplyText({"x": ()}).feed(text),
     "thoughts.without": without_thoughts,
     "reply.streamed": streamed,
     "reply.sanitize": sanitize,

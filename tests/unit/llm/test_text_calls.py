@@ -9,7 +9,8 @@ import pytest
 from langchain_core.messages import AIMessageChunk
 
 from src.llm.reply import ModelReply
-from src.llm.text_calls import MAX_HELD, UNREADABLE
+from src.llm.reply_text import MAX_HELD
+from src.llm.text_calls import UNREADABLE
 from tests.fakes.openai_server import call_text
 
 OFFERED = dict.fromkeys(("save_user_fact", "current_time", "set_reminder"), ())

@@ -1,12 +1,16 @@
-"""Separation of an answer from a model's thoughts, which are never shown, stored or sent back.
+"""Text of a reply as it may be shown: without thoughts, control tokens and tool calls.
 
-Thoughts may begin anywhere, and servers split their tags over any number of chunks: whatever may
-become a tag is held back until it is known (partial matches of the package ``regex``).
+Thoughts and calls may begin anywhere, and servers split their markup over any number of chunks:
+whatever may become some is held back until it is known (partial matches of the package ``regex``).
+From the first opening of a call on, everything is held back and read at the end.
 """
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import regex
+
+from src.llm.text_calls import TextCall, compile_opening, read_text_calls
 
 # Brackets around the names of tags, as written and as escaped.
 LEFT = r"(?:<[|｜]?|&lt;|＜|‹|⟨|◁)"
@@ -93,7 +97,7 @@ MENTIONED = regex.compile(
     rf"{LEFT}/?(?:{SURE}|{LIKELY}|channel|(?:im_)?start){RIGHT}|\[/?THINK(?:ING)?\]",
     regex.IGNORECASE,
 )
-MAX_SUSPECT = 20_000  # characters that are held back as possible thoughts
+MAX_HELD = 20_000  # characters held back as possible thoughts or calls; a longer text is text
 MAX_BEFORE = 40  # characters before markup that are looked at
 IN_CODE = regex.compile("(?P<fence>```)")
 IN_THOUGHT = tuple(
@@ -102,31 +106,48 @@ IN_THOUGHT = tuple(
 )
 
 
-class ThoughtFilter:
-    """Passes on the text of a reply without its thoughts.
+class ReplyText:
+    """Passes on the text of a reply without its thoughts and calls.
 
     Attributes:
         has_thoughts: True after the first thought.
         was_unannounced: True if thoughts ended that had no opening tag.
     """
 
-    def __init__(self, *, may_be_unannounced: bool = False, asked: str = "") -> None:
+    def __init__(
+        self,
+        offered: Mapping[str, Collection[str]] | None = None,
+        prompt: Iterable[str] = (),
+        *,
+        may_think_first: bool = False,
+        asked: str = "",
+    ) -> None:
         """Expect a reply.
 
         Args:
-            may_be_unannounced: Hold back everything until it is certain to be text.
+            offered: Names of the tools that it may call, with the names of their parameters.
+            prompt: The texts that it answers: what is copied from them is no call.
+            may_think_first: Hold back everything until it is certain to be text.
             asked: What the user wrote: of tags that they speak of, an answer may speak too.
         """
+        self._offered, self._prompt = offered or {}, prompt
+        self._call_opening, self._call_beginning = compile_opening(self._offered)
         self._are_words = MENTIONED.search(asked) is not None
         self.has_thoughts = False
         self.was_unannounced = False
-        self._suspects = may_be_unannounced
+        self._suspects = may_think_first
         self._kind: int | None = None  # of the thoughts that are being read
         self._is_code = False
         self._rest = ""
         self._before = ""  # the end of what was read
-        self._text = ""
-        self._has_text = False  # True after the first visible text
+        self._kept: list[str] = []  # text that was passed on
+        self._text = ""  # text that is not passed on yet
+        self._calls_at: int | None = None  # where in it calls begin
+
+    @property
+    def kept(self) -> str:
+        """The text that was passed on, without thoughts that ended in it."""
+        return "".join(self._kept)
 
     @property
     def is_thinking(self) -> bool:
@@ -134,21 +155,37 @@ class ThoughtFilter:
         return self._kind is not None or (self._suspects and bool(self._text))
 
     def feed(self, text: str) -> str:
-        """Add a chunk; return the text that is certain not to be thoughts."""
+        """Add a chunk; return the text that is certain to be shown."""
         self._rest += text
         self._read(is_end=False)
-        self._suspects = self._suspects and len(self._text) <= MAX_SUSPECT
-        if self._suspects:
+        if len(self._text) > MAX_HELD:
+            self._suspects, self._offered, self._calls_at = False, {}, None
+        is_blank = not (
+            self._kept or self._text[: self._calls_at].strip()
+        )  # dropped if calls follow
+        if self._suspects or is_blank:
             return ""
-        return self._take()
+        return self._pass_on(self._calls_at)
 
-    def flush(self) -> str:
-        """Return the rest of the text at the end of the reply."""
+    def flush(self) -> tuple[str, list[TextCall]]:
+        """Return the rest of the text at the end of the reply, and the calls in it."""
         self._read(is_end=True)
-        return self._take()
+        calls = None
+        if self._calls_at is not None:
+            held = self._text[self._calls_at :]
+            calls = read_text_calls(held, self._offered, self._prompt)
+        if calls is None:
+            return self._pass_on(None), []
+        self._text = self._text[: self._calls_at]
+        if not (self._kept or self._text.strip()):
+            self._text = ""
+        return self._pass_on(None), calls
 
-    def _take(self) -> str:
-        text, self._text = self._text, ""
+    def _pass_on(self, end: int | None) -> str:
+        text, self._text = self._text[:end], self._text[len(self._text[:end]) :]
+        if self._calls_at is not None:
+            self._calls_at -= len(text)
+        self._kept.append(text)
         return text
 
     def _read(self, *, is_end: bool) -> None:
@@ -166,43 +203,52 @@ class ThoughtFilter:
 
     def _find(self, text: str, position: int, *, is_end: bool) -> tuple[int, Any]:
         """Return where the next markup begins, and its match; no match if it is incomplete."""
-        pattern, beginnings = IN_TEXT, BEGINNINGS
+        pattern, beginnings, may_call = IN_TEXT, BEGINNINGS, False
         if self._kind is not None:
             pattern, beginnings = IN_THOUGHT[self._kind], ENDINGS
         elif self._is_code:
             pattern = IN_CODE
+        elif self._offered and self._calls_at is None:
+            beginnings, may_call = self._call_beginning, True
         for beginning in beginnings.finditer(text, position):
-            match = pattern.match(text, beginning.start(), partial=not is_end)
+            start = beginning.start()
+            match = pattern.match(text, start, partial=not is_end)
+            if may_call and (match is None or match.lastgroup == "fence"):  # calls may be fenced
+                match = self._call_opening.match(text, start, partial=not is_end) or match
             if match is None:
                 continue
             if not is_end and match.end() == len(text):  # it may go on
                 match = None
-            return beginning.start(), match
+            return start, match
         return len(text), None
 
     def _add(self, text: str) -> None:
         if self._kind is None:
-            if self.has_thoughts and not self._has_text:
+            if self.has_thoughts and not (self._text or self._kept):
                 text = text.lstrip()
             self._text += text
-            self._has_text = self._has_text or bool(text)
 
     def _is_text(self, kind: str) -> bool:
         """Return True for code, and for a tag amid an answer to a question about tags."""
         if kind == "code" or (kind == "wrapper" and not self.has_thoughts):
             return True
-        return self._are_words and self._has_text and not self._suspects and kind != "end"
+        has_text = bool(self._text or self._kept)
+        return self._are_words and has_text and not self._suspects and kind not in ("end", "call")
 
     def _handle(self, kind: str, text: str) -> None:
         if kind == "fence":
             self._is_code = not self._is_code
             self._add(text)
+        elif kind == "call":
+            self._calls_at = len(self._text)
+            self._is_code = text.startswith("```")
+            self._add(text)
         elif self._is_text(kind):
             self._add(text)
         elif kind == "end":
             self._kind = None
-        elif kind == "unannounced":
-            self._text, self._has_text = "", False
+        elif kind == "unannounced":  # all before it was thoughts
+            self._kept, self._text, self._calls_at = [], "", None
             self.has_thoughts = self.was_unannounced = True
             self._suspects = False
         elif kind.startswith("kind"):
@@ -213,5 +259,5 @@ class ThoughtFilter:
 
 def without_thoughts(text: str) -> str:
     """Return a whole reply without its thoughts."""
-    thoughts = ThoughtFilter()
-    return thoughts.feed(text) + thoughts.flush()
+    reply = ReplyText()
+    return reply.feed(text) + reply.flush()[0]

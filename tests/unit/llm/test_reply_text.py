@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessageChunk
 
 from src.base.errors import ModelReplyError
 from src.llm.reply import ModelReply
-from src.llm.thoughts import ThoughtFilter, without_thoughts
+from src.llm.reply_text import ReplyText, without_thoughts
 
 THOUGHT = "Пользователь спросил.\n\nОтвечу ему так:"
 ANNOUNCED = [
@@ -68,10 +68,10 @@ def test_an_answer_may_speak_of_the_tags_that_its_question_names(thoughts: str, 
 
 
 def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> None:
-    thoughts = ThoughtFilter(may_be_unannounced=True)
+    thoughts = ReplyText(may_think_first=True)
     assert thoughts.feed("Привет") == "" and thoughts.is_thinking
-    assert thoughts.flush() == "Привет" and not thoughts.was_unannounced
-    announced = ThoughtFilter(may_be_unannounced=True)
+    assert thoughts.flush() == ("Привет", []) and not thoughts.was_unannounced
+    announced = ReplyText(may_think_first=True)
     assert announced.feed("<think>a</think>Да! ") == "Да! "
 
 
