@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base import addresses, mcp_file
-from src.base.env_file import EnvFile, Stray, find_strays, is_of_others, read_env_file, remedies
+from src.base.env_file import EnvFile, find_strays, is_of_others, read_env_file, remedies
 from src.base.errors import ConfigError
 from src.base.logs import redact_text
 from src.base.providers import PROVIDERS, ProviderSettings, find_lines, find_provider
@@ -378,8 +378,8 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
         settings._servers, server_problems = mcp_file.read_servers(settings.mcp_servers, variables)
         problems += server_problems
     strays, settings._unread = _find_strays(settings, file)
-    settings._warnings = tuple(map(_describe_stray, strays))
-    if problems or any(stray.meant in LIMITS for stray in strays):
+    settings._warnings = tuple(_describe_stray(name, meant) for name, meant in strays.items())
+    if problems or LIMITS & {*strays.values()}:
         raise ConfigError(_first_per_variable([*problems, *settings.warnings]))
     return settings
 
@@ -439,42 +439,23 @@ def _settings_with_defaults(error: ValidationError, file_fields: Mapping[str, An
     return Settings(**{**file_fields, **defaults})
 
 
-def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[str, ...]]:
+def _find_strays(settings: Settings, file: EnvFile) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return misspelt variables, and the names in ``.env`` that mean nothing to the bot."""
     used = file.references
     if settings.mcp_servers is not None:
         used |= mcp_file.find_references(settings.mcp_servers)
-    names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
-    candidates = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
-    strays = [s for s in candidates if s.name not in used and not _has_no_effect(s, settings)]
-    known = VARIABLES | used | {s.name for s in strays}
+    names = {name for name, value in os.environ.items() if value} | file.values.keys()
+    strays = {n: m for n, m in find_strays(names, VARIABLES).items() if n not in used}
+    known = VARIABLES | used | strays.keys()
     unread = (name for name in file.values if not known & {name, name.upper()})
     return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_others(n))
 
 
-def _has_no_effect(stray: Stray, settings: Settings) -> bool:
-    """Return True if the intended setting has no effect, or another program owns the name."""
-    if stray.meant == "DATABASE_URL":
-        return not settings.uses_embedded_database
-    if stray.meant.startswith("PG_"):
-        return settings.database_url is not None
-    if stray.in_file or all(stray.meant != one.key_variable for one in PROVIDERS.values()):
-        return False
-    has_model = any(provider.is_configured(settings) for provider in PROVIDERS.values())
-    return has_model or settings.llm_model == OFFLINE_MODEL
-
-
-def _describe_stray(stray: Stray) -> str:
-    where = "the environment"
-    if stray.in_file:
-        where = ".env"
-    what = f"{ascii(stray.name)[1:-1]}: it is in {where}, but no setting has this name"
-    hint = f"{stray.meant} was probably meant"
-    if stray.meant not in LIMITS:
+def _describe_stray(name: str, meant: str) -> str:
+    what, hint = f"{ascii(name)[1:-1]}: no setting has this name", f"{meant} was probably meant"
+    if meant not in LIMITS:
         return f"{what}. {hint}"
-    remedy = _remedy_for(stray.meant)
-    if not stray.in_file:
-        remedy += "; if it is another program's, start the bot without it"
+    remedy = f"{_remedy_for(meant)}; if it is another program's, start the bot without it"
     return f"{what}, so everybody could use the bot. {hint}. {remedy}"
 
 

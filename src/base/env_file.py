@@ -3,7 +3,7 @@
 import io
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -109,30 +109,16 @@ def remedies() -> Mapping[str, str]:
     return tomllib.loads(REMEDIES.read_text("utf-8"))
 
 
-@dataclass(frozen=True)
-class Stray:
-    """Variable that is no setting, and the setting that was probably intended."""
-
-    name: str
-    meant: str
-    in_file: bool
-
-
-def find_strays(names: Mapping[str, bool], settings: frozenset[str]) -> list[Stray]:
-    """Return the names that are no settings but probably intend one that is not set.
+def find_strays(names: Set[str], settings: frozenset[str]) -> dict[str, str]:
+    """Return the names that are no settings but probably intend one that is not set, with that.
 
     Args:
-        names: Names of the variables that are set; True if set in ``.env`` rather than in the
-            environment.
+        names: Names of the variables that are set.
         settings: Names of the settings, in capitals.
     """
     is_set = {name.upper() for name in names}
-    strays = []
-    for name, in_file in sorted(names.items()):
-        meant = find_intended(name, settings)
-        if meant is not None and meant not in is_set:
-            strays.append(Stray(name, meant, in_file))
-    return strays
+    intended = {name: find_intended(name, settings) for name in sorted(names)}
+    return {name: meant for name, meant in intended.items() if meant and meant not in is_set}
 
 
 def find_intended(name: str, settings: frozenset[str]) -> str | None:

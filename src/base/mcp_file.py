@@ -18,12 +18,10 @@ import pydantic
 from src.base.addresses import check_http_url
 
 VARIABLE = "MCP_SERVERS"
-MAX_FILE = 1_000_000  # characters
 MAX_SERVERS = 20
 MAX_CALL_SECONDS = 600.0
 # Prefix of its tools' names, which have 64 characters; two underscores separate the two parts.
 NAME = re.compile(r"(?=.{1,32}\Z)[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
-NUL = json.dumps("\0")[1:-1]
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 NEEDED = ("PATH", "HOME", "LANG")  # the only environment variables that a server inherits
@@ -50,15 +48,6 @@ MAX_DEPTH = 12
 MAX_OUTPUT = 10_000  # characters of a result, about 2,500 tokens of English
 
 HTTP_NAMES = dict.fromkeys(("streamable-http", "streamable_http", "streamableHttp"), "http")
-# Problems with a value of the file, by pydantic's error type.
-PROBLEMS = {
-    "string_type": "its {key} holds what is no text. Write texts, also for numbers",
-    "list_type": 'its {key} are no list. Write ["…"]',
-    "frozen_set_type": 'its {key} are no list. Write ["…"]',
-    "dict_type": 'its {key} is no object. Write {{"NAME": "…"}}',
-    "literal_error": "its type does not fit. Write stdio with a command, http or sse with url",
-}
-NO_SECONDS = f"its timeout is not within 0 to {MAX_CALL_SECONDS:.0f}. Write seconds"
 NO_NAME = (
     "a server's name is not fit for the names of its tools. Write 1 to 32 of A-Z a-z 0-9 - _, "
     "a letter first, no two signs in a row"
@@ -125,7 +114,9 @@ class McpServer(pydantic.BaseModel):
     @pydantic.model_validator(mode="after")
     def _check_transport(self) -> Self:
         if (self.transport == "stdio") != bool(self.command):
-            raise ValueError(PROBLEMS["literal_error"])
+            raise ValueError(
+                "its type does not fit. Write stdio with a command, http or sse with url"
+            )
         return self
 
 
@@ -163,36 +154,29 @@ def read_servers(
 def find_references(path: Path) -> frozenset[str]:
     """Return the names referenced as ``${NAME}`` in a file, also by disabled servers."""
     with suppress(OSError, ValueError), path.open(encoding="utf-8") as file:
-        return frozenset(REFERENCE.findall(file.read(MAX_FILE)))
+        return frozenset(REFERENCE.findall(file.read()))
     return frozenset()  # ``read_servers`` reports the problem
+
+
+class _McpFile(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(hide_input_in_errors=True)
+
+    servers: Annotated[dict[str, Any], pydantic.Field(max_length=MAX_SERVERS)] = pydantic.Field(
+        validation_alias="mcpServers"
+    )
 
 
 def _read_entries(path: Path) -> dict[str, Any]:
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MAX_FILE + 1)
-    except FileNotFoundError:
+        return _McpFile.model_validate_json(path.read_bytes()).servers
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]["msg"]
         raise ValueError(
-            "the file is not there. Write the path of a JSON file, or leave it empty"
+            f'it holds no mcpServers ({problem}). Write {{"mcpServers": {{"name": {{…}}}}}}'
         ) from None
-    except (OSError, ValueError) as error:  # not UTF-8, or a path with a null character
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
         problem = f"the file cannot be read ({type(error).__name__})"
-        raise ValueError(f"{problem}. Save it as UTF-8 text that the bot may read") from None
-    try:
-        parsed = None
-        if len(text) <= MAX_FILE:
-            parsed = json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = f"the file is no JSON (line {error.lineno}, column {error.colno})"
-        raise ValueError(f'{problem}. Write {{"mcpServers": {{"name": {{…}}}}}}') from None
-    except RecursionError:
-        parsed = None
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("mcpServers"), dict):
-        raise ValueError('there are no mcpServers. Write {"mcpServers": {"name": {…}}}')
-    entries: dict[str, Any] = parsed["mcpServers"]
-    if len(entries) > MAX_SERVERS:
-        raise ValueError(f"there are more than {MAX_SERVERS} servers. Write fewer")
-    return entries
+        raise ValueError(f"{problem}. Write the path of a JSON file, or leave it empty") from None
 
 
 def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpServer:
@@ -226,8 +210,6 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
 
 def _expand_references(key: str, value: Any, variables: Mapping[str, str]) -> Any:
     text = json.dumps(value)
-    if NUL in text:
-        raise ValueError(PROBLEMS["string_type"].format(key=key))
     unset = set(REFERENCE.findall(text)) - variables.keys()
     if unset:
         raise ValueError(f"its {key} names the variable {min(unset)}, which is not set. Set it")
@@ -240,7 +222,7 @@ def _describe(error: pydantic.ValidationError) -> str:
     first = error.errors()[0]
     if first["type"] == "value_error":
         return first["msg"].removeprefix("Value error, ")
-    return PROBLEMS.get(first["type"], NO_SECONDS).format(key=first["loc"][0])
+    return f"its {first['loc'][0]} does not fit ({first['msg'].lower()}). Write as documented"
 
 
 def _collect_secrets(server: McpServer, referenced: list[str]) -> tuple[str, ...]:

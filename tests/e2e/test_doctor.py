@@ -177,9 +177,7 @@ def test_a_name_that_looks_like_a_setting_is_refused_or_shown(machine: Machine) 
     done = machine.run("console", stdin="привет\n")
     assert (done.status, done.stdout) == (2, "")
     refused, beside = done.stderr.splitlines()
-    assert refused.startswith(
-        "ALLOWED_USERS: it is in .env, but no setting has this name, so every"
-    )
+    assert refused.startswith("ALLOWED_USERS: no setting has this name, so every")
     assert "ALLOWED_USER_IDS was probably meant" in refused and beside.startswith("OPENAI_KEY: ")
     file.write_text("OPENAI_KEY=TOPSECRET\nSYSTEM_PROMPT=TOPSECRET\n")
     checked = machine.run("doctor")

@@ -25,7 +25,7 @@ SAID = {
     "erase": "bot.py erase: the following arguments are required: --user-id. "
     "See bot.py erase --help",
 }
-WARNING = "TELEGRAM_TOKEN: it is in the environment, but no setting has this name. "
+WARNING = "TELEGRAM_TOKEN: no setting has this name. "
 WARNING += "TELEGRAM_BOT_TOKEN was probably meant"
 
 

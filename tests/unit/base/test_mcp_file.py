@@ -43,18 +43,18 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "entry", "problem"), [
     ("a", {}, "neither command nor url"),
-    ("a", [], "no object"), ("a", {**GOOD, "args": CANARY}, "no list"),
-    ("a", {**GOOD, "cwd": 7}, "cwd holds what is no text"),
+    ("a", [], "no object"), ("a", {**GOOD, "args": CANARY}, "its args does not fit"),
+    ("a", {**GOOD, "cwd": 7}, "its cwd does not fit"),
     ("a", {"url": f"ftp://{CANARY}"}, "not an http(s) address"),
     ("a", {"url": "http://h", "headers": {f"{CANARY} ": "x"}}, "headers cannot be sent"),
     ("a", {"url": "http://h", "type": "stdio"}, "type does not fit"),
     ("a", {"command": "x", "url": "http://h"}, "both command and url"),
-    ("a", {"command": 5}, "command holds what is no text"),
+    ("a", {"command": 5}, "its command does not fit"),
     ("a", {"url": f"http://h/{CANARY} x"}, "space"),
     ("a", {"url": "http://h", "type": CANARY}, "type does not fit"),
     ("a", {"url": "http://h", "headers": {"K": f"{CANARY}\n"}}, "headers cannot be sent"),
-    ("a", {**GOOD, "env": {"K": 5}}, "env holds what is no text"),
-    ("a", {**GOOD, "env": [CANARY]}, "env is no object"),
+    ("a", {**GOOD, "env": {"K": 5}}, "its env does not fit"),
+    ("a", {**GOOD, "env": [CANARY]}, "its env does not fit"),
     ("a", {**GOOD, "args": ["${ABSENT}"]}, "the variable ABSENT, which is not set"),
     ("a", {**GOOD, "args": [f"${{env:{CANARY}}}"]}, "of another kind"),
     ("a", {**GOOD, "timeout": 0}, "timeout"), ("a", {**GOOD, "timeout": True}, "timeout"),
@@ -72,9 +72,9 @@ def test_what_is_wrong_is_one_line_without_values(
 
 
 @pytest.mark.parametrize(("content", "problem"), [
-    (b"", "no JSON (line 1, column 1)"), (b"[]", "no mcpServers"),
-    (b'{"mcpServers": []}', "no mcpServers"), (b"\xff\xfe", "cannot be read"),
-    (b"[" * 100_000, "no mcpServers"), (b" " * 1_000_001, "no mcpServers"), (None, "is not there"),
+    (b"", "no mcpServers (Invalid JSON"), (b"[]", "no mcpServers"),
+    (b'{"mcpServers": []}', "no mcpServers"), (b"\xff\xfe", "no mcpServers"),
+    (b"[" * 100_000, "no mcpServers"), (None, "cannot be read"),
 ])  # fmt: skip
 def test_a_bad_file_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, problem: str
