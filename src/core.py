@@ -374,17 +374,14 @@ def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | Non
     return build_caller(settings, name, metrics=metrics)
 
 
-def build_prompt_cache(
-    settings: Settings, counter: tokens.TokenCounter
-) -> prompt_cache.PromptCache:
+def build_prompt_cache(settings: Settings) -> prompt_cache.PromptCache:
     """Build the cache of prompt beginnings for the provider of the chat model."""
     provider = find_provider(settings.chat_model_name)
     if provider is not None and provider.keeps_prompts(settings):
         if provider.prompt_cache == "keyed":
             return prompt_cache.add_key
         if provider.prompt_cache == "marked":
-            name = settings.chat_model_name.partition(":")[2]
-            return prompt_cache.Breakpoints(name, counter)
+            return prompt_cache.add_marks
     return prompt_cache.send_as_is
 
 
@@ -425,7 +422,7 @@ def build_caller(
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
-    cache = build_prompt_cache(settings, counter) if counter else prompt_cache.send_as_is
+    cache = build_prompt_cache(settings) if counter else prompt_cache.send_as_is
     return chat.ModelCaller(
         model,
         name,

@@ -17,8 +17,6 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 
-from src.llm.tokens import TokenCounter
-
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
 
 
@@ -69,38 +67,23 @@ def add_key(call: Call, conversation_id: UUID) -> Call:
     return Call(call.runnable.bind(prompt_cache_key=key), call.messages)
 
 
-class Breakpoints:
-    """Anthropic's: it caches the prefix before a ``cache_control`` mark, until five minutes idle.
+def add_marks(call: Call, _conversation_id: UUID) -> Call:
+    """Add Anthropic's: it caches the prefix before a ``cache_control`` mark for five idle minutes.
 
     There are three marks: at the end of the static system prompt, which all users share; at the
     end of key facts and summaries; and at the last message of the history, before what belongs to
     the new message only. The next turn's prompt extends this prefix; if the window has moved or a
-    fact is new, the earlier marks still match. Writing the cache costs a quarter more than plain
-    input, so nothing below the least cacheable length is marked. See
-    https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
+    fact is new, the earlier marks still match. Marks of prefixes that are too short to be cached
+    are ignored. See https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
     """
-
-    def __init__(self, model: str, counter: TokenCounter) -> None:
-        """Use ``counter`` for the tokens of ``model``."""
-        self._least = least_tokens(model)
-        self._counter = counter
-
-    def __call__(self, call: Call, _conversation_id: UUID) -> Call:
-        """Add the marks."""
-        tools = self._counter.count_tools(call.tools)
-        messages = list(call.messages)
-        for index in self._find_mark_positions(messages):
-            length = tools + self._counter.count_messages(messages[: index + 1])
-            if length >= self._least:
-                messages[index] = _add_mark(messages[index])
-        return Call(call.runnable, messages)
-
-    def _find_mark_positions(self, messages: Sequence[BaseMessage]) -> list[int]:
-        """Return the indices to mark: the last message of each stable part of the prompt."""
-        kinds = [message.type for message in messages]
-        systems = next((n for n, kind in enumerate(kinds) if kind != "system"), len(kinds))
-        newest = max((n for n, kind in enumerate(kinds) if kind == "human"), default=0)
-        return sorted({index for index in (0, systems - 1, newest - 1) if 0 <= index < newest})
+    messages = list(call.messages)
+    kinds = [message.type for message in messages]
+    systems = next((n for n, kind in enumerate(kinds) if kind != "system"), len(kinds))
+    newest = max((n for n, kind in enumerate(kinds) if kind == "human"), default=0)
+    for index in {0, systems - 1, newest - 1}:  # the last message of each stable part
+        if 0 <= index < newest:
+            messages[index] = _add_mark(messages[index])
+    return Call(call.runnable, messages)
 
 
 def _add_mark(message: BaseMessage) -> BaseMessage:
@@ -108,16 +91,3 @@ def _add_mark(message: BaseMessage) -> BaseMessage:
         return message
     block = {"type": "text", "text": message.content, "cache_control": {"type": "ephemeral"}}
     return message.model_copy(update={"content": [block]})
-
-
-# Least cacheable tokens; Anthropic's documentation, "Cache limitations", in 2026.
-LEAST_TOKENS = {
-    **dict.fromkeys(("haiku-4-5", "opus-4-5", "opus-4-6", "opus-4-7"), 4096),
-    **dict.fromkeys(("haiku-3", "3-haiku", "3-5-haiku"), 2048),
-}
-LEAST_OF_OTHERS = 1024
-
-
-def least_tokens(model: str) -> int:
-    """Return the least number of tokens that Anthropic caches for a model."""
-    return next((n for part, n in LEAST_TOKENS.items() if part in model), LEAST_OF_OTHERS)

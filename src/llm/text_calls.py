@@ -211,7 +211,7 @@ def find_name(written: str, names: Collection[str]) -> str:
 
 
 def _read_named(text: str, names: frozenset[str], *, is_sure: bool) -> Iterator[Found]:
-    """Read names with their arguments after them; without any only after a sure opening."""
+    """Read names with their arguments after them; without any only in tags."""
     for sign, usual in SIGNS.items():
         text = text.replace(sign, usual)
     heads = list(_compile(HEAD, names).finditer(text))
@@ -219,19 +219,23 @@ def _read_named(text: str, names: frozenset[str], *, is_sure: bool) -> Iterator[
     end = 0
     for head, limit in zip(heads, limits, strict=False):
         if head.start() >= end:
-            arguments, after = _read_arguments(text, head.end(), limit)
-            if arguments is not None and (arguments or is_sure or after != limit):
-                end = after
+            is_tag = is_sure and text[head.start()] in "=><\"'|｜["
+            found = _read_arguments(text, head.end(), limit, may_be_empty=is_tag)
+            if found is not None:
+                arguments, end = found
                 yield head["name"], arguments, text[head.start() : end]
 
 
-def _read_arguments(text: str, start: int, limit: int) -> tuple[dict[str, Any] | None, int]:
-    """Return the arguments after a name, and their end; None if there are none.
+def _read_arguments(
+    text: str, start: int, limit: int, *, may_be_empty: bool
+) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments after a name, and their end.
 
     Args:
         text: The text.
         start: The end of the name.
         limit: Where the next name begins, if it is none in an argument.
+        may_be_empty: True if nothing after the name means no arguments.
     """
     python = _read_python(text, start)
     if python is not None:
@@ -242,14 +246,14 @@ def _read_arguments(text: str, start: int, limit: int) -> tuple[dict[str, Any] |
         value, end = decode(text, bracket.end() - 1)
         if value is None:
             value, end = repair(text[bracket.end() - 1 :]), len(text)
-        return (value, end) if isinstance(value, dict) else (None, start)
+        return (value, end) if isinstance(value, dict) else None
     found = (next((p[f"k{n}"], p[f"v{n}"]) for n in (1, 2, 3) if p[f"k{n}"]) for p in pairs)
     values = {key: _read_value(value) for key, value in found}
     if not values and GIVEN_LINE.search(body):
         values = {key: value.strip().strip("\"'") for key, value in YAML_PAIR.findall(body)}
-    is_empty = not ANY_TAG.sub("", body).strip(" \t\n\"'>])/*`")
-    if "description" in values or not (values or is_empty):
-        return None, start
+    may_be_empty = may_be_empty and not ANY_TAG.sub("", body).strip(" \t\n\"'>])/*`")
+    if "description" in values or not (values or may_be_empty):
+        return None
     return values, limit
 
 

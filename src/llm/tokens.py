@@ -12,6 +12,7 @@ The error is within 10 % for prompts of the bot, and hostile texts are estimated
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -56,8 +57,6 @@ PIECES: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(rf"[\u0800-\uffff](?<![{MARKS}])"), 130),
     (re.compile("[\U00010000-\U0010ffff]"), 200),
 )
-MAX_WHOLE = 100_000  # characters; a longer text is sampled
-SAMPLES = 16  # evenly spread, of MAX_WHOLE characters in total
 CACHE_SIZE = 4_096  # counts; about half a megabyte
 
 OLDER_CLAUDE = 150
@@ -124,7 +123,7 @@ class TokenCounter:
         key = hash(text)
         tokens = self._counts.get(key)
         if tokens is None:
-            tokens = _divide_up(estimate(text) * self._percent, 100)
+            tokens = math.ceil(estimate(text) * self._percent / 100)
             if len(self._counts) >= CACHE_SIZE:
                 self._counts.clear()
             self._counts[key] = tokens
@@ -161,22 +160,9 @@ class TokenCounter:
 
 
 def estimate(text: str) -> int:
-    """Return the approximate tokens of ``text`` in OpenAI's ``o200k_base``, rounded up.
-
-    A text of more than ``MAX_WHOLE`` characters is estimated from ``SAMPLES`` pieces, which bounds
-    the time for users' texts.
-    """
-    if len(text) > MAX_WHOLE:
-        size = MAX_WHOLE // SAMPLES
-        step = (len(text) - size) // (SAMPLES - 1)
-        sample = "".join(text[n * step : n * step + size] for n in range(SAMPLES))
-        return _divide_up(estimate(sample) * len(text), len(sample))
+    """Return the approximate tokens of ``text`` in OpenAI's ``o200k_base``, rounded up."""
     hundredths = sum(len(piece.findall(text)) * weight for piece, weight in PIECES)
-    return max(_divide_up(hundredths, 100), min(len(text), 1))
-
-
-def _divide_up(dividend: int, divisor: int) -> int:
-    return -(-dividend // divisor)
+    return max(math.ceil(hundredths / 100), min(len(text), 1))
 
 
 def _texts_of(message: BaseMessage) -> Iterator[str]:

@@ -31,7 +31,6 @@ from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import (
     PromptCache,
     add_key,
-    least_tokens,
     send_as_is,
 )
 from src.llm.quoting import form_tool
@@ -80,7 +79,7 @@ class Talker:
             }
         )
         model = build_chat_model(settings)
-        self.cache = build_prompt_cache(settings, self.counter)
+        self.cache = build_prompt_cache(settings)
         self.server.anthropic_cache._now = lambda: self.now.timestamp()
         return ModelCaller(model, name, timeout=5, counter=self.counter, cache=self.cache)
 
@@ -199,12 +198,6 @@ async def test_what_all_users_share_outlives_a_change_of_the_facts(claude: Talke
     assert claude.server.billed[1].read >= 1024
 
 
-async def test_nothing_short_is_marked(claude: Talker) -> None:
-    await claude.ask(SystemMessage("Коротко."), HumanMessage("Привет"), AIMessage("Да"),
-                     HumanMessage("И?"))  # fmt: skip
-    assert "cache_control" not in str(claude.asked) and claude.server.billed[0].written == 0
-
-
 async def test_an_empty_message_is_not_marked(claude: Talker) -> None:
     await claude.ask(SYSTEM, HumanMessage("раз"), AIMessage(" "), HumanMessage("два"))
     await claude.ask(SYSTEM, SystemMessage(" ", name="user_facts"), HumanMessage("три"))
@@ -214,15 +207,6 @@ async def test_an_empty_message_is_not_marked(claude: Talker) -> None:
 async def test_calls_of_no_conversation_are_sent_as_they_are(talker: Talker) -> None:
     await talker.ask(SYSTEM, HumanMessage("Сократи"), conversation=None)
     assert "cache_control" not in str(talker.asked)
-
-
-@pytest.mark.parametrize(
-    ("model", "tokens"),
-    [("claude-haiku-4-5", 4096), ("claude-opus-4-5-20251101", 4096), ("claude-sonnet-4-5", 1024),
-     ("claude-3-5-haiku-latest", 2048), ("claude-new", 1024)],
-)  # fmt: skip
-def test_the_least_length_is_the_models(model: str, tokens: int) -> None:
-    assert least_tokens(model) == tokens
 
 
 # --- OpenAI: a key, at its own address alone
@@ -237,8 +221,7 @@ def test_the_least_length_is_the_models(model: str, tokens: int) -> None:
 )  # fmt: skip
 def test_only_openai_itself_gets_a_key(address: str | None, kind: PromptCache) -> None:
     settings = Settings(openai_api_key=KEY, openai_base_url=address)  # type: ignore[arg-type]
-    counter = TokenCounter(settings.chat_model_name)
-    assert build_prompt_cache(settings, counter) is kind
+    assert build_prompt_cache(settings) is kind
 
 
 async def test_the_key_is_the_conversations_and_tells_nothing_of_it() -> None:

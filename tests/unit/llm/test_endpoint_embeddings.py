@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -97,10 +96,6 @@ async def test_a_bad_reply_is_one_kind_of_error_and_not_kept(
     assert np.linalg.norm(documents, axis=1) == pytest.approx(1, abs=1e-6)
 
 
-def packed(vector: list[float]) -> str:
-    return base64.b64encode(np.array(vector, dtype="<f4").tobytes()).decode()
-
-
 def without_index(row: Json) -> Json:
     return {"embedding": row["embedding"]}
 
@@ -110,7 +105,6 @@ GOOD: dict[str, Callable[[Json, list[str]], Any]] = {
     "without the zero": each(lambda row: row if row["index"] else without_index(row)),
     "null for zero": each(lambda row: row | {"index": row["index"] or None}),
     "as texts": each(lambda row: row | {"index": str(row["index"])}),
-    "in base64": numbers(packed),
     "half of them": rows(lambda data: data[: (len(data) + 1) // 2]),
     "only the last": rows(lambda data: data[-1:]),
     "in another order": rows(lambda data: data[::-1]),

@@ -265,6 +265,3 @@ async def test_text_and_calls_come_in_pieces_and_back_whole(fake: FakeOpenAI) ->
     fake.queue(Reply(text=""))
     nothing = await (asked := Asked()).of(fake)
     assert (nothing.text, nothing.tool_calls, asked.shown) == ("", [], [])
-
-
-QUOTA = {"message": "внутри", "type": "insufficient_quota", "code": "insufficient_quota"}

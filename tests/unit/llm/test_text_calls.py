@@ -119,6 +119,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     (f"function<｜tool▁sep｜>set_reminder\n```json\n{GIVEN}\n```<｜tool▁call▁end｜>", [REMIND]),
     (f"```function\n{SAVED}\n```", [SAVE]),
     (f"<think>He asks.\n<tool_call>\n{SAVED}\n</tool_call>", [SAVE]),
+    ("current_time()", [("current_time", {})]),
+    (f"Action: set_reminder\nAction Input: {GIVEN}\nDone. Next: current_time", [REMIND]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int

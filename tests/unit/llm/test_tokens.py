@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import random
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from src.history.new_messages import add_time_label
 from src.llm.tokens import (
     CACHE_SIZE,
     LEAST,
-    MAX_WHOLE,
     MOST,
     TOKENS_OF_PRIMING,
     TOKENS_PER_ATTACHMENT,
@@ -236,20 +234,6 @@ def test_no_more_counts_are_remembered_than_there_is_room_for() -> None:
     for number in range(5_000):
         counter.count(f"message {number}")
         assert len(counter._counts) <= CACHE_SIZE
-
-
-def test_counting_in_many_threads_gives_the_same_counts() -> None:
-    counter = TokenCounter("openai:gpt-5-mini")
-    texts = [f"Сообщение номер {number % 300}" for number in range(3_000)]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(counter.count, texts)) == [OPENAI.count(text) for text in texts]
-
-
-def test_a_long_text_is_estimated_closely_from_samples() -> None:
-    sentence = "Вчера ездили на дачу. We came back late, о дев'ятій вечора; cost: 1,250.50 RUB.\n"
-    repeats = 4 * MAX_WHOLE // len(sentence)
-    whole = OPENAI.count(sentence * 100) * repeats / 100
-    assert whole * 0.98 <= OPENAI.count(sentence * repeats) <= whole * 1.02
 
 
 SOME = [HumanMessage("Велосипед стоит в подъезде, а каретка скрипит. " * 50)]
