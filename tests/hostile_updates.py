@@ -7,7 +7,6 @@ generator can draw them.
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -116,18 +115,6 @@ def mutate(base: Json, changes: Sequence[tuple[int, int]]) -> Any:
         else:
             container[key] = copy.deepcopy(value)
     return changed
-
-
-def hostile_update(random_numbers: random.Random) -> Any:
-    """Draw one update: usually a mutation, sometimes an arbitrary value."""
-    if random_numbers.random() < 0.05:
-        value = random_numbers.choice(ODD_VALUES)
-        return None if value is REMOVE else value
-    changes = [
-        (random_numbers.randrange(10**6), random_numbers.randrange(10**6))
-        for _ in range(random_numbers.choice((0, 1, 1, 1, 2, 3, 6)))
-    ]
-    return mutate(random_numbers.choice(VALID), changes)
 
 
 def _places(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:

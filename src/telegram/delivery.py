@@ -21,7 +21,7 @@ from src.telegram.requests import (
     is_not_modified,
     with_quick_retries,
 )
-from src.texts.reply import Action, Reply, ReplyFile, Times
+from src.texts.reply import Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,6 @@ MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new messa
 
 TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")
-ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>«»“”\"]+", re.IGNORECASE)
-AFTER_ADDRESS = ".,:;!?…)]}'*_"
 
 
 class Delivery:
@@ -97,30 +95,20 @@ class Delivery:
         keyboard: Keyboard | None = None,
         edit: int | None = None,
         times: Times = (),
+        route: Route | None = None,
     ) -> int | None:
         """Send one of the bot's own texts unformatted, with ``keyboard`` under the last part.
 
-        With ``edit``, that message shows the first part instead and carries the keyboard. Raises
-        as ``send_answer``.
+        With ``edit``, that message shows the first part instead and carries the keyboard; with
+        ``route``, it goes the way that was found before. Raises as ``send_answer``.
 
         Returns:
             The number of the last message that was sent; None if an edit was enough.
         """
-        return await self._send_text(Route(address), text, keyboard, edit, times)
-
-    async def _send_text(
-        self,
-        route: Route,
-        text: str,
-        keyboard: Keyboard | None,
-        edit: int | None,
-        times: Times,
-    ) -> int | None:
+        route = route or Route(address)
         parts = [with_times(part, times) for part in rendering.split_text(text)]
-        keyboard_index = 0
-        if edit is None:
-            keyboard_index = -1
-        parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
+        last_shown = 0 if edit is not None else -1
+        parts[last_shown] = replace(parts[last_shown], keyboard=keyboard)
         if edit is not None:
             await self._edit_or_send(route, edit, parts.pop(0))
         last = None
@@ -136,7 +124,7 @@ class Delivery:
         """
         if address.private_chat is not None:
             receiver = types.EphemeralMessageParameters(receiver_user_id=address.private_chat)
-            if await self._try_to_send(address, text, receiver=receiver):
+            if await self.try_to_send(address, text, receiver=receiver):
                 return
         await self.send_text(address, text)
 
@@ -160,7 +148,14 @@ class Delivery:
             if reply.awaits_words:
                 keyboard, replacing = types.ForceReply(selective=True), None
             route = Route(address)
-            sent = await self._send_text(route, reply.hinted, keyboard, replacing, reply.times)
+            sent = await self.send_text(
+                address,
+                reply.hinted,
+                keyboard=keyboard,
+                edit=replacing,
+                times=reply.times,
+                route=route,
+            )
             for file in reply.files:
                 await self._send_file(route, file)
         return sent
@@ -179,16 +174,12 @@ class Delivery:
                 part = Part(text, [])
                 await with_quick_retries(self.edit_once, Address(chat_id), message_id, part)
 
-    async def send_as_reply(self, address: Address, text: str) -> bool:
-        """Send one of the bot's own sentences as a reply to ``address.reply_to``, or not.
+    async def try_to_send(self, address: Address, text: str, **how: Any) -> bool:
+        """Send one of the bot's own sentences in one way (see ``send_once``), or not.
 
         Returns:
-            False, with nothing sent, if that message is deleted, or in a lost topic, or was left
-            behind in a group that moved.
+            False, with nothing sent, if Telegram does not take it so.
         """
-        return await self._try_to_send(address, text, must_reply=True)
-
-    async def _try_to_send(self, address: Address, text: str, **how: Any) -> bool:
         try:
             await with_quick_retries(self.send_once, address, Part(text, []), **how)
         except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
@@ -228,7 +219,7 @@ class Delivery:
             entities=part.entities or None,
             reply_markup=part.keyboard,
             reply_parameters=reply,
-            link_preview_options=part.preview,
+            link_preview_options=rendering.NO_PREVIEW,
             ephemeral_message_parameters=receiver,
         )
         return message.message_id
@@ -244,7 +235,7 @@ class Delivery:
             message_id=message_id,
             entities=part.entities or None,
             reply_markup=keyboard,
-            link_preview_options=part.preview,
+            link_preview_options=rendering.NO_PREVIEW,
         )
 
     async def _edit_or_send(self, route: Route, message_id: int, part: Part) -> int:
@@ -334,7 +325,7 @@ class Delivery:
                 raise
             target, simpler = replace(address, reply_to=None), part
             if find_refusal(cause) is None:
-                simpler = replace(part, entities=[], keyboard=None, preview=rendering.NO_PREVIEW)
+                simpler = replace(part, entities=[], keyboard=None)
             if is_refusal(cause, "can't parse entities", "entity", "entities"):
                 target, simpler = address, replace(part, entities=[])
             if simpler == part and target == address:
@@ -350,20 +341,16 @@ def _adapt(part: Part, route: Route) -> list[Part]:
     """
     keyboard = part.keyboard
     if route.is_elsewhere and keyboard is not None:
-        rows = []
-        if isinstance(keyboard, Inline):
-            rows = keyboard.inline_keyboard
-        kept = [[one for one in row if _acts_anywhere(one)] for row in rows]
+        rows = keyboard.inline_keyboard if isinstance(keyboard, Inline) else []
+        names = tuple(f"{name}:" for name in ACT_ANYWHERE)
+        kept = [
+            [one for one in row if (one.callback_data or "").startswith(names)] for row in rows
+        ]
         part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
     reason = route.reason
     if reason:
         return rendering.with_lead(reason, [part])
     return [part]
-
-
-def _acts_anywhere(button: types.InlineKeyboardButton) -> bool:
-    action = Action.unpack(button.callback_data or "")
-    return action is not None and action.name in ACT_ANYWHERE
 
 
 def with_times(part: Part, times: Times) -> Part:
@@ -392,16 +379,3 @@ def with_times(part: Part, times: Times) -> Part:
             )
         )
     return replace(part, entities=entities)
-
-
-def addresses_in(text: str) -> frozenset[str]:
-    """Return the web addresses that stand in a text."""
-    return frozenset(found.rstrip(AFTER_ADDRESS) for found in ADDRESS.findall(text))
-
-
-def with_preview(part: Part, own: frozenset[str]) -> Part:
-    """Let Telegram fetch the preview of an address that the user sent, and of no other."""
-    shown = own & (addresses_in(part.text) | {one.url for one in part.entities if one.url})
-    if not shown:
-        return part
-    return replace(part, preview=types.LinkPreviewOptions(url=min(shown)))

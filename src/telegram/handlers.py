@@ -50,24 +50,35 @@ class Handlers:
         self._records = RecordRepository(core.client)
 
     def register(self, router: Router) -> None:
-        """Register all handlers; the first one with matching filters takes an update."""
-        router.message.register(self.refuse, is_refused)
-        router.message.register(pass_over, is_for_others)
-        router.message.register(self.run_command, self.is_command)
-        router.message.register(self.follow_migration, is_migration)
-        router.message.register(self.take_zone, answers_zone_question)
-        router.message.register(self.take_import, imports.brings_import)
-        router.message.register(self._turns.answer)
-        router.edited_message.register(self.run_command, self.is_command, self.is_new)
-        router.edited_message.register(self.keep_command, self.was_command)
-        router.edited_message.register(self._turns.take_edit)
-        router.callback_query.register(self.refuse_tap, is_refused)
-        router.callback_query.register(self.press_button)
+        """Register the handler of each kind of update."""
+        router.message.register(self.take_message)
+        router.edited_message.register(self.take_edit)
+        router.callback_query.register(self.take_tap)
         router.my_chat_member.register(self.note_membership)
-        router.stopped_message_generation.register(note_stop_button)
         router.message_reaction.register(self.take_dislike)
 
-    async def refuse(self, _message: types.Message, context: Context) -> UpdateOutcome:
+    async def take_message(self, message: types.Message, context: Context) -> UpdateOutcome | None:
+        """Run a command, take what answers a question of the bot's, or answer the message."""
+        stored, command = context.stored, self._find_command(message)
+        if stored.kind == "refused":
+            return await self._refuse(context)
+        if stored.kind == "media":  # a part of an album that names the bot nowhere
+            return "ignored"
+        if command is not None:
+            return await self.run_command(message, context, command)
+        if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
+            old_chat_id = message.migrate_from_chat_id or message.chat.id
+            await move_group(
+                self._core, old_chat_id, message.migrate_to_chat_id or message.chat.id
+            )
+            return None
+        if _answers_zone_question(message, stored):
+            return await self._take_zone(message, context)
+        if imports.brings_import(message, stored):
+            return await self._take_import(message, context)
+        return await self._turns.answer(message, context)
+
+    async def _refuse(self, context: Context) -> UpdateOutcome:
         """Tell a stranger, once a day, that the bot is private."""
         if await self._run(self._core.updates.was_refused_lately, context.stored):
             return "refused silently"
@@ -75,37 +86,24 @@ class Handlers:
         await self._delivery.send_notice(Address.of(context.caller), sentence)
         return "refused"
 
-    async def refuse_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
-        """Tell a stranger who pressed a button in another user's chat that the bot is private."""
-        sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
-        await buttons.show_popup(query, sentence, stays=True)
-        return "refused silently"
-
-    async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
-        """Filter commands for this bot, parsed as the receiver parses them.
-
-        Returns:
-            The ``command`` argument of the handler, or False.
-        """
+    def _find_command(self, message: types.Message) -> Command | None:
+        """Return the command for this bot, parsed as the receiver parses it."""
         command = command_of(message, self._identity)
         if command is None or not command.is_for(self._identity.username):
-            return False
-        return {"command": command}
+            return None
+        return command
 
-    async def is_new(self, _message: types.Message, context: Context) -> bool:
-        """Filter edits of messages of which nothing was heard before: they named no bot."""
-        return await self._run(self._core.updates.heard_as, context.stored.id) is None
-
-    async def was_command(self, _message: types.Message, context: Context) -> bool:
-        """Filter edits of messages that were commands."""
+    async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome | None:
+        """Apply an edit; a command runs if nothing of its message was heard before."""
         heard = await self._run(self._core.updates.heard_as, context.stored.id)
-        return heard == "command"
-
-    async def keep_command(self, _message: types.Message, context: Context) -> UpdateOutcome:
-        """Tell the sender of a command that an edit does not undo its effects."""
-        sentence = say("command_edited", context.caller.language)
-        await self._delivery.send_notice(Address.of(context.caller), sentence)
-        return "explained"
+        command = self._find_command(message)
+        if command is not None and heard is None:  # the message named no bot
+            return await self.run_command(message, context, command)
+        if heard == "command":  # an edit does not undo its effects
+            sentence = say("command_edited", context.caller.language)
+            await self._delivery.send_notice(Address.of(context.caller), sentence)
+            return "explained"
+        return await self._turns.take_edit(message, context)
 
     async def run_command(
         self, message: types.Message, context: Context, command: Command
@@ -119,7 +117,7 @@ class Handlers:
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
         if command.name == "import" and imports.find_document(message) is not None:
-            await self.take_import(message, context)
+            await self._take_import(message, context)
             return None
         caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
@@ -131,7 +129,7 @@ class Handlers:
             await self._reply(context.stored, caller, reply)
         return None
 
-    async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
+    async def _take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
         settings, caller, location = self._core.commands.settings, context.caller, message.location
         if location is not None:
@@ -141,7 +139,7 @@ class Handlers:
         await self._reply(context.stored, caller, reply)
         return "explained"
 
-    async def take_import(self, message: types.Message, context: Context) -> UpdateOutcome:
+    async def _take_import(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Read the file or the list that the user brings, and reply with what it holds."""
         caller = context.caller
         reply = await imports.read_import(self._core, self._delivery, message, caller)
@@ -163,31 +161,38 @@ class Handlers:
         await self._reply(context.stored, context.caller, reply)
         return None
 
-    async def press_button(self, query: types.CallbackQuery, context: Context) -> None:
+    async def take_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome | None:
         """Run the button's action: one of ``command_service.ACTIONS`` or of Telegram's own.
 
         A pop-up shows the result, and nothing else if nothing in the chat changes.
         """
-        # Buttons of earlier versions name a source by its reference: msg-12.
-        action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        own_actions = {
-            "source": self._show_source,
-            "unsend": self._unsend,
-            "halt": self._confirm_halt,
-        }
-        caller = context.caller
+        if context.stored.kind == "refused":
+            words = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
+            await buttons.show_popup(query, words, stays=True)
+            return "refused silently"
         try:
+            action = Action.unpack(query.data or "")
             context = await self._move_to_record(query, context, action)
-            caller = context.caller
-            if action is not None and action.name in own_actions:
-                await own_actions[action.name](query, context, action.number(0))
-                return
-            if action is not None and action.name in ADMIN_ACTIONS:
-                caller = await self._check_rights(context.stored, caller)
-            reply = await self._core.commands.press(action, caller)
+            if action is not None and action.name == "source":
+                await self._show_source(query, context, action.number(0))
+            elif action is not None and action.name == "unsend":
+                await self._unsend(query, context, action.number(0))
+            elif action is not None and action.name == "halt":  # ``interrupt_turn`` has done it
+                await buttons.show_popup(query, say("stop_done", context.caller.language))
+            else:
+                await self._press(query, context, action)
         except AppError:  # the job is retried; meanwhile the button must not look stuck
-            await buttons.show_popup(query, say("tap_later", caller.language))
+            await buttons.show_popup(query, say("tap_later", context.caller.language))
             raise
+        return None
+
+    async def _press(
+        self, query: types.CallbackQuery, context: Context, action: Action | None
+    ) -> None:
+        caller = context.caller
+        if action is not None and action.name in ADMIN_ACTIONS:
+            caller = await self._check_rights(context.stored, caller)
+        reply = await self._core.commands.press(action, caller)
         await buttons.show_popup(query, reply.popup_text, stays=reply.is_note)
         if reply.keeps_others:
             reply = replace(reply, rows=(*reply.rows, *buttons.remaining_rows(query, reply.rows)))
@@ -224,7 +229,8 @@ class Handlers:
             return
         target = _reply_address(source, address, context.stored.bot_id)
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
-        if target is None or not await self._delivery.send_as_reply(target, sentence):
+        send = self._delivery.try_to_send
+        if target is None or not await send(target, sentence, must_reply=True):
             key = "source_quote"
             if source.is_bots:
                 key = "source_quote_bot"
@@ -257,19 +263,6 @@ class Handlers:
         sentence = say("unsend_done" if is_gone else "unsend_failed", context.caller.language)
         await buttons.show_popup(query, sentence, stays=not is_gone)
         await buttons.disable_button(query)
-
-    async def _confirm_halt(
-        self, query: types.CallbackQuery, context: Context, _number: int
-    ) -> None:
-        """Confirm the Stop button of a growing answer: ``interrupt_turn`` has handled it."""
-        await buttons.show_popup(query, say("stop_done", context.caller.language))
-
-    async def follow_migration(self, message: types.Message) -> None:
-        """Move the memory of a group that became a supergroup; both chats announce it."""
-        if message.migrate_to_chat_id is not None:
-            await move_group(self._core, message.chat.id, message.migrate_to_chat_id)
-        elif message.migrate_from_chat_id is not None:
-            await move_group(self._core, message.migrate_from_chat_id, message.chat.id)
 
     async def note_membership(self, event: types.ChatMemberUpdated, context: Context) -> None:
         """Store that the user blocked or unblocked the bot, or a group removed or added it.
@@ -322,43 +315,15 @@ class Handlers:
         return replace(caller, is_admin=member.status in ADMINS)
 
 
-# Filters. aiogram runs plain functions, including its own ``F``, in a thread, so these are
-# coroutines.
-
-
-async def is_refused(_event: types.TelegramObject, context: Context) -> bool:
-    """Filter messages and button presses of strangers."""
-    return context.stored.kind == "refused"
-
-
-async def is_for_others(_message: types.Message, context: Context) -> bool:
-    """Filter parts of albums that name the bot nowhere."""
-    return context.stored.kind == "media"
-
-
-async def is_migration(message: types.Message) -> bool:
-    """Filter service messages that announce a group's migration, in its old or new chat."""
-    return message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None
-
-
-async def answers_zone_question(message: types.Message, context: Context) -> bool:
-    """Filter answers to the bot's question for a time zone: a reply to it, or the next message.
+def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:
+    """Return True for an answer to the question for a time zone: a reply, or the next message.
 
     A message that is no reply must be a location or a few words that may name a place.
     """
-    if context.stored.asked_before == "zone" and message.reply_to_message is None:
+    if stored.asked_before == "zone" and message.reply_to_message is None:
         return message.location is not None or may_name_place(message.text or "")
     has_place = message.text is not None or message.location is not None
-    return has_place and asked_by_bot(context.stored).get("asks") == "zone"
-
-
-async def pass_over(_message: types.Message) -> UpdateOutcome:
-    """Ignore a message that is not for the bot."""
-    return "ignored"
-
-
-async def note_stop_button(_event: types.MessageGenerationStopped) -> None:
-    """Ignore a pressed Stop button: ``interrupt_turn`` has already handled it."""
+    return has_place and asked_by_bot(stored).get("asks") == "zone"
 
 
 def _own_replied_text(message: types.Message) -> str:

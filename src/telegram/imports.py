@@ -13,9 +13,10 @@ from src.imports.import_repo import Import
 from src.imports.lists import is_list
 from src.imports.records import Opened
 from src.media.document_reader import MAX_BYTES
+from src.queue.update_repo import WaitingUpdate
 from src.telegram.buttons import build_keyboard
 from src.telegram.delivery import Delivery
-from src.telegram.incoming import Context, fetch_file
+from src.telegram.incoming import fetch_file
 from src.telegram.places import Address
 from src.telegram.rendering import Part
 from src.telegram.requests import best_effort
@@ -32,13 +33,13 @@ def find_document(message: types.Message) -> types.Document | None:
     return answered.document if answered is not None else None
 
 
-async def brings_import(message: types.Message, context: Context) -> bool:
-    """Filter what comes after /import: a reply to its question, else a file or a list."""
+def brings_import(message: types.Message, stored: WaitingUpdate) -> bool:
+    """Return True for what comes after /import: a reply to its question, else a file or a list."""
     if message.document is None and not message.text:
         return False
-    if asked_by_bot(context.stored).get("asks") == "import":
+    if asked_by_bot(stored).get("asks") == "import":
         return True
-    if context.stored.asked_before != "import" or message.reply_to_message is not None:
+    if stored.asked_before != "import" or message.reply_to_message is not None:
         return False
     return message.document is not None or is_list(message.text or "")
 

@@ -231,11 +231,8 @@ class TelegramView(AnswerStream):
         note = "\n".join(filter(None, (incoming.problem, notes, zone_hint, offer)))
         if note:
             parts = rendering.with_note(parts, note)
-        previews: frozenset[str] = frozenset()
-        if incoming.voice.is_own:
-            previews = delivery.addresses_in(incoming.text)
         times = await self._read_times(incoming, answer)
-        parts = [delivery.with_times(delivery.with_preview(p, previews), times) for p in parts]
+        parts = [delivery.with_times(part, times) for part in parts]
         parts[-1] = replace(parts[-1], keyboard=buttons.build_keyboard(rows))
         await self._turns.delivery.send_answer(
             self._address,

@@ -37,7 +37,6 @@ from src.telegram.updates import (
 logger = logging.getLogger(__name__)
 
 BATCH = 100  # updates per getUpdates, Telegram's maximum
-UNAUTHORIZED = 8  # consecutive 401s, in some 90 seconds, before the token counts as wrong
 BACKOFF = BackoffConfig(min_delay=1.0, max_delay=30.0, factor=2.0, jitter=0.1)  # seconds
 LOCK_SECONDS = 2.0  # during which a lock counts as held; one getUpdates may take much longer
 UNKNOWN_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"
@@ -120,18 +119,12 @@ class Poller:
         self._intake = intake
         self._lock = lock
         self._backoff = Backoff(timing.backoff)
-        self._unauthorized = 0
         self._last_message = ""
         self._locked_at = float("-inf")
         self.is_receiver = False
 
     async def run(self) -> None:
-        """Receive until cancelled; retry after every error but a wrong token.
-
-        Raises:
-            ConfigError: Telegram has rejected the token for a while, without any other result
-                in between.
-        """
+        """Receive until cancelled; retry after every error."""
         offset: int | None = None
         try:
             while True:
@@ -174,8 +167,6 @@ class Poller:
             return None
         await self._intake.store(batch)
         numbers = [number for number in map(update_id_of, batch) if number is not None]
-        if len(numbers) < len(batch):
-            self._log_once("Telegram sent updates without a valid update_id; they are passed over")
         if not numbers:
             await asyncio.sleep(1)  # nothing to confirm: avoid a busy loop
             return offset
@@ -185,19 +176,13 @@ class Poller:
         if self._backoff.counter:
             logger.info("receiving updates again", extra={"failures": self._backoff.counter})
         self._backoff.reset()
-        self._unauthorized = 0
         self._last_message = ""
 
     def _pause_after(self, error: Exception) -> float:
-        """Log the error once per kind and return the seconds to wait.
-
-        Raises:
-            ConfigError: It is one more 401 in a row; a single one may be Telegram's mistake.
-        """
+        """Log the error once per kind and return the seconds to wait."""
         pause = next(self._backoff)
         match error:
             case exceptions.TelegramUnauthorizedError():
-                self._unauthorized += 1
                 self._log_once("Telegram does not know this token; asking again")
             case exceptions.TelegramRetryAfter():
                 pause = min(float(error.retry_after), self._timing.max_retry_after)
@@ -212,10 +197,6 @@ class Poller:
                 self._log_once(f"updates wait at Telegram while the database is away: {error}")
             case _:
                 self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
-        if not isinstance(error, exceptions.TelegramUnauthorizedError):
-            self._unauthorized = 0
-        if self._unauthorized == UNAUTHORIZED:
-            raise ConfigError([UNKNOWN_TOKEN]) from error
         return pause
 
     def _log_once(self, message: str) -> None:

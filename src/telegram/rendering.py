@@ -27,13 +27,11 @@ class Part:
         text: At most 4096 UTF-16 units.
         entities: Formatting of the text.
         keyboard: Buttons under the message.
-        preview: Which preview is shown.
     """
 
     text: str
     entities: list[MessageEntity]
     keyboard: InlineKeyboardMarkup | ForceReply | None = None
-    preview: LinkPreviewOptions = NO_PREVIEW
 
 
 async def render(markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "…") -> list[Part]:

@@ -5,18 +5,22 @@ A request that fails is retried at once, left to the queue, or was optional.
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
+import aiohttp_socks
+import certifi
 from aiogram import Bot, exceptions
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.session.middlewares import base
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
-from aiohttp import ClientConnectorError, ClientSession
+from aiohttp import ClientConnectorError, ClientProxyConnectionError, ClientSession
+from aiohttp.connector import Connection
 from aiolimiter import AsyncLimiter
 
 from src.base import errors
@@ -39,6 +43,12 @@ ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
 PRIVATE_BURST, PRIVATE_SECONDS = 5, 5.0
 GROUP_BURST, GROUP_SECONDS = 20, 60.0
 MAX_CHATS = 10_000  # cached limiters; the least recently used one is evicted
+PROXY_SECONDS = 15.0  # until the way to Telegram is open
+# All that can go wrong before a request is sent; ValueError: a login that the protocol cannot say.
+PROXY_FAILURES = (
+    aiohttp_socks.ProxyConnectionError, aiohttp_socks.ProxyError, aiohttp_socks.ProxyTimeoutError,
+    asyncio.IncompleteReadError, OSError, ValueError,
+)  # fmt: skip
 
 
 def delivery_error(error: Exception) -> errors.AppError:
@@ -104,6 +114,35 @@ async def best_effort(request: Awaitable[Any]) -> Exception | None:
     return None
 
 
+class ProxyConnector(aiohttp_socks.ProxyConnector):
+    """Raises an error of aiohttp that says that nothing was sent: a message is then sent again."""
+
+    async def connect(self, req: Any, traces: Any, timeout: Any) -> Connection:  # noqa: ASYNC109
+        """Return a connection by the proxy.
+
+        Raises:
+            ClientProxyConnectionError: There is none.
+        """
+        try:
+            async with asyncio.timeout(PROXY_SECONDS):
+                return await super().connect(req, traces, timeout)
+        except PROXY_FAILURES as error:
+            cause = OSError(type(error).__name__)
+            raise ClientProxyConnectionError(req.connection_key, cause) from error
+
+
+def build_connector(proxy: str) -> ProxyConnector:
+    """Build a connector of a proxy: its address with its login."""
+    tls = ssl.create_default_context()  # with SSL_CERT_FILE, for a proxy of one's own
+    tls.load_verify_locations(certifi.where())
+    proxy_ssl = None
+    if proxy.startswith("https:"):
+        proxy, proxy_ssl = proxy.replace("https:", "http:", 1), tls
+    connector = ProxyConnector.from_url(proxy, rdns=True, proxy_ssl=proxy_ssl, ssl=tls)
+    assert isinstance(connector, ProxyConnector)
+    return connector
+
+
 class TelegramSession(AiohttpSession):
     """aiogram's session with any kind of proxy, to which the status says what an answer means.
 
@@ -124,8 +163,6 @@ class TelegramSession(AiohttpSession):
         if self._proxy_url is None:
             return await super().create_session()
         if self._by_proxy is None or self._by_proxy.closed:
-            from src.telegram.proxy_connector import build_connector  # imported if needed
-
             self._by_proxy = ClientSession(connector=build_connector(self._proxy_url))
         return self._by_proxy
 

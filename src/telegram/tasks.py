@@ -118,11 +118,8 @@ class UpdateTasks:
             if is_running:
                 await manager.cancel_job_by_id_async(job, abort=True)
             elif await manager.cancel_job_by_id_async(job, delete_job=True):
-                await self._run(self._mark_stopped, update)
-
-    def _mark_stopped(self, update: int) -> None:
-        self._core.turns.mark_delivery_stopped(update)
-        self._updates.mark_handled(update, "stopped")
+                await self._run(self._core.turns.mark_delivery_stopped, update)
+                await self._run(self._updates.mark_handled, update, "stopped")
 
     async def apologise(self, update: int) -> None:
         """Tell the sender of an update that it was put aside.
@@ -319,12 +316,7 @@ class ReminderTasks:
             logger.warning("follow-ups are planned half an hour later", exc_info=error)
 
     async def remind(self, reminder: int, due: int) -> None:
-        """Send one reminder.
-
-        Args:
-            reminder: Id of the reminder.
-            due: Its planned time, in seconds since 1970.
-        """
+        """Send one reminder; see ``deliver``."""
         await self.deliver(reminder, due, datetime.now(UTC))
 
     async def deliver(self, reminder: int, due: int, now: datetime) -> ReminderOutcome | None:

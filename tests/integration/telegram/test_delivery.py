@@ -16,7 +16,7 @@ from src.base.errors import (
     DeliveryUnknownError,
     PlaceLostError,
 )
-from src.telegram.delivery import Delivery, addresses_in, with_preview
+from src.telegram.delivery import Delivery
 from src.telegram.places import Address
 from src.telegram.rendering import render
 from src.telegram.requests import QUICK_RETRIES
@@ -43,12 +43,9 @@ def delivery(bot: Bot, moves: list[tuple[int, int]]) -> Delivery:
     return Delivery(bot, note)
 
 
-async def send_answer(
-    delivery: Delivery, address: Address, markdown: str, said: str = "", **options: Any
-) -> int:
-    """Send an answer to what a person said; returns the number of its messages."""
-    own = addresses_in(said)
-    parts = [with_preview(part, own) for part in await render(markdown)]
+async def send_answer(delivery: Delivery, address: Address, markdown: str, **options: Any) -> int:
+    """Send an answer; returns the number of its messages."""
+    parts = await render(markdown)
     await delivery.send_answer(address, parts, **options)
     return len(parts)
 
@@ -147,27 +144,8 @@ async def test_files_that_go_to_another_place_say_why(
     assert [sent.text for sent in fake.sent_to(USER)] == [say("place_mute_group", "uk"), ""]
 
 
-@pytest.mark.parametrize(("said", "answer", "url"), [
-    ("что нового?", "Вот: https://evil.example/?q=secret", None),
-    ("что нового?", "Вот: [тут](https://evil.example/?q=secret)", None),
-    ("см. https://example.org/a.", "На https://example.org/a пишут", "https://example.org/a"),
-    ("см. https://example.org/a", "[тут](https://example.org/a)", "https://example.org/a"),
-    ("см. https://example.org/a", "https://example.org/a?q=secret", None),
-    ("https://example.org", "https://evil.example https://example.org", "https://example.org"),
-])  # fmt: skip
-async def test_telegram_fetches_only_what_the_user_has_sent(
-    fake: FakeTelegram, bot: Bot, delivery: Delivery, said: str, answer: str, url: str | None
-) -> None:
-    growing = await bot.send_message(USER, "нача")
-    await send_answer(delivery, Address(USER), answer, said=said)
-    await send_answer(delivery, Address(USER), answer, said=said, edit=growing.message_id)
-    expected = {"is_disabled": True} if url is None else {"url": url}
-    assert [one.link_preview for one in fake.sent_to(USER)] == [expected, expected]
-
-
-async def test_the_bot_s_own_sentences_fetch_nothing(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
+async def test_telegram_fetches_no_preview(fake: FakeTelegram, delivery: Delivery) -> None:
+    await send_answer(delivery, Address(USER), "[тут](https://evil.example/?q=secret)")
     await delivery.send_text(Address(USER), "⏰ https://example.org")
     await delivery.send_notice(Address(GROUP, person=USER), "https://example.org")
     assert {str(one.link_preview) for one in fake.sent} == {"{'is_disabled': True}"}

@@ -7,12 +7,11 @@ import logging
 import psycopg2
 import pytest
 
-from src.base.errors import ConfigError
 from src.pg.locks import POLLER_LOCK
-from src.telegram.receiver import UNAUTHORIZED, PollTiming
+from src.telegram.receiver import PollTiming
 from src.telegram.updates import ALLOWED_UPDATES
 from tests.conftest import execute, query
-from tests.integration.polling import QUICK, Line, build_poller, eventually, open_bot, running
+from tests.integration.polling import QUICK, Line, eventually, running
 
 pytestmark = pytest.mark.own_database
 
@@ -116,9 +115,7 @@ async def test_a_hung_poll_is_given_up(line: Line) -> None:
     assert line.texts() == ["привет"]
 
 
-async def test_malformed_updates_do_not_hold_up_the_valid_ones(
-    line: Line, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_malformed_updates_do_not_hold_up_the_valid_ones(line: Line) -> None:
     await line.send("до")
     await line.fake.push_raw({"update_id": 1001, "message": {"chat": [], "text": 5}})
     await line.fake.push_raw({"update_id": 1002, "message": None})
@@ -130,7 +127,6 @@ async def test_malformed_updates_do_not_hold_up_the_valid_ones(
         await line.fake.wait_confirmed(last)
         await line.fake.wait_for(lambda: not line.fake.pending_updates)
     assert line.texts() == ["до", "после"]
-    assert "without a valid update_id" in caplog.text
 
 
 async def test_updates_without_a_number_alone_are_passed_over(line: Line) -> None:
@@ -170,34 +166,6 @@ SELECT pid FROM pg_locks
 WHERE locktype = 'advisory' AND classid = {POLLER_LOCK} AND granted
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-
-
-async def test_a_wrong_token_is_an_error_of_settings(line: Line) -> None:
-    async with open_bot(line.fake, "43:WRONG") as wrong:
-        with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
-            await build_poller(wrong, line.client).run()
-    await eventually(lambda: not query(line.client.dsn, HOLDERS), "it to let go of the lock")
-
-
-@pytest.mark.parametrize("status", [200, 502])
-async def test_a_token_is_wrong_only_after_a_while_of_nothing_but_401(
-    line: Line, status: int
-) -> None:
-    async with line.receiving() as work:
-        await line.fake.wait_polling()
-        for _ in range(2):
-            line.fake.fail_next("getUpdates", status=401, times=UNAUTHORIZED - 1)
-            if status != 200:
-                line.fake.fail_next("getUpdates", status=status)
-            await line.fake.wait_confirmed(await line.send("есть кто?"))
-        assert not work.done()
-
-
-async def test_many_401_in_a_row_end_the_bot(line: Line) -> None:
-    line.fake.fail_next("getUpdates", status=401, times=100)
-    with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
-        await line.poller().run()
-    assert len(line.fake.calls_of("getUpdates")) == UNAUTHORIZED
 
 
 async def test_a_wait_that_telegram_asks_for_is_bounded(line: Line) -> None:

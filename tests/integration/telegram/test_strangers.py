@@ -14,7 +14,6 @@ from tests.fakes.telegram_people import Sender, command_entities, user
 from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
 from tests.integration.reminding import (
     arrive,
-    set_reminder,
 )
 
 pytestmark = pytest.mark.core(transcription_model="whisper-1")
@@ -354,9 +353,6 @@ async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone
     ({"venue": VENUE}, ("Рух", "Подол", "50.45")),
     ({"location": {"latitude": 43.58551, "longitude": 39.7231}}, ("43.58551, 39.72310",)),
     ({"dice": {"emoji": "🎯", "value": 6}}, ("🎯 6",)), ({"sticker": STICKER}, ("🦊",)),
-    ({"game": {"title": "Змейка", "description": "Игра", "photo": PHOTO}}, ("Змейка", "Игра")),
-    ({"gift": {"gift": {"id": "g", "sticker": STICKER, "star_count": 5}, "text": "С праздником"}},
-     ("С праздником",)),
 ])  # fmt: skip
 async def test_contents_without_a_text_are_read(
     phone: Phone, content: dict[str, Any], words: tuple[str, ...]
@@ -365,21 +361,7 @@ async def test_contents_without_a_text_are_read(
     assert [word for word in words if word not in asked(phone)] == []
 
 
-# Previews, menus, languages
-
-
-async def test_no_preview_but_that_of_the_user_s_own_address(phone: Phone) -> None:
-    evil = "https://evil.example/?q=secret"
-    for text, place in ((f"что тут: {URL}", PRIVATE), (f"{NAME} а там?", IN_GROUP)):
-        phone.rig.model.queue(f"[Сюда]({evil}), {evil} и {URL}")
-        await phone.send(text=text, **place)
-    await arrive(phone, await set_reminder(phone, f"открыть {evil}"))
-    for order in (f"/remember Магазин {evil}", "/memory", "/search магазин", "/help"):
-        await phone.write(order)
-    calls = [*phone.fake.calls_of("sendMessage"), *phone.fake.calls_of("editMessageText")]
-    shown = [call.params["link_preview_options"].get("url") for call in calls]
-    assert {one for one in shown if one} <= {URL, evil} and shown[:2] == [URL, None]
-    assert len(shown) >= 7
+# Languages
 
 
 @pytest.mark.core(llm_model=OFFLINE_MODEL)

@@ -12,7 +12,7 @@ from aiogram import Bot
 from aiogram.exceptions import TelegramForbiddenError
 
 from src.base.metrics import Metrics
-from src.telegram.requests import GROUP_BURST, MAX_CHATS, PRIVATE_BURST, ThrottleMiddleware
+from src.telegram.requests import GROUP_BURST, PRIVATE_BURST, ThrottleMiddleware
 from tests.fakes.telegram_server import FakeTelegram
 
 USER = 2**41 + 7
@@ -70,13 +70,6 @@ async def test_a_chat_that_waits_does_not_hold_up_the_others(
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-
-
-async def test_the_limiters_of_many_chats_do_not_pile_up(bot: Bot, metrics: Metrics) -> None:
-    throttle = limit(bot, metrics, 1000)
-    for chat_id in range(1, MAX_CHATS + 50):
-        throttle._limiter_of(chat_id)
-    assert throttle._limiter_of.cache_info().currsize == MAX_CHATS
 
 
 async def test_requests_are_counted_by_method_and_result(
