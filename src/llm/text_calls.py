@@ -61,7 +61,7 @@ SURE = (
     # <function=x>…, [function="x"]…, <tool name="x">…
     rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s{{1,9}}name)?{GAP}={GAP}[\"']?(?:NAMES)[\"']?{GAP}{RIGHT}",
     rf"<(?:function|tool|action)>{GAP}<(?:\w+_)?name>",  # <function><name>x</name>…
-    rf"<function={GAP}(?:NAMES){GAP}[(\[{{]",  # <function=x{…
+    rf"<function={GAP}(?:NAMES){GAP}[(\[{{]|<(?:NAMES)>",  # <function=x{…, <x><a>…</a></x>
     # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
     rf"{OBJECT}{QUOTE}?(?:{KEYS}){QUOTE}?{GAP}:{GAP}{QUOTE}{CALLED}{QUOTE}",
     # Control tokens, and what models without any write instead.
@@ -74,7 +74,6 @@ SURE = (
 UNSURE = (
     # {"arguments": {…}, "name": "x"}, {"function": {…}}, {"x": {…}}, {"a": …}
     rf"{OBJECT}[\"'](?:{GIVEN}|{'|'.join(NESTING)}|NAMES|PARAMETERS)[\"']{GAP}:",
-    r"<(?:NAMES)>",  # <x><a>…</a></x>
     r"\bThought:",  # …, Action: x, Action Input: {…}
     rf"(?:NAMES)[ \t]{{0,9}}\n{GAP}\{{",  # x and its arguments in the next line
     rf"(?:\[|print\()?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
@@ -90,7 +89,7 @@ BEGINNINGS = (  # of thoughts, too
 
 # A name with arguments after it: behind a bracket, sign or label, or at the start of a line.
 HEAD = (
-    r"(?:^|[=>:\]<(\[,.`}]|[|｜]>|✿:)[\s\"'*`]{0,5}(?:functions\.|default_api\.)?"
+    r"(?:^|[=>:\]<(\[,.`]|[|｜]>|✿:)[\s\"'*`]{0,5}(?:functions\.|default_api\.)?"
     r"(?P<name>NAMES)(?!\w)"
 )
 # An argument in tags: <parameter=a>…</parameter>, <parameter name="a">…, <arg_key>a</arg_key>
@@ -107,6 +106,7 @@ PAIRS = re.compile(
 )
 TAG = re.compile(r"<(?P<tag>[A-Za-z_]\w{0,60})>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
 EMPTY_TAG = re.compile(r"<[A-Za-z_]\w{0,60}\s*/>")
+OPEN_TAG = re.compile(rf"{LEFT}[^<>\[\]]{{0,60}}\Z")
 ANY_TAG = re.compile(rf"{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```")
 YAML_PAIR = re.compile(r"^[ \t-]*(\w{1,60}):[ \t]*(\S.*)$", re.MULTILINE)
 # Other spellings of signs: escaped brackets, and Gemma's marks of texts.
@@ -134,7 +134,11 @@ def read_text_calls(
     """
     names = frozenset(offered)
     is_sure = _compile(SURE_OPENING, names).match(text.lstrip()) is not None
-    found = _read_json(text, names) or list(_read_named(text, names, is_sure=is_sure))
+    found = (
+        _read_values(read_values(text), names)
+        or list(_read_named(text, names, is_sure=is_sure))
+        or _read_values([(repair(text), text)], names)  # with commas too many and the like
+    )
     prompt_text = _strip_blanks("\n".join(prompt))
     if any(_strip_blanks(source) in prompt_text for _, _, source in found):
         return None
@@ -151,13 +155,9 @@ def read_text_calls(
     return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
 
 
-def _read_json(text: str, names: frozenset[str]) -> list[Found]:
-    """Read objects that hold a name and arguments, also with commas too many and the like."""
-    for values in (read_values(text), [(repair(text), text)]):
-        found = [(*call, source) for value, source in values for call in _calls_in(value, names)]
-        if found:
-            return found
-    return []
+def _read_values(values: Iterable[tuple[Any, str]], names: frozenset[str]) -> list[Found]:
+    """Return the calls in objects that hold a name and arguments."""
+    return [(*call, source) for value, source in values for call in _calls_in(value, names)]
 
 
 def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -218,7 +218,7 @@ def _read_named(text: str, names: frozenset[str], *, is_sure: bool) -> Iterator[
     limits = [*(head.start() for head in heads[1:]), len(text)]
     end = 0
     for head, limit in zip(heads, limits, strict=False):
-        if head.start() >= end:
+        if head.start("name") >= end:
             is_tag = is_sure and text[head.start()] in "=><\"'|｜["
             found = _read_arguments(text, head.end(), limit, may_be_empty=is_tag)
             if found is not None:
@@ -242,7 +242,8 @@ def _read_arguments(
         return python
     body = text[start:limit]
     pairs, bracket = list(PAIRS.finditer(body)), NEAR_OBJECT.match(text, start)
-    if bracket is not None and not (pairs and pairs[0].start() < bracket.end() - start):
+    starts = [pair.start() for pair in pairs]
+    if bracket is not None and bracket.end() <= start + min([len(body), *starts]):
         value, end = decode(text, bracket.end() - 1)
         if value is None:
             value, end = repair(text[bracket.end() - 1 :]), len(text)
@@ -251,6 +252,8 @@ def _read_arguments(
     values = {key: _read_value(value) for key, value in found}
     if not values and GIVEN_LINE.search(body):
         values = {key: value.strip().strip("\"'") for key, value in YAML_PAIR.findall(body)}
+    if limit < len(text):
+        body = OPEN_TAG.sub("", body)  # that of the next name
     may_be_empty = may_be_empty and not ANY_TAG.sub("", body).strip(" \t\n\"'>])/*`")
     if "description" in values or not (values or may_be_empty):
         return None

@@ -120,6 +120,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     (f"```function\n{SAVED}\n```", [SAVE]),
     (f"<think>He asks.\n<tool_call>\n{SAVED}\n</tool_call>", [SAVE]),
     ("current_time()", [("current_time", {})]),
+    ('<invoke name="current_time"></invoke>\n<invoke name="save_user_fact">'
+     '<parameter name="quote">x</parameter></invoke>', [("current_time", {}), X]),
     (f"Action: set_reminder\nAction Input: {GIVEN}\nDone. Next: current_time", [REMIND]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
