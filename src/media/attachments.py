@@ -128,7 +128,8 @@ SELECT m.file_id, message_text(m.content)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.owner_id = %(owner)s AND m.file_id IS NOT NULL AND NOT m.is_forgotten
   AND CASE WHEN %(uid)s = '' THEN c.id = %(conversation_id)s ELSE 'msg-' || m.id = %(uid)s END
-ORDER BY m.created_at DESC, m.id DESC LIMIT 1 OFFSET %(back)s
+ORDER BY m.created_at DESC, m.id DESC
+LIMIT 1 OFFSET CASE WHEN %(uid)s = '' THEN greatest(0, %(back)s) ELSE 0 END
 """
 
 AT_ONCE = 4  # concurrent attachments, of at most MAX_BYTES each
@@ -181,7 +182,6 @@ class AttachmentService:
         self._turns = TurnRepository(self._client)
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._logged: set[str] = set()
 
     async def read(
         self,
@@ -242,10 +242,8 @@ class AttachmentService:
             order: The picture and the question.
             language: Language of the answer.
         """
-        uid, back = order.uid.strip(), max(0, order.back)
-        if uid:
-            back = 0
-        wanted = {"conversation_id": conversation_id, "uid": uid, "back": back}
+        uid = order.uid.strip()
+        wanted = {"conversation_id": conversation_id, "uid": uid, "back": order.back}
         row = await self._client.run(self._client.fetch_one, SELECT_PICTURE, owner, **wanted)
         if row is None:
             return {"seen": False}
@@ -277,11 +275,8 @@ class AttachmentService:
         return await self.fetch(file_id)
 
     def _log_error(self, error: errors.AppError, kind: AttachmentKind) -> None:
-        """Log a failure; a new cause of model errors as a warning, once."""
-        cause, level = f"{kind}: {error}", logging.INFO
-        if isinstance(error, errors.ModelError) and cause not in self._logged:
-            level = logging.WARNING
-        self._logged.add(cause)
+        """Log a failure; one of the model as a warning."""
+        level = logging.WARNING if isinstance(error, errors.ModelError) else logging.INFO
         about = {"kind": kind, "cause": str(error)}
         logger.log(level, "an attachment could not be read", extra=about, exc_info=error)
 

