@@ -117,6 +117,7 @@ SIGNS = {
 }
 NEAR_OBJECT = re.compile(r"[^{}]{0,80}\{")
 GIVEN_LINE = re.compile(rf"^\W{{0,9}}(?:{GIVEN}):\s*$", re.MULTILINE | re.IGNORECASE)
+MAX_HEADS = 200  # names at which arguments are looked for
 MAX_BRACKETS = 50  # that may close a call in Python
 
 
@@ -214,7 +215,7 @@ def _read_named(text: str, names: frozenset[str], *, is_sure: bool) -> Iterator[
     """Read names with their arguments after them; without any only in tags."""
     for sign, usual in SIGNS.items():
         text = text.replace(sign, usual)
-    heads = list(_compile(HEAD, names).finditer(text))
+    heads = list(islice(_compile(HEAD, names).finditer(text), MAX_HEADS))
     limits = [*(head.start() for head in heads[1:]), len(text)]
     end = 0
     for head, limit in zip(heads, limits, strict=False):
@@ -246,7 +247,7 @@ def _read_arguments(
     if bracket is not None and bracket.end() <= start + min([len(body), *starts]):
         value, end = decode(text, bracket.end() - 1)
         if value is None:
-            value, end = repair(text[bracket.end() - 1 :]), len(text)
+            value, end = repair(text[bracket.end() - 1 : limit]), limit
         return (value, end) if isinstance(value, dict) else None
     found = (next((p[f"k{n}"], p[f"v{n}"]) for n in (1, 2, 3) if p[f"k{n}"]) for p in pairs)
     values = {key: _read_value(value) for key, value in found}
