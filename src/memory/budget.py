@@ -4,7 +4,6 @@ Users whom the operator trusts are exempt.
 """
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from src.base.errors import (
     PostponedError,
 )
 from src.base.metrics import Metrics
-from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository
@@ -39,7 +37,7 @@ class Spent:
         tokens: The conversation owner's model tokens of today, prompts and replies.
         tokens_in_month: The owner's tokens of thirty days.
         all_messages: Messages of today of all users.
-        all_tokens: Tokens of today of all owners; 0 unless requested.
+        all_tokens: Tokens of today of all owners.
         ends_at: The next midnight.
     """
 
@@ -56,12 +54,6 @@ COUNT_MESSAGE = """
 INSERT INTO daily_messages AS m (day, owner_id, messages)
 VALUES ((now() AT TIME ZONE %(zone)s)::date, add_owner(%(sender)s, 0), 1)
 ON CONFLICT (day, owner_id) DO UPDATE SET messages = m.messages + 1
-"""
-
-# Take a message back that is not answered.
-UNCOUNT_MESSAGE = """
-UPDATE daily_messages SET messages = messages - 1
-WHERE day = (now() AT TIME ZONE %(zone)s)::date AND owner_id = %(owner)s AND messages > 0
 """
 
 # Store that a user is told of a limit; no row if they were told already.
@@ -85,7 +77,7 @@ HAVING count(*) >= %(limit)s
 """
 
 # Messages and tokens of a user today, their tokens of thirty days, messages of all users, tokens
-# of all owners (slow to sum up), and the end of the day.
+# of all owners, and the end of the day.
 SELECT_SPENT = """
 WITH today AS (
     SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
@@ -105,13 +97,12 @@ WITH today AS (
         FROM owners o JOIN model_usage u ON u.owner_id = o.id
         WHERE o.telegram_user_id = %(owner)s
           AND u.created_at > now() - interval '30 days') AS calls
+), total AS (
+    SELECT coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0)::bigint
+           AS tokens
+    FROM today JOIN model_usage ON created_at >= begins
 )
-SELECT own, in_day, in_month, of_all,
-       CASE WHEN %(with_total)s THEN (
-           SELECT coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0)
-           FROM model_usage WHERE created_at >= begins) ELSE 0 END::bigint,
-       ends
-FROM today, written, used
+SELECT own, in_day, in_month, of_all, total.tokens, ends FROM today, written, used, total
 """
 
 
@@ -124,7 +115,6 @@ Ceiling = Literal[
 ]
 CEILINGS = get_args(Ceiling)
 MIN_PAUSE = 60.0  # seconds; calls of the hour expire one by one, each of which is not worth a job
-TOTAL_SECONDS = 2.0  # for which the total of tokens is cached: it is slow to sum up
 
 
 @dataclass(frozen=True)
@@ -157,8 +147,6 @@ class DailyCeilings:
         """Build the repositories on the client."""
         self._extraction = ExtractionRepository(self._client)
         self._turns = TurnRepository(self._client)
-        self._total = 0
-        self._total_at = float("-inf")
         self._warned: dict[Ceiling, datetime] = {}
 
     async def find_reached(
@@ -170,7 +158,7 @@ class DailyCeilings:
             sender: The sender.
             owner: Owner of the conversation.
             conversation_id: The conversation.
-            is_new: True for the first attempt, which is counted.
+            is_new: True for the first attempt, which is counted unless a ceiling is reached.
 
         Raises:
             StorageError: The database is away.
@@ -183,24 +171,22 @@ class DailyCeilings:
             minute_end = await self._client.run(self._client.fetch_one, SELECT_MINUTE_END, params)
             if minute_end is not None:
                 return self._report("messages_per_minute_per_user", minute_end[0])
-        if is_new:
-            await self._client.run(
-                self._client.execute, COUNT_MESSAGE, sender=sender, zone=self._time_zone
-            )
         today = await self.sum_spent(sender, owner)
-        tokens = await self._sum_all_tokens(owner) if settings.daily_tokens else 0
-        checks: tuple[tuple[Ceiling, bool], ...] = (
-            ("daily_messages_per_user", today.messages > settings.daily_messages_per_user),
-            ("daily_tokens_per_user", today.tokens >= settings.daily_tokens_per_user),
-            ("daily_messages", today.all_messages > settings.daily_messages),
-            ("daily_tokens", tokens >= settings.daily_tokens),
+        messages, all_messages = today.messages, today.all_messages
+        if not is_new:
+            messages, all_messages = messages - 1, all_messages - 1  # without this message
+        used: tuple[tuple[Ceiling, int], ...] = (
+            ("daily_messages_per_user", messages),
+            ("daily_tokens_per_user", today.tokens),
+            ("daily_messages", all_messages),
+            ("daily_tokens", today.all_tokens),
         )
-        for ceiling, is_reached in checks:
-            if is_reached and getattr(settings, ceiling):
-                if is_new:
-                    uncount, zone = self._client.execute, self._time_zone
-                    await self._client.run(uncount, UNCOUNT_MESSAGE, Owner(sender), zone=zone)
+        for ceiling, amount in used:
+            if 0 < getattr(settings, ceiling) <= amount:
                 return self._report(ceiling, today.ends_at)
+        if is_new:
+            zone = self._time_zone
+            await self._client.run(self._client.execute, COUNT_MESSAGE, sender=sender, zone=zone)
         return None
 
     async def mark_told(self, sender: int, until: datetime) -> bool:
@@ -217,18 +203,15 @@ class DailyCeilings:
         row = await self._client.run(self._client.fetch_one, UPSERT_REFUSED, params)
         return row is not None
 
-    async def sum_spent(self, sender: int, owner: int, *, with_total: bool = False) -> Spent:
+    async def sum_spent(self, sender: int, owner: int) -> Spent:
         """Return the messages and tokens of today and the tokens of thirty days.
 
         Args:
             sender: The sender.
             owner: Owner of the conversation: the same person, or a group.
-            with_total: True to sum up the tokens of all owners.
         """
-        params = {"sender": sender, "owner": owner, "with_total": with_total}
-        [row] = await self._client.run(
-            self._client.fetch_all, SELECT_SPENT, params, zone=self._time_zone
-        )
+        params = {"sender": sender, "owner": owner, "zone": self._time_zone}
+        [row] = await self._client.run(self._client.fetch_all, SELECT_SPENT, params)
         return Spent(*row)
 
     async def check_background(self, conversation_id: UUID) -> None:
@@ -246,7 +229,7 @@ class DailyCeilings:
         owner = state.owner.telegram_user_id if state is not None else 0
         if owner in self._exempt:
             return
-        today = await self.sum_spent(owner, owner, with_total=limit > 0)
+        today = await self.sum_spent(owner, owner)
         if 0 < limit <= today.all_tokens or 0 < own_limit <= today.tokens:
             seconds = max(MIN_PAUSE, (today.ends_at - datetime.now(UTC)).total_seconds())
             raise PostponedError("the tokens of this day are used up", seconds=seconds)
@@ -265,12 +248,6 @@ class DailyCeilings:
             seconds = max(MIN_PAUSE, pause)
             raise PostponedError("the owner's calls of this hour are used up", seconds=seconds)
 
-    async def _sum_all_tokens(self, owner: int) -> int:
-        if time.monotonic() - self._total_at > TOTAL_SECONDS:
-            sums = await self.sum_spent(owner, owner, with_total=True)
-            self._total, self._total_at = sums.all_tokens, time.monotonic()
-        return self._total
-
     def _report(self, ceiling: Ceiling, until: datetime) -> ReachedCeiling:
         """Count the ceiling; log a ceiling of the whole bot once a day."""
         reached = ReachedCeiling(ceiling, until)
@@ -287,7 +264,6 @@ class DailyCeilings:
 T = TypeVar("T")
 
 MAX_REPLIES = 3  # invalid replies to one question, which then counts as refused
-MAX_QUESTIONS = 10_000  # whose invalid replies are counted; evicting a count costs a retry
 
 
 class BackgroundModel:
@@ -328,25 +304,20 @@ class BackgroundModel:
         """
         await self._ceilings.check_call(conversation_id)
         usage: list[ModelUsage] = []
+        key = (conversation_id, *window)
+        reply: T | None
         try:
             reply = await question(usage.append)
         except ModelSetupError:
             raise
         except (ModelError, ModelReplyError) as error:  # only this window fails
+            self._invalid_replies[key] += 1
             is_refused = isinstance(error, ModelRefusedError)
-            if not is_refused and not self._give_up(conversation_id, window):
+            if not is_refused and self._invalid_replies[key] < MAX_REPLIES:
                 raise ModelReplyError(str(error)) from error
             logger.warning(self._refusal, exc_info=error)
-            return None
+            reply = None
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
-        self._invalid_replies.pop((conversation_id, *window), None)
+        del self._invalid_replies[key]
         return reply
-
-    def _give_up(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
-        """Count an invalid reply; return True if no retry is left."""
-        if len(self._invalid_replies) >= MAX_QUESTIONS:
-            self._invalid_replies.clear()
-        key = (conversation_id, *window)
-        self._invalid_replies[key] += 1
-        return self._invalid_replies[key] >= MAX_REPLIES
