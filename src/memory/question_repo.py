@@ -36,8 +36,7 @@ WHERE id = ANY(%(ids)s) AND conversation_id = %(conversation_id)s
 # An answer that asks, or has asked, and the sender of the message that it answers.
 SELECT_QUESTION = """
 SELECT a.id, a.content, m.sender_id, a.asks = 'conflict_over',
-       a.created_at < now() - make_interval(days => %(days)s), a.changes,
-       coalesce(a.question, '[]')
+       a.changes, coalesce(a.question, '[]')
 FROM messages a
 JOIN messages m ON m.id = a.reply_to_id
 JOIN conversations c ON c.id = m.conversation_id
@@ -94,7 +93,6 @@ WHERE known.id = ANY(%(known)s) AND new.id = %(new)s AND known.owner_id = %(owne
 """
 
 SHOW_ENDING = "show_question_ending"  # the name of the task
-EXPIRE_DAYS = 7  # after which a question accepts no answer
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,6 @@ class ConflictQuestion:
         text: The text of the answer; with the ending after the question is over.
         sender_id: The sender of the message that it answers.
         is_over: True if it was decided or closed; ``text`` has the ending.
-        is_expired: True if it is older than EXPIRE_DAYS.
         changes: The changes of its turn, and those of the decision.
         disputes: What it asks about; empty if a message or a known fact is gone or has changed.
     """
@@ -138,7 +135,6 @@ class ConflictQuestion:
     text: str
     sender_id: int | None
     is_over: bool
-    is_expired: bool
     changes: turn_repo.Changes
     disputes: Sequence[Dispute]
 
@@ -173,13 +169,13 @@ class QuestionRepository(Repository):
 
         ``time_zone`` is the owner's: the times of the messages are in it.
         """
-        row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS)
+        row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id)
         if row is None:
             return None
-        id_, text, sender_id, is_over, is_expired, changes, records = row
+        id_, text, sender_id, is_over, changes, records = row
         disputes = self._read(owner, records, time_zone)
         was_changed = turn_repo.Changes.from_row(changes)
-        return ConflictQuestion(id_, text, sender_id, is_over, is_expired, was_changed, disputes)
+        return ConflictQuestion(id_, text, sender_id, is_over, was_changed, disputes)
 
     def _read(
         self, owner: Owner, records: Sequence[dict[str, Any]], time_zone: str

@@ -88,11 +88,8 @@ class QuestionService:
                 refusal = say("conflict_not_yours", caller.language)
                 return Settlement("not_theirs", refusal, f"{question.text}\n\n{refusal}")
             outcomes: list[Outcome] = []
-            if question.is_expired:
-                said = say("conflict_expired", caller.language)
-            elif not (facts and question.disputes):
-                said = say("conflict_gone", caller.language)
-            else:
+            said = say("conflict_gone", caller.language)
+            if facts and question.disputes:
                 outcomes = [self._store(transaction, caller.owner, *fact) for fact in facts]
                 said = confirmation_text(outcomes, caller.language)
             changes = question.changes + changes_of(outcomes)

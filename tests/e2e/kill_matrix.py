@@ -325,21 +325,6 @@ async def between_a_question_and_an_answer_in_words(one: Someone) -> Life:
     check_closed(one)
 
 
-async def before_a_press_that_comes_a_week_late(one: Someone) -> Life:
-    question = await ask(one)
-    yield ALIVE
-    one.world.query(
-        "UPDATE messages m SET created_at = m.created_at - interval '8 days' FROM conversations c "
-        "WHERE c.id = m.conversation_id AND c.telegram_user_id = %s",
-        one.id,
-    )
-    await one.press(question, data_of(question, "conflict_replace"))
-    assert question.text.endswith(say("conflict_expired", "uk"))
-    assert one.facts == [KYIV["text"]]
-    assert len(one.sent) == 3, "it disturbs nobody with a message of its own"
-    check_closed(one)
-
-
 # Memory, pictures, reminders
 
 

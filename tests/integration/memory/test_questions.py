@@ -123,14 +123,6 @@ def is_over(person: Person) -> bool:
     return open_answers(person) == []
 
 
-def wait(person: Person, days: int) -> None:
-    sql = """
-    UPDATE messages m SET created_at = m.created_at - make_interval(days => %(days)s)
-    FROM conversations c WHERE c.id = m.conversation_id AND c.telegram_user_id = %(user)s
-    """
-    person.client.execute(sql, {"days": days, "user": person.user})
-
-
 # --- when it asks
 
 
@@ -155,9 +147,8 @@ async def test_the_rest_of_the_message_is_stored_at_once(person: Person) -> None
     first, _, question = answer.text.partition("\n\n")
     assert first == say("taught_new", "ru", text=CAT["text"]) and TOMSK["text"] in question
     assert person.facts() == [OMSK["text"], CAT["text"]] and len(answer.changes.saved) == 1
-    wait(person, 8)
     await press(person, answer, "replace")
-    assert person.facts() == [OMSK["text"], CAT["text"]] and is_over(person)
+    assert person.facts() == [CAT["text"], TOMSK["text"]] and is_over(person)
 
 
 async def test_assistant_mode_asks_below_the_answer(person: Person) -> None:
@@ -383,22 +374,6 @@ async def test_in_a_group_only_who_said_it_answers(shared: PgClient) -> None:
         assert group.facts() == [TOMSK["text"]] and is_over(group)
 
 
-# --- a week later
-
-
-@pytest.mark.parametrize("in_words", [False, True])
-async def test_after_a_week_the_known_fact_stays(person: Person, in_words: bool) -> None:
-    answer = await ask(person)
-    wait(person, 8)
-    if in_words:
-        said = (await person.say("замени")).text
-    else:
-        said = ending(answer, await press(person, answer, "replace"))
-    assert said == say("conflict_expired", "ru")
-    assert person.facts() == [OMSK["text"]] and is_over(person)
-    assert ending(answer, await press(person, answer, "replace")) == said
-
-
 # --- everything, in any order
 
 
@@ -406,14 +381,14 @@ async def test_after_a_week_the_known_fact_stays(person: Person, in_words: bool)
 async def test_in_any_order_a_pinned_fact_goes_only_when_the_user_says_so(
     person: Person, seed: int
 ) -> None:
-    """Teach, teach again, press any button of any question, /new, chat, wait a week."""
+    """Teach, teach again, press any button of any question, /new, chat."""
     chance = random.Random(seed)
     await person.remember(OMSK)
     pin(person)
     questions: list[StoredAnswer] = []
     pinned = OMSK["text"]
     for _ in range(8):
-        move = chance.choice(["teach", "teach", "press", "press", "press", "new", "week", "chat"])
+        move = chance.choice(["teach", "teach", "press", "press", "press", "new", "chat"])
         if move == "teach":
             answer = await teach(person, chance.choice([TOMSK, PERM, OMSK]))
             questions += [answer] if answer.asks else []
@@ -429,8 +404,6 @@ async def test_in_any_order_a_pinned_fact_goes_only_when_the_user_says_so(
                 pinned = person.facts()[0]
         elif move == "new":
             await begin_anew(person)
-        elif move == "week":
-            wait(person, 8)
         else:
             await chat(person, "Спасибо")
         assert pinned in person.facts(), move
