@@ -162,19 +162,15 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
 async def reembed(core: Core, _arguments: argparse.Namespace) -> None:
     """Embed everything with EMBEDDING_MODEL, while the bot runs with the one before."""
     memory = core.memory
-    space = await memory.indexer.find_pending() or await memory.space.current()
-    model = await space.model()
-    done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
-    print(f"{model.name}: {done} of {total} documents have a vector.")
-    await memory.indexer.reembed(
-        space, on_progress=lambda now, of: print(f"{now} of {of}", flush=True)
-    )
+    space = await memory.space.coming() or await memory.space.current()
+    await space.model()  # measured before anything is printed
+    done, total = await core.client.run(memory.embeddings.count_embedded, space.name)
+    print(f"{space.name}: {done} of {total} documents have a vector.")
+    async for now, of in memory.indexer.reembed(space):
+        print(f"{now} of {of}", flush=True)
     await memory.indexer.embed_pending()
-    done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
-    if done < total:
-        print(f"The model did not take {total - done} documents; the bot tries them again.")
     print(
-        f"Done. A bot with EMBEDDING_MODEL={model.name} searches with it from now on, and "
+        f"Done. A bot with EMBEDDING_MODEL={space.name} searches with it from now on, and "
         "deletes the vectors of other models within an hour."
     )
 

@@ -217,7 +217,7 @@ class Core:
         A failure does not prevent the start: the turn that needs it fails again, and reports it.
         """
         try:
-            await self.memory.space.embed_query("?")
+            await (await self.memory.space.current()).embed_query("?")
         except AppError as error:
             logger.warning("the memory is not warm", exc_info=error)
 

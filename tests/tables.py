@@ -39,7 +39,6 @@ ROWS_OF_OWNER = {
     "search_documents": _OWN,
     "search_postings": _OWN,
     "document_embeddings": _OWN,
-    "embedding_failures": f"document_id IN (SELECT id FROM search_documents WHERE {_OWN})",
     "telegram_updates": "chat_id = %(owner)s AND thread_id = %(thread)s",
     "job_deaths": (
         "job_id IN (SELECT j.id FROM procrastinate_jobs j"
@@ -59,7 +58,6 @@ NOBODYS = frozenset(
     {
         "alembic_version",
         "embedding_models",
-        "embedding_means",
         "global_settings",
         "global_settings_changes",
         "chat_moves",
@@ -191,11 +189,11 @@ def columns_that_hold(dsn: str, *words: str) -> set[str]:
     """Return ``table.column`` of every column that contains one of the words, ignoring case.
 
     All columns are cast to text, including JSON, arrays, numbers and bytes. Timestamps and
-    ``embedding_means`` are skipped, since their digits can match any number.
+    ``embedding_models.means`` are skipped, since their digits can match any number.
     """
     parts = []
     for schema, table, column, kind in query(dsn, COLUMNS):
-        if table == "embedding_means" or kind.startswith("timestamp"):
+        if column == "means" or kind.startswith("timestamp"):
             continue
         name = table if schema == "public" else f"{schema}.{table}"
         text = f"encode(\"{column}\", 'escape')" if kind == "bytea" else f'"{column}"::text'
@@ -254,7 +252,7 @@ BEGIN
     FOR entry IN
         SELECT oid::regclass::text AS name, pg_relation_size(oid) AS size FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-          AND relname NOT IN ('alembic_version', 'embedding_models', 'embedding_means')
+          AND relname NOT IN ('alembic_version', 'embedding_models')
     LOOP
         IF entry.size > 100000 THEN
             grown := grown || entry.name;

@@ -58,9 +58,6 @@ async def measure_scale(embedder: Embedder) -> Scale:
     return Scale(means, float(np.median(cosines)), float(np.quantile(cosines, 0.95)))
 
 
-PROBE = "Проверка связи, connection check"  # no user asks this, so that it is never a cache hit
-
-
 class EmbeddingSpace:
     """Space of one embedding model, which embeds and centres texts.
 
@@ -69,7 +66,6 @@ class EmbeddingSpace:
     Attributes:
         embedder: The embedder.
         known: The model, once it is read or measured.
-        failures: Number of consecutive queries that failed or timed out.
     """
 
     def __init__(self, embedder: Embedder, client: PgClient) -> None:
@@ -80,7 +76,6 @@ class EmbeddingSpace:
         self.known: EmbeddingModel | None = None
         self._means: dict[str, Vectors] = {}
         self._model_lock = asyncio.Lock()
-        self.failures = 0
 
     @property
     def name(self) -> str:
@@ -112,13 +107,8 @@ class EmbeddingSpace:
             ModelError: The endpoint is away.
             StorageError: The database is away.
         """
-        try:
-            await self.model()
-            vectors = (await self.embedder.embed_query(text))[np.newaxis]
-        except (AppError, asyncio.CancelledError):
-            self.failures += 1
-            raise
-        self.failures = 0
+        await self.model()
+        vectors = (await self.embedder.embed_query(text))[np.newaxis]
         form = "question" if text.rstrip().endswith("?") else "statement"
         return as_literal(self._centre(vectors, [text], form)[0])
 
@@ -135,23 +125,13 @@ class EmbeddingSpace:
         vectors = await self.embedder.embed_documents(texts)
         return [as_literal(vector) for vector in self._centre(vectors, texts, "statement")]
 
-    async def probe(self) -> None:
-        """Embed a text that no embedder refuses, to tell a bad text from a bad embedder.
-
-        Raises:
-            ModelError: The endpoint refuses every text.
-            ModelUnavailableError: The endpoint is away or returns no vectors, or the local model
-                does not start.
-        """
-        await self.embedder.embed_documents([PROBE])
-
-    def similarity(self, cosine: float) -> float:
-        """Return a centred cosine on the model's own scale, 0 to 1; 0 before the model is known.
+    def similarity(self, cosine: float | None) -> float:
+        """Return a centred cosine on the model's own scale, 0 to 1; 0 if either is not known.
 
         0 is the median of unrelated texts, 0.6 their 95th percentile, 1 the same text, with linear
         interpolation. So a threshold means the same for every model.
         """
-        if self.known is None:
+        if self.known is None or cosine is None:
             return 0.0
         scale = (self.known.unrelated_median, self.known.unrelated_high, 1.0)
         return float(np.interp(cosine, scale, (0.0, RELATED, 1.0)))
@@ -179,8 +159,6 @@ def as_literal(vector: Vectors) -> str:
 
 LINE_DEADLINE = 1.0  # seconds to embed a line that is to be classified
 CHECK_EVERY = 3.0  # seconds between checks whether the wanted model can serve
-MAX_FAILURES = 5  # consecutive failed queries of the earlier model
-LINGER = 30.0  # seconds before a replaced space is closed: searches may still use it
 
 
 @dataclass(eq=False, repr=False)
@@ -189,8 +167,7 @@ class ServingSpace:
 
     Until then the earlier model serves, whose vectors are complete. Every process decides this
     itself, from the stored documents; the job ``reembed`` (or the command) computes the missing
-    vectors. When the earlier model does not answer any more, the wanted one serves at once with
-    the vectors that it has.
+    vectors.
 
     ``_build`` makes the embedder of a name; ``_default`` is the wanted model without a setting.
     """
@@ -206,10 +183,9 @@ class ServingSpace:
         self._spaces: dict[str, EmbeddingSpace] = {}
         self._serving: EmbeddingSpace | None = None
         self._checked_at = float("-inf")
-        self._closing_tasks: set[asyncio.Task[None]] = set()
 
     async def current(self) -> EmbeddingSpace:
-        """Return the space to embed and search in; it stays usable for LINGER seconds.
+        """Return the space to embed and search in.
 
         Raises:
             StorageError: The database is away, and nothing serves yet.
@@ -220,34 +196,22 @@ class ServingSpace:
         elif serving.name == self._wanted or time.monotonic() - self._checked_at < CHECK_EVERY:
             return serving
         self._checked_at = time.monotonic()
-        name = wanted = self._wanted
-        if serving is None or serving.failures < MAX_FAILURES:
-            name = await self._client.run(self._repository.find_serving, wanted)
-        if serving is not None:
-            if name != wanted:
-                return serving
-            self._close_later(serving)
+        name = await self._client.run(self._repository.find_serving, self._wanted)
         self._serving = self._get_space(name)
         return self._serving
 
-    def coming(self) -> EmbeddingSpace | None:
-        """Return the wanted model's space while another one serves; None if it serves itself."""
-        if self._serving is not None and self._serving.name == self._wanted:
-            return None
-        return self._get_space(self._wanted)
+    async def coming(self) -> EmbeddingSpace | None:
+        """Return the wanted model's space while another one serves; None if it serves itself.
 
-    def known_model_id(self) -> int | None:
-        """Return the id of the serving model; None before it is known."""
-        known = self._serving.known if self._serving else None
-        return known.id if known else None
+        Raises:
+            StorageError: The database is away, and nothing serves yet.
+        """
+        serving = await self.current()
+        return None if serving.name == self._wanted else self._get_space(self._wanted)
 
     async def model(self) -> EmbeddingModel:
         """Return the serving model; see ``EmbeddingSpace``."""
         return await (await self.current()).model()
-
-    async def embed_query(self, text: str) -> str:
-        """Embed a query in the serving space; see ``EmbeddingSpace``."""
-        return await (await self.current()).embed_query(text)
 
     async def embed_within(
         self, seconds: float, text: str, *, is_query: bool, otherwise: str
@@ -281,14 +245,12 @@ class ServingSpace:
                     return await space.embedder.embed_query(text)
         return None
 
-    def similarity(self, cosine: float) -> float:
+    def similarity(self, cosine: float | None) -> float:
         """Return a similarity in the serving space; see ``EmbeddingSpace``."""
         return self._serving.similarity(cosine) if self._serving is not None else 0.0
 
     async def close(self) -> None:
-        """Close every open space."""
-        for task in self._closing_tasks:
-            task.cancel()
+        """Close every open space; a replaced one may still be in use until then."""
         for space in self._spaces.values():
             await space.embedder.close()
 
@@ -300,16 +262,3 @@ class ServingSpace:
         if name not in self._spaces:
             self._spaces[name] = EmbeddingSpace(self._build(name), self._client)
         return self._spaces[name]
-
-    def _close_later(self, space: EmbeddingSpace) -> None:
-        """Close a space when no search can still use it."""
-
-        async def close() -> None:
-            await asyncio.sleep(LINGER)
-            if self._serving is not space:
-                self._spaces.pop(space.name, None)
-                await space.embedder.close()
-
-        task = asyncio.create_task(close())
-        self._closing_tasks.add(task)
-        task.add_done_callback(self._closing_tasks.discard)

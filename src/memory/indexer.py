@@ -2,18 +2,17 @@
 
 import logging
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from itertools import count, islice, pairwise
+from itertools import pairwise
 from uuid import UUID
 
 from src.base import errors
 from src.memory import search_index_repo as index
 from src.memory.digest_repo import DigestState, ExtractionRepository
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
-from src.pg.client import PgClient, Transaction
+from src.pg.client import PgClient
 from src.reading import gate, sentences
 from src.texts.morphology import terms
 
@@ -22,10 +21,9 @@ logger = logging.getLogger(__name__)
 
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
-INDEX_CONVERSATIONS = 8  # conversations of one transaction; their turns wait for it
 EMBED_BATCH = 64  # documents of one request to the embedder
 REEMBED_BATCHES = 20  # batches of one job, so that other jobs get their turn
-REFUSED_SECONDS = 600.0  # back-off after an embedding model refused everything
+PROBE = "Проверка связи, connection check"  # a text that no embedder refuses
 # Characters of the previous message that are embedded with a message. The previous one is often a
 # long answer of the bot, which must not crowd out the message itself.
 MAX_BEFORE = 100
@@ -37,16 +35,21 @@ MAX_PASSAGES = 7
 SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
 
 
+@dataclass(eq=False, repr=False)
 class Indexer:
-    """Service that fills the search index from stored messages."""
+    """Service that fills the search index from stored messages.
 
-    def __init__(self, client: PgClient, space: ServingSpace) -> None:
-        """Compute vectors in ``space``."""
-        self._client = client
-        self._states = ExtractionRepository(client)
-        self._embeddings = index.EmbeddingRepository(client)
-        self._space = space
-        self._refused_until = float("-inf")
+    Vectors are computed in ``space``.
+    """
+
+    _client: PgClient
+    space: ServingSpace
+
+    def __post_init__(self) -> None:
+        """Build the repositories on the client."""
+        self._states = ExtractionRepository(self._client)
+        self._index = index.SearchIndexRepository(self._client)
+        self._embeddings = index.EmbeddingRepository(self._client)
 
     async def index_conversation(self, conversation_id: UUID) -> DigestState | None:
         """Index every new message of a conversation; return its digest state.
@@ -62,53 +65,45 @@ class Indexer:
             await self.index_conversations([state])
         return state
 
-    async def index_conversations(self, waiting: Sequence[DigestState]) -> None:
-        """Index every new message of some conversations, a few conversations per transaction.
+    async def index_conversations(self, states: Iterable[DigestState]) -> None:
+        """Index every new message of some conversations.
 
         The time label is not a term of the message; the time has a column of its own.
-
-        Args:
-            waiting: The conversations, sorted by id: the order in which they are locked.
 
         Raises:
             StorageError: The database is away; what is indexed stays indexed.
         """
-        while waiting:
-            waiting = await self._client.run(
-                self._client.in_transaction, partial(self._index_some, waiting)
-            )
+        for state in states:
+            count = INDEX_BATCH
+            while count == INDEX_BATCH:
+                count = await self._client.run(self._index_some, state)
+
+    def _index_some(self, state: DigestState) -> int:
+        """Index the oldest new messages of a conversation; return how many."""
+        messages = self._index.list_unindexed(state.conversation_id, INDEX_BATCH)
+        if messages:
+            documents, ids = _build_documents(messages), [message.id for message in messages]
+            self._index.add_messages(state.owner, state.conversation_id, documents, ids)
+        return len(messages)
 
     async def embed_pending(self) -> int:
         """Embed every document without a vector of the serving model; return how many.
-
-        Documents that the model refuses are retried later.
 
         Raises:
             ModelError: The endpoint refuses everything; finished batches stay stored.
             ModelUnavailableError: The endpoint is away, or the local model does not start.
             StorageError: The database is away.
         """
-        space = await self._space.current()
+        space = await self.space.current()
         model = await space.model()
         done = 0
         while True:
             batch = await self._client.run(self._embeddings.list_unembedded, model.id, EMBED_BATCH)
-            done += await self._embed(space, batch) if batch else 0
+            if batch:
+                await self._embed(space, batch)
+            done += len(batch)
             if len(batch) < EMBED_BATCH:
                 return done
-
-    async def find_pending(self) -> EmbeddingSpace | None:
-        """Return the space of the wanted model while another one serves, else None.
-
-        None also for a while after that model has refused everything.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        if time.monotonic() < self._refused_until:
-            return None
-        await self._space.current()
-        return self._space.coming()
 
     async def change_model(self) -> bool:
         """Give some documents a vector of the wanted model; return True if more may be left.
@@ -116,42 +111,29 @@ class Indexer:
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        space = await self.find_pending()  # the job may be older than the refusal
+        space = await self.space.coming()
         if space is None:
             return False
-
-        def report(done: int, total: int) -> None:
-            log = {"model": space.name, "done": done, "documents": total}
-            logger.info("embedded anew", extra=log)
-
+        batches = 0
         try:
-            return await self.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
+            async for done, total in self.reembed(space):
+                log = {"model": space.name, "done": done, "documents": total}
+                logger.info("embedded anew", extra=log)
+                batches += 1
+                if batches == REEMBED_BATCHES:
+                    return True
         except errors.ModelError as error:
-            self._refused_until = time.monotonic() + REFUSED_SECONDS
             log = {"model": space.name}
             logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
-            return False
+        return False
 
-    async def reembed(
-        self,
-        space: EmbeddingSpace,
-        *,
-        batches: int | None = None,
-        on_progress: Callable[[int, int], None] = lambda _done, _total: None,
-    ) -> bool:
+    async def reembed(self, space: EmbeddingSpace) -> AsyncIterator[tuple[int, int]]:
         """Embed documents of earlier models with this one; their old vectors serve meanwhile.
 
-        Documents without any vector are left to the serving model. The progress is stored in
-        ``embedding_models``.
+        Documents without any vector are left to the serving model.
 
-        Args:
-            space: Space of the wanted model.
-            batches: Maximum number of batches; None for all.
-            on_progress: Called after each batch with the number of documents that have a vector of
-                the model, and of all documents.
-
-        Returns:
-            True if documents may be left.
+        Yields:
+            After each batch the number of documents that the model has embedded, and of all.
 
         Raises:
             ModelError: The endpoint refuses everything; finished batches stay stored.
@@ -160,59 +142,46 @@ class Indexer:
         """
         model = await space.model()
         await self._client.run(self._embeddings.choose_model, model.id)
-        done, total = await self._client.run(self._embeddings.count_embedded, model.id)
-        for _ in islice(count(), batches):
+        done, total = await self._client.run(self._embeddings.count_embedded, model.name)
+        while True:
             batch = await self._client.run(
                 self._embeddings.list_unembedded, model.id, EMBED_BATCH, only_embedded=True
             )
             if not batch:
-                return False
-            done += await self._embed(space, batch)
-            await self._client.run(self._embeddings.note_progress, model.id, done, total)
-            on_progress(done, total)
-        return True
+                return
+            await self._embed(space, batch)
+            done += len(batch)
+            yield done, total
 
     async def _embed(
         self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
-    ) -> int:
-        """Store the vectors of a batch; return how many.
+    ) -> None:
+        """Store the vectors of a batch.
 
-        A text that the model refuses must not keep the others of its batch from being found.
+        A text that the model refuses keeps none of the others from being found by meaning; until
+        the model changes, it is found by its words alone.
         """
-        error = await self._store_vectors(space, batch)
-        if error is None:
-            return len(batch)
-        await space.probe()  # raises if the embedder is to blame, not a document
-        model_id, refused = (await space.model()).id, 0
-        for document in batch:
-            if refusal := await self._store_vectors(space, [document]):
-                refused += 1
-                is_poison = isinstance(refusal, errors.PoisonTextError)
-                add = self._embeddings.add_failure
-                await self._client.run(add, model_id, document.id, is_hopeless=is_poison)
-        log = {"documents": refused}
-        logger.warning("found by words alone for now", extra=log, exc_info=error)
-        return len(batch) - refused
-
-    async def _store_vectors(
-        self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
-    ) -> errors.AppError | None:
-        """Embed a batch and store the vectors; return the model's refusal of a text, if any."""
-        model_id = (await space.model()).id
-        embedded = {document.id: embedded_texts(document) for document in batch}
         texts = {
-            (id_, start): text for id_, parts in embedded.items() for start, text in parts.items()
+            (document.id, start): text
+            for document in batch
+            for start, text in embedded_texts(document).items()
         }
+        vectors: list[str] = []
         try:
             vectors = await space.embed_documents([*texts.values()])
         except errors.ModelSetupError:
             raise
         except (errors.ModelError, errors.BadVectorsError) as error:
-            return error
-        by_passage = dict(zip(texts, vectors, strict=True))
-        without = [id_ for id_, parts in embedded.items() if not parts]
-        await self._client.run(self._embeddings.add_vectors, model_id, by_passage, without)
-        return None
+            await space.embedder.embed_documents([PROBE])  # raises if no text is to blame
+            if len(batch) > 1:
+                for document in batch:
+                    await self._embed(space, [document])
+                return
+            texts = {}
+            logger.warning("a document is found by words alone", exc_info=error)
+        ids = [document.id for document in batch]
+        model_id, found = (await space.model()).id, dict(zip(texts, vectors, strict=True))
+        await self._client.run(self._embeddings.add_vectors, model_id, found, ids)
 
     async def delete_unused_vectors(self) -> int:
         """Delete models without documents; return how many.
@@ -221,39 +190,20 @@ class Indexer:
             ModelError: The current model is not measured, and its endpoint is away.
             StorageError: The database is away.
         """
-        model = await (await self._space.current()).model()
+        model = await self.space.model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
-    def _index_some(
-        self, waiting: Sequence[DigestState], transaction: Transaction
-    ) -> Sequence[DigestState]:
-        """Index new messages of the first conversations; return those that may have more."""
-        repository = index.SearchIndexRepository(transaction)
-        left, found = INDEX_BATCH, []
-        for state in waiting[:INDEX_CONVERSATIONS]:
-            messages = repository.list_unindexed(state.conversation_id, left)
-            documents = _build_documents(messages, self._space.known_model_id())
-            found.append((state, documents, [message.id for message in messages]))
-            left -= len(messages)
-            if not left:
-                break
-        for state, documents, ids in found:  # no lock is taken before this
-            repository.add_messages(state.owner, state.conversation_id, documents, ids)
-        return waiting[len(found) - (not left) :]
 
-
-def _build_documents(
-    messages: Sequence[index.UnindexedMessage], model_id: int | None
-) -> list[index.NewDocument]:
-    """Return the documents of the messages; answers get ``model_id``: they are not embedded."""
-    previous = messages[0].last_said_at if messages else None
+def _build_documents(messages: Sequence[index.UnindexedMessage]) -> list[index.NewDocument]:
+    previous = messages[0].last_said_at
     documents = []
     for message in messages:
         if message.said_at is None or gate.holds_secret(message.text):
             continue  # deleted, or never indexed
         is_continued = continues_talk(previous, message.said_at)
-        speaker = _speaker_name(message)
-        is_aside = speaker == "assistant" or is_mere_question(speaker, message.text)
+        speaker = message.speaker or message.role
+        if speaker.lower() in index.UNNAMED_SPEAKERS:
+            speaker = message.role
         document = index.NewDocument(
             "message",
             message.id,
@@ -261,8 +211,7 @@ def _build_documents(
             message.said_at,
             terms(message.text),
             is_continued=is_continued,
-            asks=is_aside and speaker == "user",
-            model_id=model_id if is_aside else None,
+            asks=is_mere_question(speaker, message.text),
         )
         documents.append(document)
         previous = message.said_at
@@ -272,11 +221,6 @@ def _build_documents(
 def is_mere_question(speaker: str, text: str) -> bool:
     """Return True for a message in which the user tells nothing; among people, questions count."""
     return speaker == "user" and sentences.asks_only(text)
-
-
-def _speaker_name(message: index.UnindexedMessage) -> str:
-    name = message.speaker or message.role
-    return message.role if name.lower() in index.UNNAMED_SPEAKERS else name
 
 
 def continues_talk(previous: datetime | None, said_at: datetime) -> bool:

@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Literal
 from uuid import UUID
 
-from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
@@ -25,7 +24,7 @@ class Scale:
 
     Attributes:
         means: Mean vectors of generic texts, which are subtracted, by language and form
-            (``uk statement``); with six digits, as many as ``real`` holds.
+            (``uk statement``); with six digits.
         unrelated_median: Median of the centred cosines of two generic texts.
         unrelated_high: Their 95th percentile.
     """
@@ -69,25 +68,18 @@ class UnembeddedDocument:
     before_speaker: str
 
 
-# A model by its name, with the means that are subtracted from its vectors.
+# A model by its name.
 SELECT_MODEL = """
-SELECT (SELECT jsonb_object_agg(language || ' ' || form, mean) FROM embedding_means
-        WHERE model_id = m.id),
-       unrelated_median, unrelated_high, id, name, dimensions
-FROM embedding_models m WHERE name = %(name)s
+SELECT means, unrelated_median, unrelated_high, id, name, dimensions
+FROM embedding_models WHERE name = %(name)s
 """
 
-# Insert a model that is new to this database; of two processes the first wins.
+# Insert a model that is new to this database, and select it; of two processes the first wins.
 INSERT_MODEL = """
-WITH model AS (
-    INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)
-    VALUES (%(name)s, %(dimensions)s, %(unrelated_median)s, %(unrelated_high)s)
-    ON CONFLICT (name) DO NOTHING RETURNING id
-)
-INSERT INTO embedding_means (model_id, language, form, mean)
-SELECT id, split_part(key, ' ', 1), split_part(key, ' ', 2),
-       ARRAY(SELECT jsonb_array_elements_text(value)::real)
-FROM model, jsonb_each(%(means)s::jsonb)
+INSERT INTO embedding_models (name, dimensions, means, unrelated_median, unrelated_high)
+VALUES (%(name)s, %(dimensions)s, %(means)s, %(unrelated_median)s, %(unrelated_high)s)
+ON CONFLICT (name) DO UPDATE SET name = EXCLUDED.name
+RETURNING means, unrelated_median, unrelated_high, id, name, dimensions
 """
 
 # Make a model the one that documents get vectors of from now on.
@@ -96,8 +88,7 @@ CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(mode
 # Documents without a vector, or with one of a model chosen earlier. Newest first, since users ask
 # about today sooner than about last year. Owners take turns: a flood by one does not delay the
 # others' documents. A bot that still runs with the earlier model leaves re-embedded documents
-# alone; otherwise the two would undo each other's work forever. Documents that the model refused
-# wait for their retry.
+# alone; otherwise the two would undo each other's work forever.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -107,19 +98,12 @@ SELECT d.id,
 FROM (
     (SELECT id FROM (
          SELECT id, row_number() OVER (PARTITION BY owner_id ORDER BY id DESC) AS nth
-         FROM search_documents d
-         WHERE model_id IS NULL AND NOT %(only_embedded)s AND NOT EXISTS (
-             SELECT 1 FROM embedding_failures f
-             WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+         FROM search_documents WHERE model_id IS NULL AND NOT %(only_embedded)s
      ) AS new
      ORDER BY nth, id DESC LIMIT %(limit)s)
     UNION ALL
     (SELECT d.id FROM embedding_models old, LATERAL (
-         SELECT id FROM search_documents d
-         WHERE model_id = old.id AND NOT EXISTS (
-             SELECT 1 FROM embedding_failures f
-             WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
-         ORDER BY id DESC LIMIT %(limit)s
+         SELECT id FROM search_documents WHERE model_id = old.id ORDER BY id DESC LIMIT %(limit)s
      ) AS d
      WHERE old.created_at < (SELECT created_at FROM embedding_models WHERE id = %(model)s))
     LIMIT %(limit)s
@@ -135,7 +119,7 @@ ORDER BY d.id DESC
 """
 
 # Store vectors of one model and mark their documents as done, including those that get none. A
-# document that was deleted meanwhile is skipped. Earlier failures of these documents are deleted.
+# document that was deleted meanwhile is skipped.
 INSERT_VECTORS = """
 WITH done AS MATERIALIZED (
     SELECT id, owner_id, position, speaker FROM search_documents
@@ -149,46 +133,23 @@ WITH done AS MATERIALIZED (
          AS v (document, starts_at, vector)
     JOIN done d ON d.id = v.document
     ON CONFLICT (document_id, model_id, starts_at) DO UPDATE SET embedding = EXCLUDED.embedding
-), mended AS (
-    DELETE FROM embedding_failures f USING done
-    WHERE f.document_id = done.id AND f.model_id = %(model)s
 )
 UPDATE search_documents d SET model_id = %(model)s FROM done WHERE d.id = done.id
 """
 
-# Note that a model refused a document. It is retried after a minute, then after twice the last
-# pause, at most a day; or never by this model. A deleted document is skipped.
-UPSERT_FAILURE = """
-INSERT INTO embedding_failures AS f (document_id, model_id, failures, retry_at)
-SELECT id, %(model)s, 1,
-       CASE WHEN %(is_hopeless)s THEN 'infinity' ELSE now() + interval '1 minute' END
-FROM search_documents WHERE id = %(document)s FOR KEY SHARE
-ON CONFLICT (document_id, model_id) DO UPDATE
-SET failures = f.failures + 1,
-    retry_at = CASE WHEN %(is_hopeless)s THEN 'infinity'
-                    ELSE now() + least(interval '1 minute' * 2 ^ least(f.failures, 20),
-                                       interval '1 day') END
-"""
-
-# Number of documents with a vector of the model, and of all documents.
+# Number of documents that the model has embedded, and of all documents; it reads a whole index.
 COUNT_EMBEDDED = """
-SELECT count(*) FILTER (WHERE model_id = %(model)s), count(*) FROM search_documents
+SELECT count(*) FILTER (
+    WHERE model_id = (SELECT id FROM embedding_models WHERE name = %(name)s)), count(*)
+FROM search_documents
 """
 
 # The model that serves: the wanted one if its vectors are complete, else the one with the most.
 # New documents get a vector of the earlier model meanwhile, so that a hundredth may be missing, at
-# most 64 documents; they are embedded shortly after. Documents that the wanted model refused count
-# as done.
+# most 64 documents; they are embedded shortly after.
 SELECT_SERVING = """
 WITH missing AS (
-    SELECT d.id
-    FROM embedding_models old, LATERAL (
-        SELECT id FROM search_documents d
-        WHERE d.model_id = old.id AND NOT EXISTS (
-            SELECT 1 FROM embedding_failures f JOIN embedding_models w ON w.id = f.model_id
-            WHERE f.document_id = d.id AND w.name = %(wanted)s)
-        LIMIT 65
-    ) AS d
+    SELECT 1 FROM embedding_models old JOIN search_documents d ON d.model_id = old.id
     WHERE old.name <> %(wanted)s LIMIT 65
 ), there AS (
     SELECT 1 FROM embedding_models w JOIN document_embeddings e ON e.model_id = w.id
@@ -200,12 +161,6 @@ WHERE m.name <> %(wanted)s
 ORDER BY (SELECT count(*) FROM document_embeddings e WHERE e.model_id = m.id) DESC, m.id
 LIMIT 1
 """
-
-# Store and read the progress of a change of the model.
-NOTE_PROGRESS = """
-UPDATE embedding_models SET embedded = %(done)s, documents = %(total)s WHERE id = %(model)s
-"""
-SELECT_EMBEDDED = "SELECT embedded, documents FROM embedding_models WHERE name = %(name)s"
 
 # Delete models, and thereby vectors, that no document uses. A model chosen within the last hour
 # has no documents yet and is kept.
@@ -227,13 +182,8 @@ class EmbeddingRepository(Repository):
         """Store a model unless another process did; return the stored one."""
         dimensions = len(next(iter(scale.means.values())))
         columns = {**vars(scale), "means": json.dumps(scale.means)}
-        self._client.execute(
-            INSERT_MODEL, columns, name=name, dimensions=dimensions, limits=PATIENT
-        )
-        model = self.find_model(name)
-        if model is None:
-            raise StorageError(f"the embedding model {name} was deleted meanwhile")
-        return model
+        [row] = self._client.fetch_all(INSERT_MODEL, columns, name=name, dimensions=dimensions)
+        return EmbeddingModel(*row)
 
     def choose_model(self, model_id: int) -> None:
         """Have the documents of all other models embedded with this one."""
@@ -249,39 +199,26 @@ class EmbeddingRepository(Repository):
         params = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
         return self._all(UnembeddedDocument, SELECT_UNEMBEDDED, params, limits=PATIENT)
 
-    def add_vectors(self, model_id: int, vectors: Vectors, without: Sequence[int] = ()) -> None:
-        """Store vectors; mark their documents, and those ``without`` vectors, as done."""
-        documents = [id_ for id_, _ in vectors]
+    def add_vectors(self, model_id: int, vectors: Vectors, documents: Sequence[int] = ()) -> None:
+        """Store vectors; mark their documents, and these ``documents``, as done."""
+        embedded = [id_ for id_, _ in vectors]
         self._client.execute(
             INSERT_VECTORS,
             model=model_id,
-            done=[*documents, *without],
-            documents=documents,
+            done=[*embedded, *documents],
+            documents=embedded,
             starts=[start for _, start in vectors],
             vectors=[*vectors.values()],
         )
 
-    def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
-        """Note that the model refused a document: retry it later, or never if it is hopeless."""
-        failure = {"model": model_id, "document": document_id, "is_hopeless": is_hopeless}
-        self._client.execute(UPSERT_FAILURE, failure)
-
-    def count_embedded(self, model_id: int) -> tuple[int, int]:
-        """Return the number of documents with a vector of the model, and of all documents."""
-        [(done, total)] = self._client.fetch_all(COUNT_EMBEDDED, model=model_id, limits=PATIENT)
+    def count_embedded(self, name: str) -> tuple[int, int]:
+        """Return the number of documents that a model has embedded, and of all documents."""
+        [(done, total)] = self._client.fetch_all(COUNT_EMBEDDED, name=name, limits=PATIENT)
         return done, total
 
     def find_serving(self, wanted: str) -> str:
         """Return the name of the model with complete vectors: the wanted or an earlier one."""
         return self._first(str, SELECT_SERVING, wanted=wanted, limits=PATIENT) or wanted
-
-    def note_progress(self, model_id: int, done: int, total: int) -> None:
-        """Store how many of all documents have a vector of the model."""
-        self._client.execute(NOTE_PROGRESS, {"model": model_id, "done": done, "total": total})
-
-    def find_progress(self, name: str) -> tuple[int, int]:
-        """Return (done, total) documents of a model as stored last; zeros for an unknown model."""
-        return self._first(lambda *row: row, SELECT_EMBEDDED, name=name) or (0, 0)
 
     def delete_other_models(self, model_id: int) -> int:
         """Delete models that no document uses, with their vectors; return how many."""
@@ -306,7 +243,7 @@ class NewDocument:
         is_continued: True if it continues the talk of the document before it.
         asks: True if the user only asks in it; it is searched where questions are asked for.
         vector: Its centred embedding as ``[...]``, if there is one already.
-        model_id: The model of ``vector``; without a vector, a model that gives it none.
+        model_id: The model of ``vector``.
     """
 
     kind: DocumentKind
@@ -356,13 +293,12 @@ RETURNING next_position - %(positions)s
 # Insert documents; the old document of an edited message was deleted before.
 INSERT_DOCUMENTS = """
 INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
-                              said_at, length, asks, model_id)
+                              said_at, length, asks)
 SELECT %(owner)s, d.position, d.kind, d.message_id, d.memory_id, d.summary_id, d.speaker,
-       d.said_at, d.length, d.asks,
-       (SELECT id FROM embedding_models WHERE id = d.model_id)  -- unless it was deleted
+       d.said_at, d.length, d.asks
 FROM jsonb_to_recordset(%(documents)s::jsonb)
      AS d (position int, kind text, message_id bigint, memory_id bigint, summary_id bigint,
-           speaker text, said_at timestamptz, length int, asks boolean, model_id smallint)
+           speaker text, said_at timestamptz, length int, asks boolean)
 RETURNING id, position
 """
 
@@ -522,7 +458,6 @@ def add_documents(
             "said_at": document.said_at.isoformat(),
             "length": len(document.terms),
             "asks": document.asks,
-            "model_id": document.model_id,
         }
         for position, document in zip(positions, documents, strict=True)
     ]

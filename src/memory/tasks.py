@@ -69,7 +69,7 @@ class MemoryTasks:
         done = await self._memory.indexer.embed_pending()
         if done:
             logger.info("embedded", extra={"documents": done})
-        if await self._memory.indexer.find_pending():
+        if await self._memory.indexer.space.coming():
             await _defer(context.app, REEMBED)
 
     async def reembed(self, context: JobContext) -> None:
@@ -93,7 +93,7 @@ class MemoryTasks:
     async def remember_missed(self, app: App) -> None:
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
         await _defer(app, INDEX_MESSAGES)
-        if await self._memory.indexer.find_pending():
+        if await self._memory.indexer.space.coming():
             await _defer(app, REEMBED)
         for conversation_id in await self._memory.list_silent():
             await _defer(app, DIGEST_CONVERSATION, conversation_id)

@@ -151,10 +151,10 @@ def _describe_problems(
 
 async def _describe_embedding(site: AdminSite) -> str:
     space = site.core.memory.space
-    serving, coming = await space.current(), space.coming()
+    serving, coming = await space.current(), await space.coming()
     if coming is None:
         return f"{serving.name} serves."
-    done, total = await site.run(site.core.memory.embeddings.find_progress, coming.name)
+    done, total = await site.run(site.core.memory.embeddings.count_embedded, coming.name)
     return (
         f"{serving.name} serves until every document is embedded by {coming.name}: "
         f"{done:,} of {total:,} are."

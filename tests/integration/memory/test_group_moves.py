@@ -175,7 +175,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert left == set()
     filled = {table for table, _ in rows_of(client.dsn, Owner(NEW))}
     assert filled == ROWS_OF_OWNER.keys() - {
-        "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
+        "telegram_updates", "user_settings", "document_embeddings",
         "job_deaths", "batch_requests", "daily_messages", "failures",
         "unindexed_messages", "memory_tokens", "page_sessions", "imports", "import_rows",
     }  # fmt: skip

@@ -8,15 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import psycopg2
 import pytest
 
 from src.base.errors import (
-    AppError,
     ModelError,
     ModelUnavailableError,
-    PoisonTextError,
 )
 from src.base.owners import Owner
 from src.history import conversation_repo, timeline_repo
@@ -29,7 +26,7 @@ from src.memory import (
     retrieval_repo,
     search_index_repo,
 )
-from src.memory.embedding_space import EmbeddingSpace, as_literal
+from src.memory.embedding_space import EmbeddingSpace
 from src.memory.indexer import (
     EMBED_BATCH,
     MAX_PASSAGES,
@@ -290,84 +287,36 @@ async def test_documents_are_embedded_in_batches_the_newest_first(desk: Desk) ->
 class FussyEndpoint:
     """An embedder that refuses a whole request because of one text in it."""
 
-    def __init__(
-        self, space: EmbeddingSpace, bad: str, error: type[AppError] = ModelError
-    ) -> None:
+    def __init__(self, space: EmbeddingSpace, bad: str) -> None:
         self._embed = space.embed_documents
         self._bad = bad
-        self._error = error
 
     async def __call__(self, texts: list[str]) -> list[str]:
         if any(self._bad in text for text in texts):
-            raise self._error("the model refused the request (HTTP 400: too many tokens)")
+            raise ModelError("the model refused the request (HTTP 400: too many tokens)")
         return await self._embed(texts)
 
 
 @pytest.mark.own_database  # its embedder is spoilt for other tests
-async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(desk: Desk) -> None:
+async def test_a_text_that_the_model_refuses_keeps_no_other_from_being_embedded(
+    desk: Desk,
+) -> None:
+    """It is found by its words until another model embeds it."""
     for number in range(5):
         desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
     desk.add("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
     await desk.index_words()
     space = await desk.core.memory.space.current()
     space.embed_documents = FussyEndpoint(space, "😀")  # type: ignore[assignment,method-assign]
-    assert await desk.indexer.embed_pending() == 5
-    assert await desk.indexer.embed_pending() == 0, "it is not asked again for a minute"
+    assert await desk.indexer.embed_pending() == 6
+    assert await desk.indexer.embed_pending() == 0
+    assert desk.rows("SELECT count(*) FROM document_embeddings") == [(5,)]
     assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
     [hit] = await desk.search("номер 3", limit=1)
     assert hit.text == "номер 3" and hit.match.similarity > 0.9
-
-
-@pytest.mark.own_database
-async def test_a_text_that_fails_is_tried_again_after_pauses_growing_to_a_day(desk: Desk) -> None:
-    """The endpoint returns no number in the vector of one text, and is well otherwise."""
-    desk.add("номер один")
-    desk.moment += timedelta(days=1)
-    desk.add("😀 ромашка")
-    await desk.index_words()
-    desk.model.spoil_embeddings = lambda reply, texts: (
-        reply | {"data": [row | {"embedding": [None] * 256} for row in reply["data"]]}
-        if any("😀" in text for text in texts)
-        else reply
-    )
-    assert await desk.indexer.embed_pending() == 1
-    pause = "SELECT round(extract(epoch FROM retry_at - now()) / 60)::int FROM embedding_failures"
-    for number in range(13):
-        requests = len(desk.embedded())
-        assert await desk.indexer.embed_pending() == 0
-        assert len(desk.embedded()) == requests, "not before its time"
-        assert desk.rows(pause) == [(min(2**number, 24 * 60),)]
-        desk.client.execute("UPDATE embedding_failures SET retry_at = now()")
-        await desk.indexer.embed_pending()
-    desk.model.spoil_embeddings = None
-    desk.client.execute("UPDATE embedding_failures SET retry_at = now()")
-    assert await desk.indexer.embed_pending() == 1
-    assert desk.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
-    [hit] = await desk.search("ромашка", limit=1)
-    assert hit.match.similarity > 0.5
-
-
-@pytest.mark.own_database  # its embedder is spoilt for other tests
-async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: Desk) -> None:
-    message = desk.add("яд")
-    desk.moment += timedelta(days=1)
-    desk.add("номер один")
-    await desk.index_words()
-    space = await desk.core.memory.space.current()
-    poison = FussyEndpoint(space, "яд", PoisonTextError)
-    space.embed_documents = poison  # type: ignore[assignment,method-assign]
-    assert await desk.indexer.embed_pending() == 1
-    assert desk.rows("SELECT retry_at::text FROM embedding_failures") == [("infinity",)]
-    assert await desk.indexer.embed_pending() == 0
-    assert await desk.found("яд") == ["яд"]
     embeddings, model = desk.core.memory.embeddings, await space.model()
     other = embeddings.add_model("other", Scale(model.means, 0.0, 0.1))
-    waiting = embeddings.list_unembedded(other.id)
-    assert [document.text for document in waiting] == ["номер один", "яд"]
-    embeddings.add_vectors(other.id, {(waiting[1].id, 0): as_literal(np.ones(256, np.float32))})
-    assert desk.rows("SELECT message_id FROM search_documents d JOIN document_embeddings e"
-                         " ON e.document_id = d.id AND e.model_id = %(model)s",
-                         model=other.id) == [(message,)]  # fmt: skip
+    assert embeddings.list_unembedded(other.id)[0].text == "😀😀😀 ромашка"
 
 
 def lengths_that_differ(reply: Any, _texts: list[str]) -> Any:
@@ -405,7 +354,6 @@ async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(d
         assert len(await desk.search("ромашки")) == min(5, 3 * (number + 1))
         assert len(await desk.search(f"Реплика {number}b", limit=1)) == 1
     assert desk.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
-    assert desk.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
     desk.model.spoil_embeddings = None
     total = 3 * len(SPOILT)
     assert await desk.indexer.embed_pending() == total
@@ -422,9 +370,10 @@ async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(d
 OWNERS, EACH, DIMENSIONS = 50, 400, 384
 # Messages with six of 3,000 words, two in a minute; a fact for every second one.
 FILL = """
-INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high, created_at)
-VALUES ('test', {dimensions}, 0, 0.1, now() - interval '1 day'),
-       ('newer', {dimensions}, 0, 0.1, now());
+INSERT INTO embedding_models
+    (name, dimensions, means, unrelated_median, unrelated_high, created_at)
+VALUES ('test', {dimensions}, '{{}}', 0, 0.1, now() - interval '1 day'),
+       ('newer', {dimensions}, '{{}}', 0, 0.1, now());
 INSERT INTO conversations (owner_id, telegram_user_id)
 SELECT add_owner(n, 0), n FROM generate_series(1, {owners}) n;
 INSERT INTO messages (conversation_id, role, content, position, said_at, created_at)

@@ -256,7 +256,6 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         if not do.ids("SELECT 1 FROM document_embeddings WHERE document_id = %(id)s", id=number)
     ]
     do.EmbeddingRepository.add_vectors(do.model, {(number, 0): VECTOR for number in unembedded})
-    do.EmbeddingRepository.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.SummaryRepository.list_summaries(conversation)
     kept = {"quotes": [], "texts": [word], "messages": [[asked[0], "", ""]]}
     client.execute(
@@ -604,7 +603,7 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
         mine.search(s.request(shown=Shown(who.conversation, 1))),
     ],
     "RetrievalRepository.list_messages": lambda mine, s, who: mine.list_messages(
-        s.me.owner, period=(None, None), shown=Shown(who.conversation, 2)
+        s.me.owner, since=None, until=None, shown=Shown(who.conversation, 2)
     ),
     "EmbeddingRepository.find_model": lambda mine, *_: mine.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda mine, *_: mine.add_model(
@@ -613,10 +612,7 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
     "EmbeddingRepository.add_vectors": lambda mine, s, _: mine.add_vectors(
         s.do.model, {(number, 0): "[0,1,0]" for number in s.me.documents}
     ),
-    "EmbeddingRepository.add_failure": lambda mine, s, _: mine.add_failure(
-        s.do.model, s.me.documents[1], is_hopeless=False
-    ),
-    "EmbeddingRepository.count_embedded": lambda mine, s, _: mine.count_embedded(s.do.model),
+    "EmbeddingRepository.count_embedded": lambda mine, *_: mine.count_embedded("three numbers"),
     "SummaryRepository.replace": lambda mine, s, who: [
         mine.replace(s.me.conversation, "new", first=1, last=2, merged=merged)
         for merged in ([s.them.summary], [who.summary])
@@ -707,7 +703,6 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
 FOR_EVERYBODY = frozenset(
     {
         "EmbeddingRepository.list_unembedded", "EmbeddingRepository.find_serving",
-        "EmbeddingRepository.note_progress", "EmbeddingRepository.find_progress",
         "EmbeddingRepository.choose_model", "EmbeddingRepository.delete_other_models",
         "ConnectionRepository.find_caller", "PageSessionRepository.open",
         "PageSessionRepository.find_user",
@@ -756,9 +751,7 @@ SAY_LITTLE = frozenset(
         "TurnRepository.find_stop",
         "ConversationRepository.store_message", "TimelineRepository.find_day",
         "TimelineRepository.find_message",
-        "RetrievalRepository.has_documents_outside",
         "RecordRepository.find_home",
-        "RetrievalRepository.read_private",  # see test_secrets.py: they have no private facts
     }
 )  # fmt: skip
 
@@ -865,7 +858,6 @@ def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: Pg
         "UPDATE search_documents SET model_id = NULL WHERE id = ANY(%(ids)s)",
         {"ids": [number for one in filled for number in one.documents]},
     )
-    shared.execute("DELETE FROM embedding_failures")
     of_document = {number: one for one in filled for number in one.documents}
     waiting = [
         d for d in do.EmbeddingRepository.list_unembedded(do.model, 1000) if d.id in of_document

@@ -13,12 +13,11 @@ from aiohttp import web
 import bot
 from src.base.config import Settings
 from src.history.conversation_repo import ConversationRepository
-from src.memory.embedding_space import CHECK_EVERY, MAX_FAILURES
 from src.pg.client import PgClient
 from src.talk.prompt import SYSTEM_PROMPT
 from tests.conftest import query
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
-from tests.integration.person import USER, open_rig
+from tests.integration.person import open_rig
 
 pytestmark = pytest.mark.own_database
 
@@ -122,45 +121,3 @@ async def test_from_an_endpoint_to_the_local_model_and_back(
     assert await reembed("openai:old") == [
         f"openai:old: {total} of {total} documents have a vector.", last,
     ]  # fmt: skip
-
-
-async def test_a_model_that_answers_no_more_is_left_at_once(
-    client: PgClient, model: TwoModels
-) -> None:
-    """The operator changes it because it is gone: what has a new vector is found by meaning."""
-    there = {"openai_base_url": model.url}
-    tell_much(client, USER)
-    async with open_rig(client, **there, embedding_model="openai:old") as rig:
-        await rig.core.memory.indexer.index_conversation(rig.conversation())
-        await rig.core.memory.indexer.embed_pending()
-    assert by_model(client.dsn) == {"openai:old": MESSAGES}
-    model.gone.add("old")
-    async with open_rig(client, **there, embedding_model="openai:new") as rig:
-        indexer = rig.core.memory.indexer
-        space = await indexer.find_pending()
-        assert space is not None and await indexer.reembed(space, batches=1)
-        assert by_model(client.dsn) == {"openai:new": 64, "openai:old": MESSAGES - 64}
-        for number in range(MAX_FAILURES):
-            await rig.ask(f"Погода хорошая, раз {number}?")
-        await asyncio.sleep(CHECK_EVERY)  # it looks no sooner
-        await rig.ask("Как зовут мою собаку?")
-        assert "Как зовут мою собаку?" in model.embedded["new"]
-        assert DOG in memories(model.requests[-1])
-
-
-async def test_a_model_that_has_just_refused_is_not_asked_again(
-    client: PgClient, model: TwoModels, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The next job may have been due before the refusal."""
-    model.gone.add("new")
-    there = {"openai_base_url": model.url}
-    async with open_rig(client, **there, embedding_model="openai:old") as rig:
-        rig.core.conversations.append_message(rig.conversation(), "user", "Мою собаку зовут Рекс")
-        await rig.core.memory.indexer.index_conversation(rig.conversation())
-        await rig.core.memory.indexer.embed_pending()
-    async with open_rig(client, **there, embedding_model="openai:new") as rig:
-        indexer = rig.core.memory.indexer
-        assert await indexer.find_pending()
-        assert not await indexer.change_model() and not await indexer.change_model()
-        assert not await indexer.find_pending()
-    assert sum("it embeds nothing" in text for text in caplog.messages) == 1

@@ -136,4 +136,5 @@ async def test_one_s_flood_keeps_no_other_s_documents_from_being_embedded(works:
     model = await memory.space.model()
     texts = [document.text for document in memory.embeddings.list_unembedded(model.id, 8)]
     assert {"у меня есть кот", "у меня есть пёс", "последнее"} <= set(texts), "owners take turns"
-    assert (await memory.indexer.embed_pending(), works.count("document_embeddings")) == (302, 302)
+    await memory.indexer.embed_pending()
+    assert works.count("document_embeddings") == 302
