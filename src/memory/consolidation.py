@@ -51,7 +51,7 @@ ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 
 # A current fact, and its vector.
 SELECT_STORED = memory_repo.fact_query("""
-SELECT {fact}, {more}, e.embedding::text
+SELECT {fact}, e.embedding::text
 FROM facts f
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s

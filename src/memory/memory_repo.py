@@ -61,7 +61,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Retirement:
-    """Retirement of a fact; only the time is known where the rest was not asked for.
+    """Retirement of a fact.
 
     Attributes:
         at: When it was retired.
@@ -71,9 +71,9 @@ class Retirement:
     """
 
     at: datetime
-    reason: str | None = None
-    superseded_by: int | None = None
-    replaced_by: str | None = None
+    reason: str
+    superseded_by: int | None
+    replaced_by: str | None
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ class StoredFact:
 
     @classmethod
     def from_row(cls, *row: Any) -> Self:
-        """Build a fact from ``{fact}``, or that and ``{more}``, or these and its past."""
+        """Build a fact from ``{fact}``, or that and its past."""
         fact = Fact.model_construct(**dict(zip(FACT_COLUMNS, row[1:12], strict=True)))
-        message_id, said_at, uid, speaker_id, speaker, retired_at = row[12:18]
-        source = Source(message_id, fact.quote, said_at, uid, speaker_id, speaker)
+        message_id, *told = row[12:17]
+        source = Source(message_id, fact.quote, *told)
         retirement = None
-        if retired_at is not None:
-            retirement = Retirement(retired_at, *row[18:21])
+        if row[17] is not None:
+            retirement = Retirement(*row[17:21])
         columns = zip(*(values or () for values in row[24:]), strict=True)
         past = tuple(ReplacedFact(*one) for one in columns)
         return cls(row[0], fact, source, retirement, past, *row[21:24])
@@ -139,9 +139,9 @@ IMPORTANT = 8  # importance of name, family, health (see ``prompts.py``)
 
 # Columns of the view ``facts`` in the order of ``StoredFact.from_row``.
 FACT_COLUMNS = [name for name in Fact.model_fields if name not in ("message", "replaces")]
-SOURCE_COLUMNS = "f.message_id, f.said_at, f.uid, f.speaker_id, f.speaker, f.retired_at"
-MORE_COLUMNS = (
-    "f.retired_reason, f.superseded_by, f.replaced_by, f.origin, f.created_at, f.content_hash"
+OTHER_COLUMNS = (
+    "f.message_id, f.said_at, f.uid, f.speaker_id, f.speaker, f.retired_at, f.retired_reason, "
+    "f.superseded_by, f.replaced_by, f.origin, f.created_at, f.content_hash"
 )
 
 
@@ -149,14 +149,12 @@ def fact_query(sql: str, **parts: str) -> str:
     """Return a statement on the view ``facts f``, with the columns of ``StoredFact`` filled in.
 
     Args:
-        sql: A template: ``{fact}`` stands for the fact, its source and the time of its retirement,
-            ``{more}`` for the other columns.
+        sql: A template, in which ``{fact}`` stands for these columns.
         parts: Further constants for the template.
     """
     fact = ", ".join(f"f.{name}" for name in FACT_COLUMNS)
     fact = fact.replace("f.quote", "coalesce(f.quote, '')")
-    columns = f"f.id, {fact}, {SOURCE_COLUMNS}"
-    return sql.format(fact=columns, more=MORE_COLUMNS, **parts)
+    return sql.format(fact=f"f.id, {fact}, {OTHER_COLUMNS}", **parts)
 
 
 @dataclass(frozen=True)
@@ -165,13 +163,19 @@ class FactQuery:
 
     Attributes:
         order: ``newest``; ``kind``: by kind, in each the pinned first, then the newest;
-            ``weight``, for prompts: the pinned first, then the most important, without past and
-            private facts.
+            ``weight``: the pinned first, then the most important, without private facts.
         ids: Only these facts.
         kind: Only this one of ``MEMORY_TYPES``.
+        types: Only these of ``MEMORY_TYPES``.
+        subjects: Only facts about these, or with one of ``relations``.
+        relations: See ``subjects``.
+        speaker_id: Only what this member of a group told.
+        since: Only what was told since then.
+        until: Only what was told before.
         is_living: True for current facts, False for retired ones, None for both.
         is_pinned: True for pinned facts only.
-        is_valid: True to leave out events that are over.
+        is_valid: True to leave out what is over.
+        with_past: True to keep, of that, what had ended when it was told.
         text: Only facts whose text contains this, ignoring case.
         before: Only facts with a lower number.
         limit: Maximum number of facts.
@@ -181,9 +185,16 @@ class FactQuery:
     order: Literal["newest", "kind", "weight"] = "newest"
     ids: Sequence[int] | None = None
     kind: str | None = None
+    types: Sequence[str] | None = None
+    subjects: Sequence[str] | None = None
+    relations: Sequence[str] = field(default_factory=list)
+    speaker_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
     is_living: bool | None = True
     is_pinned: bool = False
     is_valid: bool = False
+    with_past: bool = False
     text: str = ""
     before: int | None = None
     limit: int = 1000
@@ -324,20 +335,31 @@ WHERE f.owner_id = %(owner)s
   AND (%(ids)s::bigint[] IS NULL OR f.id = ANY(%(ids)s))
   AND (%(is_living)s::boolean IS NULL OR (f.retired_at IS NULL) = %(is_living)s)
   AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
+  AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
+  AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
+       OR f.relation = ANY(%(relations)s))
+  AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
+  AND (%(since)s::timestamptz IS NULL OR told.said_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR told.said_at < %(until)s)
   AND (NOT %(is_pinned)s OR f.pinned)
-  AND (NOT %(is_valid)s OR f.valid_until IS NULL OR f.valid_until > now())
+  AND (NOT %(is_valid)s OR f.valid_until IS NULL OR f.valid_until > now()
+       OR %(with_past)s AND f.valid_until <= told.said_at)
   AND (%(text)s = '' OR strpos(lower(f.text), lower(%(text)s)) > 0)
   AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
   AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
   AND f.retired_reason IS DISTINCT FROM 'forgotten'
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
-# Facts for a prompt; an index has them in this order.
-SELECT_FOR_PROMPT = "SELECT {fact} FROM facts f {page}"
 # Facts with those that each replaced; the page is selected before sources and past are joined.
-SELECT_WITH_PAST = """
-WITH page AS MATERIALIZED (SELECT f.id FROM memories f {page})
-SELECT {fact}, {more}, past.ids, past.texts, past.untils
+SELECT_PAGE = """
+WITH page AS MATERIALIZED (
+    SELECT f.id FROM memories f, LATERAL (
+        SELECT coalesce(max(said_at), f.created_at) AS said_at
+        FROM memory_sources WHERE memory_id = f.id
+    ) AS told
+    {page}
+)
+SELECT {fact}, past.ids, past.texts, past.untils
 FROM page JOIN facts f ON f.id = page.id, LATERAL (
     SELECT array_agg(id ORDER BY retired_at DESC, id DESC) AS ids,
            array_agg(text ORDER BY retired_at DESC, id DESC) AS texts,
@@ -352,12 +374,8 @@ array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DE
 """
 BY_WEIGHT = "f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC"
 SELECT_FACTS = {
-    name: fact_query(sql, page=FACT_PAGE.format(order=order), order=order)
-    for name, sql, order in (
-        ("newest", SELECT_WITH_PAST, "f.id DESC"),
-        ("kind", SELECT_WITH_PAST, BY_KIND),
-        ("weight", SELECT_FOR_PROMPT, BY_WEIGHT),
-    )
+    name: fact_query(SELECT_PAGE, page=FACT_PAGE.format(order=order), order=order)
+    for name, order in (("newest", "f.id DESC"), ("kind", BY_KIND), ("weight", BY_WEIGHT))
 }
 
 # Current facts with which the background replaced others since the answer before this one.
@@ -459,7 +477,7 @@ WITH living AS (
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
     UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
 )
-SELECT {fact}, {more}, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+SELECT {fact}, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN facts f ON f.id = chosen.id AND f.owner_id = %(owner)s
      AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s

@@ -1,13 +1,13 @@
 """Repository of search: candidates for an answer in one round trip, and overviews."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
 from src.base.owners import Owner
-from src.memory.memory_repo import StoredFact, fact_query
+from src.memory.memory_repo import StoredFact
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import Repository
 from src.reading.voices import OWN, Provenance
@@ -26,12 +26,10 @@ class Shown:
     Attributes:
         conversation_id: The conversation whose messages it shows.
         since: Position of the first of these messages.
-        is_all: True if it shows every document; only overviews list them.
     """
 
     conversation_id: UUID | None = None
     since: int = 0
-    is_all: bool = False
 
 
 NOTHING_SHOWN = Shown()
@@ -111,7 +109,7 @@ class Validity:
         start: Start in the world, if known.
         end: End in the world, if known.
         retired_at: When the fact was retired.
-        successor: Id of the current fact that replaced or ended a retired one.
+        successor: Id of the fact that replaced it.
     """
 
     start: datetime | None = None
@@ -136,7 +134,7 @@ class Hit:
         match: How well it fits the query.
         validity: When the memory holds.
         memory_type: Type of a memory.
-        quote: The user's own words behind a memory.
+        quote: The user's own words behind a memory; of a private one its text with the secret.
         tells_fact: True for a message that told a current fact.
     """
 
@@ -157,8 +155,8 @@ class Hit:
     @classmethod
     def from_row(cls, *row: Any) -> Self:
         """Build a hit from a row of ``SEARCH``, or of a listing, which has its first columns."""
-        groups = Author(*row[7:10]), Match(*row[10:14]), Validity(*row[14:17])
-        return cls(*(*row[:7], *groups, *row[17:]))
+        groups = Author(*row[7:10]), Match(*row[10:14]), Validity(*row[14:18])
+        return cls(*(*row[:7], *groups, *row[18:]))
 
     @property
     def retired(self) -> bool:
@@ -350,7 +348,8 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
        coalesce(c.starts_at, e.starts_at, 0),
        f.valid_from, f.valid_until, coalesce(f.retired_at, outdated.retired_at),
-       f.memory_type, f.quote, coalesce(tells_fact, false)
+       coalesce(f.superseded_by, outdated.successor),
+       f.memory_type, coalesce(p.private_text, f.quote), coalesce(tells_fact, false)
 FROM candidates c
 JOIN LATERAL (
     SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
@@ -368,10 +367,12 @@ LEFT JOIN LATERAL (
 ) AS e ON true
 LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN facts f ON f.id = d.memory_id
+LEFT JOIN private_facts p ON p.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) FILTER (WHERE old.retired_reason IN
                ('replaced', 'outdated', 'contradicted', 'undone')) AS retired_at,
+           max(old.superseded_by) AS successor,
            bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back,
            bool_or(old.retired_at IS NULL) AS tells_fact
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
@@ -391,104 +392,12 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
 """
 
 
-# True if ``SEARCH`` can find anything that a prompt with the whole conversation does not show. It
-# follows the rules by which ``SEARCH`` leaves documents out. Such documents are messages of other
-# or deleted conversations, facts told there, private facts (stored with their secret), and
-# summaries. A prompt never shows as many as the 1,000 documents examined.
-SELECT_BEYOND = """
-WITH oldest AS MATERIALIZED (
-    SELECT message_id, memory_id FROM search_documents
-    WHERE owner_id = %(owner)s ORDER BY position LIMIT 1000
-)
-SELECT EXISTS (
-    SELECT FROM oldest d
-    LEFT JOIN LATERAL (
-        SELECT memory_type, (SELECT message_id FROM memory_sources WHERE memory_id = f.id
-                             ORDER BY said_at DESC, id DESC LIMIT 1) AS message_id
-        FROM memories f WHERE f.id = d.memory_id LIMIT 1
-    ) AS told ON true
-    LEFT JOIN LATERAL (
-        SELECT conversation_id FROM messages WHERE id = coalesce(d.message_id, told.message_id)
-        LIMIT 1
-    ) AS said ON true
-    WHERE said.conversation_id IS DISTINCT FROM %(conversation_id)s
-       OR told.memory_type = 'private')
-"""
-
-# Private facts with their secrets.
-SELECT_PRIVATE = """
-SELECT id, private_text FROM memories
-WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s AND private_text IS NOT NULL
-"""
-
 # Full texts of messages.
 SELECT_TEXTS = """
 SELECT m.id, message_text(m.content)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s
 """
-
-
-FAMILY = [
-    "mother",
-    "father",
-    "parents",
-    "brother",
-    "sister",
-    "son",
-    "daughter",
-    "child",
-    "wife",
-    "husband",
-    "partner",
-    "grandmother",
-    "grandfather",
-    "aunt",
-    "uncle",
-    "cousin",
-    "family",
-]
-# Subjects and relations of the facts in an overview; None: every subject.
-OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
-    "profile": (None, []),
-    "family": (FAMILY, ["has_child", "has_sibling", "has_parent", "married_to", "partner"]),
-    "work": ([], ["works_as", "works_at", "studies_at", "studies"]),
-    "wishes": ([], ["wish"]),
-}
-
-
-# Current facts, the most important first; the period is that of their newest source.
-SELECT_FACTS = fact_query("""
-SELECT {fact} FROM facts f
-WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
-  AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
-  AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
-  AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
-  AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
-       OR f.relation = ANY(%(relations)s))
-  AND (%(since)s::timestamptz IS NULL OR f.said_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR f.said_at < %(until)s)
-ORDER BY f.pinned DESC, f.importance DESC, f.said_at DESC, f.id DESC
-LIMIT %(limit)s
-""")
-
-# The current facts that replaced retired ones, at the end of each chain of replacements.
-SELECT_SUCCESSORS = fact_query("""
-WITH RECURSIVE line AS (
-    SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
-    WHERE f.owner_id = %(owner)s
-      AND (f.id = ANY(%(ids)s) OR f.id IN (
-          SELECT memory_id FROM memory_sources WHERE message_id = ANY(%(messages)s)))
-    UNION ALL
-    SELECT line.retired, f.superseded_by, line.step + 1
-    FROM line JOIN memories f ON f.id = line.next
-    WHERE f.retired_at IS NOT NULL AND line.step < 50
-)
-SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
-       {fact}
-FROM line JOIN facts f ON f.id = line.next
-WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
-""")
 
 # The newest messages of the user in a period.
 SELECT_MESSAGES = """
@@ -528,67 +437,16 @@ class RetrievalRepository(Repository):
         }
         return self._all(Hit.from_row, SEARCH, params)
 
-    def has_documents_outside(self, owner: Owner, conversation_id: UUID) -> bool:
-        """Return True if the owner has documents that this whole conversation does not show."""
-        return self._first(bool, SELECT_BEYOND, owner, conversation_id=conversation_id) or False
-
     def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:
         """Return the full texts of messages of the owner, by id."""
         return dict(self._client.fetch_all(SELECT_TEXTS, owner, ids=list(messages)))
-
-    def read_private(self, owner: Owner, facts: Sequence[int]) -> dict[int, str]:
-        """Return private facts of the owner with their secrets, by id."""
-        return dict(self._client.fetch_all(SELECT_PRIVATE, owner, ids=list(facts)))
-
-    def list_facts(
-        self,
-        owner: Owner,
-        *,
-        types: Sequence[str] | None = None,
-        about: str = "profile",
-        period: tuple[datetime | None, datetime | None] = (None, None),
-        speaker_id: int | None = None,
-        limit: int = 20,
-    ) -> list[Hit]:
-        """Return the current facts of some types, about a key of ``OVERVIEWS``, told in a period.
-
-        In a group only those that the member ``speaker_id`` told.
-        """
-        subjects, relations = OVERVIEWS[about]
-        return self._all(
-            lambda *row: fact_as_hit(StoredFact.from_row(*row)),
-            SELECT_FACTS,
-            owner,
-            since=period[0],
-            until=period[1],
-            limit=limit,
-            speaker_id=speaker_id,
-            types=list(types) if types is not None else None,
-            subjects=subjects,
-            relations=relations,
-        )
-
-    def find_successors(
-        self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
-    ) -> dict[tuple[str, int], Hit]:
-        """Return the successors of retired facts, by kind and id of the fact or its message.
-
-        A message that told several retired facts has the successor of one of them.
-        """
-        params = {**owner.columns(), "ids": list(facts), "messages": list(messages)}
-        rows = self._client.fetch_all(SELECT_SUCCESSORS, params)
-        successors: dict[tuple[str, int], Hit] = {}
-        for retired, message_ids, *row in rows:
-            fact = fact_as_hit(StoredFact.from_row(*row))
-            successors["memory", int(retired)] = fact
-            successors |= {("message", int(id_)): fact for id_ in message_ids if id_ is not None}
-        return successors
 
     def list_messages(
         self,
         owner: Owner,
         *,
-        period: tuple[datetime | None, datetime | None],
+        since: datetime | None,
+        until: datetime | None,
         shown: Shown = NOTHING_SHOWN,
         limit: int = 20,
     ) -> list[Hit]:
@@ -600,8 +458,8 @@ class RetrievalRepository(Repository):
             Hit.from_row,
             SELECT_MESSAGES,
             owner,
-            since=period[0],
-            until=period[1],
+            since=since,
+            until=until,
             limit=limit,
             conversation_id=shown.conversation_id,
             before_position=shown.since,

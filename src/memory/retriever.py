@@ -1,7 +1,7 @@
 """Search of messages, facts and summaries by words, meaning and time, and overviews by kind."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,15 +14,16 @@ from src.llm.endpoints import Reranker
 from src.memory.crosslingual import term_groups
 from src.memory.embedding_space import ServingSpace
 from src.memory.indexer import is_mere_question
+from src.memory.memory_repo import FactQuery, MemoryRepository
 from src.memory.ranking import rank
 from src.memory.retrieval_repo import (
     MAX_HIT_TEXT,
     NOTHING_SHOWN,
     Hit,
-    Match,
     RetrievalRepository,
     SearchRequest,
     Shown,
+    fact_as_hit,
 )
 from src.memory.search_index_repo import DocumentKind
 from src.memory.thresholds import LEXICAL_WEIGHT, RELATED
@@ -56,6 +57,34 @@ class Overview:
 
     kind: OverviewKind
     periods: Sequence[Period] = ()
+
+
+FAMILY = [
+    "mother",
+    "father",
+    "parents",
+    "brother",
+    "sister",
+    "son",
+    "daughter",
+    "child",
+    "wife",
+    "husband",
+    "partner",
+    "grandmother",
+    "grandfather",
+    "aunt",
+    "uncle",
+    "cousin",
+    "family",
+]
+# Subjects and relations of the facts in an overview; None: every subject.
+OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
+    "profile": (None, []),
+    "family": (FAMILY, ["has_child", "has_sibling", "has_parent", "married_to", "partner"]),
+    "work": ([], ["works_as", "works_at", "studies_at", "studies"]),
+    "wishes": ([], ["wish"]),
+}
 
 
 def read_overview(text: str, now: datetime) -> Overview | None:
@@ -156,8 +185,9 @@ class Retriever:
     _reranker: Reranker | None = None
 
     def __post_init__(self) -> None:
-        """Build the repository on the client."""
+        """Build the repositories on the client."""
         self._repository = RetrievalRepository(self._client)
+        self._facts = MemoryRepository(self._client)
 
     async def close(self) -> None:
         """Close the reranker's connections."""
@@ -225,44 +255,43 @@ class Retriever:
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
         limit = max(query.limit, MIN_OVERVIEW, query.most)
-        periods: list[Bounds] = [(p.start, p.end) for p in overview.periods]
-        read: Callable[..., list[Hit]] = partial(self._repository.list_messages, shown=query.shown)
-        if overview.kind != "period":
-            list_facts = partial(self._repository.list_facts, about=overview.kind)
-            read = partial(list_facts, types=query.types, speaker_id=query.speaker_id)
         entries: list[Hit] = []
-        for period in periods or [query.period]:
-            entries += await self._client.run(read, query.owner, period=period, limit=limit)
-        if query.tokens is not None and overview.kind == "period":
-            entries.reverse()  # if a prompt has no room for all, it shows the newest
+        if overview.kind == "period":
+            read = partial(self._repository.list_messages, shown=query.shown, limit=limit)
+            periods: list[Bounds] = [(p.start, p.end) for p in overview.periods]
+            for start, end in periods or [query.period]:
+                entries += await self._client.run(read, query.owner, since=start, until=end)
+            if query.tokens is not None:
+                entries.reverse()  # if a prompt has no room for all, it shows the newest
+        else:
+            subjects, relations = OVERVIEWS[overview.kind]
+            since, until = query.period
+            facts = FactQuery(
+                "weight",
+                types=query.types,
+                subjects=subjects,
+                relations=relations,
+                speaker_id=query.speaker_id,
+                since=since,
+                until=until,
+                is_valid=True,
+                with_past=True,
+                limit=limit,
+            )
+            found = await self._client.run(self._facts.list_facts, query.owner, facts)
+            entries = [fact_as_hit(fact) for fact in found]
         return [entry for entry in entries if not gate.holds_secret(entry.text)][:limit]
 
     async def _search_and_rank(self, query: Query) -> list[Hit]:
-        if query.shown.is_all:
-            return []
         candidates, time = await self.find_candidates(query)
         ranked = rank(_drop_private(candidates, query.text), _query_text(query.text), time)
         most = max((hit.match.bm25 for hit in ranked), default=0.0)
         relevant = [hit for hit in ranked if self._is_relevant(hit, query, time, most)]
         relevant.sort(key=lambda hit: hit.memory_type != PRIVATE)  # the user asked for it by name
-        best = await self._select_best(query, relevant)
-        hits = await self._pick_passages(query, await self._insert_successors(query, best))
-        return await self._add_secrets(query, hits)
+        return await self._complete_texts(query, await self._select_best(query, relevant))
 
-    async def _add_secrets(self, query: Query, hits: list[Hit]) -> list[Hit]:
-        private = [hit.source_id for hit in hits if hit.memory_type == PRIVATE]
-        if not private:
-            return hits
-        secrets = await self._client.run(self._repository.read_private, query.owner, private)
-        shown = []
-        for hit in hits:
-            if hit.memory_type == PRIVATE and hit.source_id in secrets:
-                secret = secrets[hit.source_id]
-                hit = replace(hit, text=secret, quote=secret)
-            shown.append(hit)
-        return shown
-
-    async def _pick_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
+    async def _complete_texts(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits with the best passages of long messages, and with secrets unmasked."""
         ids = [
             hit.source_id
             for hit in hits
@@ -275,42 +304,13 @@ class Retriever:
         size = PASSAGE if query.tokens is None else SHORT_PASSAGE
         shown = []
         for hit in hits:
+            if hit.memory_type == PRIVATE:
+                hit = replace(hit, text=hit.words)
             if hit.kind == "message" and len(hit.text) > size:
                 text = texts.get(hit.source_id, hit.text)
                 hit = replace(hit, text=best_passage(text, words, size))
             shown.append(hit)
         return shown
-
-    async def _insert_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
-        """Insert successors before retired hits; drop the messages that told these successors."""
-        retired = [hit for hit in hits if hit.retired]
-        if not retired:
-            return list(hits)
-        successors = await self._client.run(
-            self._repository.find_successors,
-            query.owner,
-            facts=[hit.source_id for hit in retired if hit.kind == "memory"],
-            messages=[hit.source_id for hit in retired if hit.kind == "message"],
-        )
-        allowed = {*_drop_private(list(successors.values()), query.text)}
-        successors = {key: hit for key, hit in successors.items() if hit in allowed}
-        facts = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
-        ordered: dict[tuple[DocumentKind, int], Hit] = {}
-        for hit in hits:
-            key = hit.kind, hit.source_id
-            if hit.retired and key in successors:
-                entry = successors[key]
-                current = facts.get(entry.source_id, entry)
-                ordered.setdefault((current.kind, current.source_id), current)
-                validity = replace(hit.validity, successor=entry.source_id)
-                hit = replace(hit, validity=validity)
-            ordered.setdefault(key, hit)
-        listed = {entry.uid for entry in successors.values()}
-        return [
-            hit
-            for hit in ordered.values()
-            if hit.kind != "message" or hit.retired or hit.uid not in listed
-        ]
 
     def _is_relevant(self, document: Hit, query: Query, time: TimeQuery, most: float) -> bool:
         """Return True if a document fits in kind and filters, and in link, time, words or meaning.
@@ -327,8 +327,7 @@ class Retriever:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        cosine = match.cosine or 0.0
-        closeness = cosine + LEXICAL_WEIGHT * match.bm25
+        closeness = (match.cosine or 0.0) + LEXICAL_WEIGHT * match.bm25
         return self._space.similarity(closeness) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
@@ -349,12 +348,13 @@ class Retriever:
         else:
             uids = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
             best = [hit for hit in hits if hit.uid in uids]
-        return [replace(hit, match=self._measure(hit.match)) for hit in best]
-
-    def _measure(self, match: Match) -> Match:
-        if match.cosine is None:
-            return replace(match, similarity=0.0)
-        return replace(match, similarity=self._space.similarity(match.cosine))
+        return [
+            replace(
+                hit,
+                match=replace(hit.match, similarity=self._space.similarity(hit.match.cosine)),
+            )
+            for hit in best
+        ]
 
 
 def _matches_filters(document: Hit, query: Query) -> bool:

@@ -96,13 +96,11 @@ class Window:
 
     Attributes:
         start: Position of its first message.
-        is_all_shown: True if the prompt already shows all that a search could find.
         fresh_from: Facts told by this message or a later one are shown below the history, so that
             the prompt above it stays cached; None if there are none.
     """
 
     start: int = 1
-    is_all_shown: bool = False
     fresh_from: int | None = None
 
 

@@ -8,7 +8,7 @@ from src.base.metrics import Metrics
 from src.history.conversation_repo import ConversationRepository, HistoryMessage, StoredMessage
 from src.history.new_messages import add_time_label
 from src.history.turn_repo import TurnRepository
-from src.memory import compaction, digest_repo, forgetting_repo, retrieval_repo
+from src.memory import compaction, digest_repo, forgetting_repo
 from src.memory.turn_context import Window
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -182,15 +182,14 @@ class Intake:
     ) -> None:
         """Load the last messages, and the summaries once the window has moved.
 
-        Before that, whether there is anything beyond them. ``unstored`` is the number of messages
-        that follow without being stored.
+        ``unstored`` is the number of messages that follow without being stored.
         """
         conversations, limit = ConversationRepository(transaction), settings.history_messages
         turn.history = tuple(
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
         last = max((entry["position"] for entry in turn.history), default=0) + unstored
-        start, is_all_shown = compaction.start_of_window(last, settings), False
+        start = compaction.start_of_window(last, settings)
         summaries: Sequence[digest_repo.Summary] = ()
         length = sum(len(entry["content"]) for entry in turn.history)
         if start > 1 or length > LONG_HISTORY:  # a turn may have summarised the beginning
@@ -205,17 +204,8 @@ class Intake:
             turn.summaries = digest_repo.choose_for_prompt(
                 summaries, start, limit=settings.summaries_shown
             )
-        elif _shows_memory(turn.incoming):
-            beyond = retrieval_repo.RetrievalRepository(transaction).has_documents_outside
-            is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
         fresh = (entry["id"] for entry in turn.history if entry["position"] >= fresh_start)
-        turn.window = Window(start, is_all_shown, next(fresh, None))
-
-
-def _shows_memory(incoming: IncomingMessage) -> bool:
-    preferences = incoming.preferences
-    is_asked = incoming.teaching is None
-    return is_asked and preferences.memory_on and preferences.mode == "assistant"
+        turn.window = Window(start, next(fresh, None))
 
 
 def _add_label(incoming: IncomingMessage) -> str:

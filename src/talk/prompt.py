@@ -346,19 +346,19 @@ async def retrieve_memories(
 async def _search(
     context: TurnContext, memories: Memories, settings: GlobalSettings, *, budget: int
 ) -> list[Hit]:
-    window = context.window
     query = retriever.Query(
         context.owner,
         context.text,
         context.now,
         limit=settings.memory_retrieve_limit,
         threshold=settings.memory_retrieve_threshold,
-        shown=Shown(context.conversation_id, window.start, window.is_all_shown),
+        shown=Shown(context.conversation_id, context.window.start),
         by_words_only=context.is_private,
         speaker_id=context.speaker_id,
         tokens=budget,
     )
-    return await recall(memories, context, query)
+    hits = await recall(memories, context, query)
+    return [hit for hit in hits if hit.message_id != context.message_id]  # told just now
 
 
 def _without_shown(hits: Sequence[Hit], state: ConversationState) -> list[Hit]:

@@ -32,7 +32,7 @@ from src.history.timeline_repo import (
 )
 from src.history.turn_repo import AnswerSource, ModelUsage, NewAnswer, StoredAnswer, TurnRepository
 from src.memory.memories import KEY_FACTS
-from src.memory.memory_repo import MemoryRepository, count_recalls
+from src.memory.memory_repo import MemoryRepository
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from tests.integration.person import edit
@@ -291,23 +291,6 @@ def test_an_answer_is_found_again_with_its_sources(talk: Talk) -> None:
     talk.client.execute("DELETE FROM memories")
     found = talk.turns.find_answer(talk.id, question)
     assert found is not None and found.sources == ()
-
-
-def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_its_owner(
-    talk: Talk,
-) -> None:
-    question = talk.ask()
-    mine, theirs = (talk.teach(owner, question, "fact") for owner in (OWNER, OWNER + 1))
-    gone = AnswerSource(9, "msg-999", "gone", SAID_AT, message_id=999_999, memory_id=999_999)
-    sources = tuple(
-        AnswerSource(number, "msg-1", "fact", SAID_AT, memory_id=memory)
-        for number, memory in enumerate((mine, mine, theirs), start=1)
-    )
-    answer = NewAnswer(talk.id, question, "Here.", sources=(*sources, gone))
-    for _ in range(2):  # the second worker's does not count
-        talk.turns.save_answer(answer, count_recalls)
-    counted = talk.client.fetch_all("SELECT id, recalls FROM memories ORDER BY id")
-    assert counted == [(mine, 1), (theirs, 0)]
 
 
 def test_delivery_marks_the_answer_and_its_update_in_one_statement(talk: Talk) -> None:

@@ -185,10 +185,9 @@ async def test_a_code_is_kept_and_shown_when_asked_for_by_name(
         assert code not in prompts(phone)
         assert code not in str(phone.rig.rows("SELECT content FROM messages"))
     assert code in export(phone)
-    find = phone.rig.core.memory.retriever._repository.read_private
-    [(number,)] = phone.rig.rows("SELECT id FROM private_facts ORDER BY id DESC LIMIT 1")
-    assert code in find(phone.owner, [number])[number]
-    assert find(Owner(USER + 1), [number]) == {}, "nobody else's"
+    search = phone.rig.core.memory.retriever.search
+    assert code in str(await search(Query(phone.owner, asked, NOW)))
+    assert await search(Query(Owner(USER + 1), asked, NOW)) == [], "nobody else's"
 
 
 async def test_a_code_told_beside_other_things_is_kept_apart_from_them(phone: Phone) -> None:
