@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, asks_inside, is_question, may_ask
-from src.texts.morphology import is_action_verb, is_first_person_verb, parts_of_speech, words
+from src.texts.morphology import is_action_verb, parts_of_speech, words
 
 Vector = NDArray[np.float32]
 Classifier = Callable[[str], str]  # from a line to its kind
@@ -42,7 +42,6 @@ LEAD, LETTERS_LEAD = 0.05, 0.25
 REMIND_LEAD = 0.2  # of an order to remind: "gran visits 3 jan at noon" is like one
 NO_VECTOR: Vector = np.zeros(0, dtype=np.float32)
 WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
-LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
 SLIP = re.compile(r"\*(?=\w[^*]*$)")  # "*Geoff", as people put right a slip of the pen
 # The name of a value without the value: "Телефон врача", "vet's phone number".
 BARE_NAME = lexicon.AnyCase(
@@ -91,6 +90,8 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
     if names_only(text):
         return UNSURE
+    if SLIP.match(text):
+        return NOTE
     if vector is not None and vector.shape != weights.mean.shape:
         vector = None
     if vector is None and len(words(text)) > SHORT_LENGTHS[-1]:
@@ -99,24 +100,12 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     asks = is_marked if vector is not None else is_question(text)
     scores = _score(text, vector, weights)
     kind = _best_of(scores, has_vector=vector is not None)
-    if asks and (kind in (NOTE, REQUEST, AGREEMENT) or _asks_of_oneself(text, kind)):
+    if asks and kind in (NOTE, REQUEST, AGREEMENT):
         return QUESTION
-    if kind == REQUEST or kind in ORDERS:
-        kind = NOTE if _tells_of_oneself(text) else kind
-    elif LIST.match(text) or SLIP.match(text):
-        kind = NOTE
     if kind == NOTE and may_ask(text):
         return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
     return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < MIN_MARGIN else kind
-
-
-def _asks_of_oneself(text: str, kind: str) -> bool:
-    """Return True for "what is my file called?": of oneself, and not of the bot."""
-    typed = words(text.translate(FOLD).lower())
-    me, you = lexicon.words("lines.me"), lexicon.words("lines.you")
-    is_small_talk = kind not in (NOTE, QUESTION, REQUEST, GREETING, *ORDERS)
-    return is_small_talk and not me.isdisjoint(typed) and you.isdisjoint(typed)
 
 
 def _score(text: str, vector: Vector | None, weights: Weights) -> dict[str, float]:
@@ -143,15 +132,6 @@ def names_only(text: str) -> bool:
     """Return True for the name of a value without the value: "vet's phone number"."""
     bare = BARE_NAME.fullmatch(text.translate(FOLD))
     return bare is not None and not any(map(is_action_verb, words(bare["name"])))
-
-
-def _tells_of_oneself(text: str) -> bool:
-    """Return True if the writer says what they do, and asks nothing: "струны беру у мастера"."""
-    found = words(text)
-    forms = [parts_of_speech(word) for word in found]
-    orders = ("impr" in one and one.isdisjoint({"NOUN", "ADJF"}) for one in forms)
-    requests = ("INFN" in one or {"NPRO", "2per"} <= one for one in forms)
-    return any(map(is_first_person_verb, found)) and not any(orders) and not any(requests)
 
 
 def features(text: str, centred: Vector) -> Vector:
