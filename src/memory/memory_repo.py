@@ -166,16 +166,9 @@ class FactQuery:
             ``weight``: the pinned first, then the most important, without private facts.
         ids: Only these facts.
         kind: Only this one of ``MEMORY_TYPES``.
-        types: Only these of ``MEMORY_TYPES``.
-        subjects: Only facts about these, or with one of ``relations``.
-        relations: See ``subjects``.
-        speaker_id: Only what this member of a group told.
-        since: Only what was told since then.
-        until: Only what was told before.
         is_living: True for current facts, False for retired ones, None for both.
         is_pinned: True for pinned facts only.
         is_valid: True to leave out what is over.
-        with_past: True to keep, of that, what had ended when it was told.
         text: Only facts whose text contains this, ignoring case.
         before: Only facts with a lower number.
         limit: Maximum number of facts.
@@ -185,16 +178,9 @@ class FactQuery:
     order: Literal["newest", "kind", "weight"] = "newest"
     ids: Sequence[int] | None = None
     kind: str | None = None
-    types: Sequence[str] | None = None
-    subjects: Sequence[str] | None = None
-    relations: Sequence[str] = field(default_factory=list)
-    speaker_id: int | None = None
-    since: datetime | None = None
-    until: datetime | None = None
     is_living: bool | None = True
     is_pinned: bool = False
     is_valid: bool = False
-    with_past: bool = False
     text: str = ""
     before: int | None = None
     limit: int = 1000
@@ -335,15 +321,8 @@ WHERE f.owner_id = %(owner)s
   AND (%(ids)s::bigint[] IS NULL OR f.id = ANY(%(ids)s))
   AND (%(is_living)s::boolean IS NULL OR (f.retired_at IS NULL) = %(is_living)s)
   AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
-  AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
-  AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
-       OR f.relation = ANY(%(relations)s))
-  AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
-  AND (%(since)s::timestamptz IS NULL OR told.said_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR told.said_at < %(until)s)
   AND (NOT %(is_pinned)s OR f.pinned)
-  AND (NOT %(is_valid)s OR f.valid_until IS NULL OR f.valid_until > now()
-       OR %(with_past)s AND f.valid_until <= told.said_at)
+  AND (NOT %(is_valid)s OR f.valid_until IS NULL OR f.valid_until > now())
   AND (%(text)s = '' OR strpos(lower(f.text), lower(%(text)s)) > 0)
   AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
   AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
@@ -352,13 +331,7 @@ ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 # Facts with those that each replaced; the page is selected before sources and past are joined.
 SELECT_PAGE = """
-WITH page AS MATERIALIZED (
-    SELECT f.id FROM memories f, LATERAL (
-        SELECT coalesce(max(said_at), f.created_at) AS said_at
-        FROM memory_sources WHERE memory_id = f.id
-    ) AS told
-    {page}
-)
+WITH page AS MATERIALIZED (SELECT f.id FROM memories f {page})
 SELECT {fact}, past.ids, past.texts, past.untils
 FROM page JOIN facts f ON f.id = page.id, LATERAL (
     SELECT array_agg(id ORDER BY retired_at DESC, id DESC) AS ids,

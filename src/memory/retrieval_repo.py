@@ -201,6 +201,7 @@ def fact_as_hit(stored: StoredFact) -> Hit:
         source.said_at,
         stored.text,
         Author(provenance, source.speaker, source.speaker_id),
+        validity=Validity(stored.fact.valid_from, stored.fact.valid_until),
         memory_type=stored.fact.memory_type,
         quote=source.quote,
     )

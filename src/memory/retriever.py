@@ -14,7 +14,7 @@ from src.llm.endpoints import Reranker
 from src.memory.crosslingual import term_groups
 from src.memory.embedding_space import ServingSpace
 from src.memory.indexer import is_mere_question
-from src.memory.memory_repo import FactQuery, MemoryRepository
+from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
 from src.memory.ranking import rank
 from src.memory.retrieval_repo import (
     MAX_HIT_TEXT,
@@ -264,22 +264,17 @@ class Retriever:
             if query.tokens is not None:
                 entries.reverse()  # if a prompt has no room for all, it shows the newest
         else:
-            subjects, relations = OVERVIEWS[overview.kind]
-            since, until = query.period
-            facts = FactQuery(
-                "weight",
-                types=query.types,
-                subjects=subjects,
-                relations=relations,
-                speaker_id=query.speaker_id,
-                since=since,
-                until=until,
-                is_valid=True,
-                with_past=True,
-                limit=limit,
-            )
-            found = await self._client.run(self._facts.list_facts, query.owner, facts)
-            entries = [fact_as_hit(fact) for fact in found]
+            by_weight = FactQuery("weight")
+            facts = await self._client.run(self._facts.list_facts, query.owner, by_weight)
+            of_kind = (fact for fact in facts if _is_of_kind(fact, overview.kind))
+            hits = (fact_as_hit(fact) for fact in of_kind)
+            entries = [
+                hit
+                for hit in hits
+                if _matches_filters(hit, query)
+                and not hit.is_over(query.now)
+                and query.speaker_id in (None, hit.author.id)
+            ]
         return [entry for entry in entries if not gate.holds_secret(entry.text)][:limit]
 
     async def _search_and_rank(self, query: Query) -> list[Hit]:
@@ -355,6 +350,12 @@ class Retriever:
             )
             for hit in best
         ]
+
+
+def _is_of_kind(fact: StoredFact, kind: OverviewKind) -> bool:
+    subjects, relations = OVERVIEWS[kind]
+    is_about = subjects is None or fact.fact.subject in subjects
+    return is_about or fact.fact.relation in relations
 
 
 def _matches_filters(document: Hit, query: Query) -> bool:

@@ -9,22 +9,21 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.base.errors import StorageError, StorageUnavailableError
+from src.base.errors import StorageError
 from src.base.metrics import Metrics
 from src.base.owners import Caller, Owner, Preferences
 from src.core import build_caller
 from src.memory.memories import Memories
 from src.memory.memory_repo import Source, StoredFact
 from src.memory.retriever import Retriever
-from src.memory.turn_context import Finding, TurnContext, Window
+from src.memory.turn_context import TurnContext, Window
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
 from src.reading.facts import Fact
-from src.talk.assistant import update_state_after_tool
-from src.talk.main_graph import Models, build_graph, route_after_tool, route_summary
+from src.talk.main_graph import Models, build_graph, route_summary
 from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts, load_facts
 from src.talk.tools import ToolHistoryService, build_tools
 from src.talk.turn_state import ConversationState, Turn
@@ -47,12 +46,6 @@ class CountingMemories(Memories):
     async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
         self.fetched += 1
         return await super().get_user_facts(owner)
-
-
-class FailingMemories(CountingMemories):
-    async def get_user_facts(self, owner: Owner) -> list[StoredFact]:
-        self.fetched += 1
-        raise StorageUnavailableError("the server closed the connection")
 
 
 class Step(NamedTuple):
@@ -231,42 +224,7 @@ async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> 
     }  # fmt: skip
 
 
-async def test_new_facts_take_the_place_of_the_old_ones(person: Person) -> None:
-    prompt, question = SystemMessage(SYSTEM_PROMPT), HumanMessage("кто я?")
-    old = SystemMessage("Живу в Омске", name="user_facts")
-    assert await load(person, [prompt, question]) == [prompt, question], "without facts"
-    for messages in ([prompt, old, question], [prompt, question, old]):
-        first, block, last = await load(person, [*messages], "Живу в Киеве", "Меня зовут Анна")
-        assert (first, block.name, last) == (prompt, "user_facts", question)
-        assert "Киеве" in str(block.text) and "Анна" in str(block.text)
-        assert "Омске" not in str(block.text)
-
-
 # fact_added_in_last_run after save_user_fact
-
-
-@pytest.mark.parametrize("is_changed", [True, False])
-async def test_the_facts_count_as_changed_when_a_tool_of_the_last_round_says_so(
-    person: Person, is_changed: bool
-) -> None:
-    counter = person.core.counter
-    messages: list[AnyMessage] = [
-        HumanMessage("запомни"),
-        AIMessage(""),
-        ToolMessage(
-            '{"saved": true}', name="any_tool", tool_call_id="1",
-            artifact=Finding(facts_changed=is_changed),
-        ),
-    ]  # fmt: skip
-    state: ConversationState = {"messages": messages, "tools_used": []}
-    update = await update_state_after_tool(state, counter=counter)
-    assert update["fact_added_in_last_run"] is is_changed
-    assert update["current_token_count"] == counter.count_messages(messages)
-    following = route_after_tool({**state, **update})
-    assert following == ("check_facts" if is_changed else "assistant")
-    messages += [AIMessage(""), ToolMessage("12:00", name="any_tool", tool_call_id="2")]
-    update = await update_state_after_tool(state, counter=counter)
-    assert update["fact_added_in_last_run"] is False, "the next round changed nothing"
 
 
 @pytest.mark.parametrize(
@@ -335,31 +293,18 @@ async def test_sixty_per_cent_exactly_is_summarised_and_a_token_less_is_not(size
 # an error in get_user_facts
 
 
-async def test_the_graph_goes_on_without_the_facts_when_they_cannot_be_fetched(
-    person: Person, caplog: pytest.LogCaptureFixture
-) -> None:
-    await person.remember(NAME)
-    failing = memories_of(FailingMemories, person)
-    steps = await run_graph(person, failing, "кто я?", "Не знаю.")
-    assert failing.fetched == 1
-    assert steps[-1].state["answer"] == "Не знаю." and steps[-1].state["pending_facts"] == []
-    [request] = person.requests
-    assert "user_facts" not in [name for name, _ in named(request)]
-    [record] = [r for r in caplog.records if r.name == check_facts.__module__]
-    assert record.levelno == logging.WARNING and record.exc_info is not None
-    assert isinstance(record.exc_info[1], StorageError)
-
-
-async def test_a_memory_whose_database_is_away_altogether_costs_only_the_memory(
-    person: Person, dsn: str
+async def test_a_memory_whose_database_is_away_costs_only_the_memory(
+    person: Person, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     away = PgClient(dsn)
     away.open()
     away.close()
-    memories = memories_of(Memories, person, away)
-    steps = await run_graph(person, memories, "кто я?", "Не знаю.")
-    assert steps[-1].state["answer"] == "Не знаю."
+    steps = await run_graph(person, memories_of(Memories, person, away), "кто я?", "Не знаю.")
+    assert steps[-1].state["answer"] == "Не знаю." and steps[-1].state["pending_facts"] == []
     assert [name for name, _ in named(person.requests[0])] == ["system", "user"]
+    [record] = [r for r in caplog.records if r.name == check_facts.__module__]
+    assert record.levelno == logging.WARNING and record.exc_info is not None
+    assert isinstance(record.exc_info[1], StorageError)
 
 
 # the full cycle with a summary
