@@ -29,7 +29,7 @@ LONG_WORDS = 40
 NUMBER_BONUS = 0.08  # a text with a number or a time word, if the query asks when
 PERIOD_BONUS = 0.15  # said or valid in a period that the query names
 OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is over
-LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
+LINK_BONUS = 0.05  # linked to an entity that the query names
 
 COMPARED = 10  # first hits of which a newer one may stand above an older one
 MIN_SHARED = 2  # words of both
@@ -108,8 +108,8 @@ def score_record(hit: Hit) -> dict[str, float | None]:
         "words": LEXICAL_WEIGHT * match.bm25,
         "link": None,
     }
-    if match.hops is not None:
-        scores["link"] = LINK_BONUS[match.hops - 1]
+    if match.is_linked:
+        scores["link"] = LINK_BONUS
     return {name: None if part is None else round(part, 3) for name, part in scores.items()}
 
 
@@ -125,8 +125,8 @@ def _score(
         score += SPEAKER_BONUS
     if _matches_period(document, time.periods):
         score += PERIOD_BONUS
-    if match.hops is not None:
-        score += LINK_BONUS[match.hops - 1]
+    if match.is_linked:
+        score += LINK_BONUS
     if document.is_over(time.now) and not time.wants_history and not time.asks_when:
         score -= OUTDATED_PENALTY
     if document.kind == "message":

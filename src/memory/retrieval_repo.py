@@ -87,7 +87,7 @@ class Match:
     Attributes:
         cosine: Centred cosine with the query; None if either has no vector.
         bm25: BM25F of the query's terms; 0 if none occurs.
-        hops: Links from an entity that the query names: 1, 2, or None.
+        is_linked: True for a fact linked to an entity that the query names.
         starts_at: Start of the best passage of a long message, in characters.
         score: Score of the ranking; higher is better.
         similarity: Similarity of meaning to the query on the model's own scale, 0 to 1.
@@ -95,7 +95,7 @@ class Match:
 
     cosine: float | None = None
     bm25: float = 0.0
-    hops: int | None = None
+    is_linked: bool = False
     starts_at: int = 0
     score: float = 0.0
     similarity: float = 1.0
@@ -217,10 +217,9 @@ def fact_as_hit(stored: StoredFact) -> Hit:
 # dimension) differ least, then the nearest of these by exact distance. Of many passages one is
 # always somewhat near, so that later passages count a little less. In a named period: the
 # documents whose outlines differ least.
-# Entities: facts linked to an entity that the query names, and facts linked to the entities of
-# those. Wishes about answers matter to every question; they are a channel of their own, so that
-# nearer facts do not displace them. The indexes leave out the bot's messages unless they are
-# requested, and with them the user's mere questions.
+# Entities: facts linked to an entity that the query names. Wishes about answers matter to every
+# question; they are a channel of their own, so that nearer facts do not displace them. The indexes
+# leave out the bot's messages unless they are requested, and with them the user's mere questions.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector, binary_quantize(%(vector)s::halfvec) AS outline
@@ -287,24 +286,12 @@ WITH query AS MATERIALIZED (
     WHERE owner_id = (SELECT id FROM me)
       AND string_to_array(normalised_name, ' ') <@ %(entity_terms)s::text[]
       AND cardinality(%(entity_terms)s::text[]) > 0
-), one_link AS MATERIALIZED (
-    SELECT DISTINCT l.memory_id FROM named JOIN memory_entities l ON l.entity_id = named.id
-    LIMIT %(limit)s
-), two_links AS (
-    SELECT DISTINCT far.memory_id
-    FROM one_link near
-    JOIN memory_entities link ON link.memory_id = near.memory_id
-    JOIN entities e ON e.id = link.entity_id AND e.normalised_name <> 'user'
-    JOIN memory_entities far ON far.entity_id = link.entity_id
-    WHERE far.memory_id NOT IN (SELECT memory_id FROM one_link)
-    LIMIT %(limit)s
 ), linked AS MATERIALIZED (
-    SELECT d.position, min(hops) AS hops
-    FROM (SELECT memory_id, 1 AS hops FROM one_link
-          UNION ALL SELECT memory_id, 2 FROM two_links) AS facts
-    JOIN search_documents d ON d.memory_id = facts.memory_id
+    SELECT DISTINCT d.position, true AS is_linked
+    FROM named JOIN memory_entities l ON l.entity_id = named.id
+    JOIN search_documents d ON d.memory_id = l.memory_id
     WHERE d.owner_id = (SELECT id FROM me)
-    GROUP BY d.position
+    LIMIT %(limit)s
 ), timed AS (
     SELECT d.position
     FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS period (start, until),
@@ -326,7 +313,7 @@ WITH query AS MATERIALIZED (
       AND f.retired_at IS NULL
     LIMIT %(limit)s
 ), candidates AS MATERIALIZED (
-    SELECT position, cosine, starts_at, bm25, hops
+    SELECT position, cosine, starts_at, bm25, is_linked
     FROM (
         SELECT position FROM dense
         UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
@@ -346,7 +333,7 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        CASE WHEN f.origin = 'connected' THEN 'bot' ELSE coalesce(m.provenance, 'typed') END,
        coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
-       coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
+       coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, coalesce(c.is_linked, false),
        coalesce(c.starts_at, e.starts_at, 0),
        f.valid_from, f.valid_until, coalesce(f.retired_at, outdated.retired_at),
        coalesce(f.superseded_by, outdated.successor),

@@ -316,7 +316,7 @@ class Retriever:
             return False
         match = document.match
         has_words = match.bm25 > 0
-        if match.hops is not None or (has_words and match.cosine is None):
+        if match.is_linked or (has_words and match.cosine is None):
             return True
         if has_words and match.bm25 >= query.threshold * most:
             return True

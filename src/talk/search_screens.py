@@ -153,7 +153,7 @@ def _is_on_topic(hit: Hit, query: str) -> bool:
     A query of times alone has no words.
     """
     words = terms(time_expressions.read_time(query, hit.said_at).content)
-    return not words or hit.match.bm25 > 0 or hit.match.hops is not None
+    return not words or hit.match.bm25 > 0 or hit.match.is_linked
 
 
 def _is_public_note(message: TimelineMessage, facts: str) -> bool:
