@@ -12,7 +12,7 @@ from src.base.owners import Mode
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
 from src.pg.client import Repository, Transaction, storable
-from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
+from src.queue.job_repo import BACKGROUND_QUEUE, INDEX_MESSAGES
 from src.queue.update_repo import UpdateOutcome
 
 # Questions of an answer: erase everything; which of two facts is right, open or closed; which of
@@ -276,8 +276,8 @@ SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
         SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
         WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
 
-# Mark the answer as delivered and its update as handled: one statement, right after sending. A
-# process killed before that sends the answer again.
+# Mark the answer as delivered and its update as handled, and defer the indexing job of the memory:
+# one statement, right after sending. A process killed before that sends the answer again.
 UPDATE_DELIVERED = f"""
 WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
@@ -286,11 +286,8 @@ WITH delivered AS (
 )
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}',
                             first_word_at = %(first_word_at)s
-WHERE id = %(update)s
+WHERE id = %(update)s RETURNING defer_once(%(queue)s, %(task)s)
 """  # noqa: S608  (it holds a constant of ours)
-
-# UPDATE_DELIVERED, and defer the indexing job of the memory.
-UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 
 # Mark the answer to a stored update's message as stopped and delivered: no more parts are sent.
 UPDATE_DELIVERY_STOPPED = """
@@ -461,15 +458,18 @@ class TurnRepository(Repository):
             first_word_at: When the first word of a streamed answer arrived.
         """
         outcome: UpdateOutcome = "done"
-        parameters = {"conversation_id": conversation_id, "answer_id": answer_id, "parts": parts}
-        parameters |= {"update": update, "outcome": outcome, "sent": list(sent)}
-        parameters["first_word_at"] = first_word_at
-        try:
-            self._client.execute(UPDATE_DELIVERED_AND_INDEX, parameters | INDEXING)
-        except errors.StorageRejectedError as error:
-            if error.sqlstate != UNIQUE_VIOLATION:
-                raise
-            self._client.execute(UPDATE_DELIVERED, parameters)  # another turn was faster
+        self._client.execute(
+            UPDATE_DELIVERED,
+            conversation_id=conversation_id,
+            answer_id=answer_id,
+            parts=parts,
+            update=update,
+            outcome=outcome,
+            sent=list(sent),
+            first_word_at=first_word_at,
+            queue=BACKGROUND_QUEUE,
+            task=INDEX_MESSAGES,
+        )
 
     def mark_delivered_parts(
         self, conversation_id: UUID, answer_id: int, parts: int, *, sent: Sequence[int] = ()

@@ -4,7 +4,6 @@ Each queue has a worker of its own in every process. An update's queue is chosen
 (``INSERT_UPDATES``).
 """
 
-from src.base.errors import StorageRejectedError
 from src.pg.client import Repository
 
 PEOPLE_QUEUE = "people"  # turns
@@ -15,18 +14,11 @@ REMINDER_PRIORITY = 1  # reminders precede what users do now, and interruptions 
 APPLICATION_NAME = "pomni queue"  # of the connections of all workers
 
 INDEX_MESSAGES = "index_messages"
-INDEXING = {"queue": BACKGROUND_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
 STORE_IMPORTS = "store_imports"
 UNIQUE_VIOLATION = "23505"
 
 # Defer one job for all that comes in the next two seconds, unless one is pending.
-DEFER_INDEXING = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[
-    ROW(%(queue)s, %(task)s::text, 0, %(task)s, %(task)s, '{}', now() + interval '2 seconds')
-    ::procrastinate_job_to_defer_v1])
-WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
-                  WHERE queueing_lock = %(task)s AND status = 'todo')
-"""
+DEFER_ONCE = "SELECT defer_once(%(queue)s, %(task)s)"
 
 # Seconds since the latest heartbeat of any worker; NULL without workers.
 SELECT_HEARTBEAT = """
@@ -47,11 +39,7 @@ class JobRepository(Repository):
 
     def defer_indexing(self, task: str = INDEX_MESSAGES) -> None:
         """Have new messages indexed within about two seconds, or another task of its kind run."""
-        try:
-            self._client.fetch_all(DEFER_INDEXING, INDEXING | {"task": task})
-        except StorageRejectedError as error:
-            if error.sqlstate != UNIQUE_VIOLATION:  # else a concurrent turn has deferred it
-                raise
+        self._client.fetch_all(DEFER_ONCE, queue=BACKGROUND_QUEUE, task=task)
 
     def seconds_since_heartbeat(self) -> float | None:
         """Return the age of the latest heartbeat, or None without workers."""
