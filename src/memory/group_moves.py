@@ -5,10 +5,12 @@ is sent, and the new chat may have messages before that. So nothing is dropped: 
 are merged. If both have a conversation, the old one is kept, because turns under way belong to it.
 """
 
+from functools import partial
+
 from src.memory.purge_repo import TABLES_OF_FACTS
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
-from src.pg.locks import lock_chats, lock_moves
+from src.pg.locks import LOCK_CHATS, LOCK_FACTS_OF_CHATS, LOCK_MOVES
 
 # A move in the opposite direction, which makes this one impossible.
 SELECT_REVERSED = "SELECT 1 FROM chat_moves WHERE old_chat_id = %(new)s AND new_chat_id = %(old)s"
@@ -36,36 +38,20 @@ SELECT kept.id, gone.id FROM conversations kept, conversations gone
 WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
 """
 
-# Merge the messages by time and renumber them. A summary is kept if its messages are still
-# consecutive; the others are deleted, and made again. ``extracted_position`` ends before the first
-# message that was not read for facts. Positions of summaries are negative in between
-# (NUMBER_SUMMARIES), since no two may begin at the same position at any time.
+# Merge the messages by time and renumber them. Summaries are deleted, and made again.
+# ``extracted_position`` ends before the first message that was not read for facts.
 MERGE_CONVERSATIONS = """
 WITH merged AS MATERIALIZED (
-    SELECT m.id, m.conversation_id AS was_in, m.position AS was_at,
-           m.position <= c.extracted_position AS was_read,
+    SELECT m.id, m.position <= c.extracted_position AS was_read,
            row_number() OVER (ORDER BY m.created_at, m.id) AS position
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
     WHERE c.id IN (%(kept)s, %(gone)s)
-), spans AS MATERIALIZED (
-    SELECT s.id, min(m.position) AS first, max(m.position) AS last,
-           max(m.position) - min(m.position) + 1 = count(m.id) AS is_whole
-    FROM conversation_summaries s
-    LEFT JOIN merged m ON m.was_in = s.conversation_id
-         AND m.was_at BETWEEN s.first_position AND s.last_position
-    WHERE s.conversation_id IN (%(kept)s, %(gone)s) GROUP BY s.id
 ), numbered AS (
     UPDATE messages m SET conversation_id = %(kept)s, position = merged.position FROM merged
     WHERE m.id = merged.id
       AND (m.conversation_id <> %(kept)s OR m.position <> merged.position)
-), torn AS (
-    DELETE FROM conversation_summaries s USING spans
-    WHERE s.id = spans.id AND spans.is_whole IS NOT TRUE
-), moved AS (
-    UPDATE conversation_summaries s
-    SET conversation_id = %(kept)s, first_position = spans.first - 1000000000,
-        last_position = spans.last - 1000000000
-    FROM spans WHERE s.id = spans.id AND spans.is_whole
+), summarised AS (
+    DELETE FROM conversation_summaries WHERE conversation_id IN (%(kept)s, %(gone)s)
 ), results AS (
     UPDATE tool_results SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
 ), waiting AS (
@@ -78,13 +64,6 @@ SET last_position = 0,
         (SELECT min(position) - 1 FROM merged WHERE NOT was_read),
         (SELECT max(position) FROM merged), 0)
 WHERE c.id = %(kept)s
-"""
-
-# Turn the negative positions of MERGE_CONVERSATIONS into the final ones.
-NUMBER_SUMMARIES = """
-UPDATE conversation_summaries
-SET first_position = first_position + 1000000000, last_position = last_position + 1000000000
-WHERE conversation_id = %(kept)s AND first_position < 0
 """
 
 # The conversation that was merged.
@@ -177,29 +156,26 @@ class GroupMoveRepository(Repository):
         Returns:
             The number of topics with data that were moved or merged.
         """
-        chats = {"old": old_chat_id, "new": new_chat_id}
-        return self._client.in_transaction(lambda t: _move_owner(t, chats), limits=PATIENT)
+        move = partial(_move_owner, old_chat_id, new_chat_id)
+        return self._client.in_transaction(move, limits=PATIENT)
 
 
-def _move_owner(transaction: Transaction, chats: dict[str, int]) -> int:
-    old, new = chats.values()
-    lock_moves(transaction)
+def _move_owner(old: int, new: int, transaction: Transaction) -> int:
+    chats = {"old": old, "new": new}
+    transaction.execute(LOCK_MOVES)
     is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
     if new >= 0 or old == new or is_reversed:
         return 0  # a group cannot become a person's chat, itself, or the chat that became it
     transaction.execute(INSERT_MOVE, chats)
-    lock_chats(transaction, old, new)
-    for kept_id, merged_id in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
-        _merge_owners(transaction, {**chats, "kept": kept_id, "gone": merged_id})
+    transaction.execute(LOCK_FACTS_OF_CHATS, chats)
+    transaction.execute(LOCK_CHATS, chats)
+    for kept_id, gone_id in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
+        owners = {**chats, "kept": kept_id, "gone": gone_id}
+        for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
+            transaction.execute(MERGE_CONVERSATIONS, kept=kept, gone=gone)
+            transaction.execute(DELETE_MERGED, gone=gone)
+        for statement in (RETIRE_DUPLICATES, MERGE_ENTITIES, *MERGE_OWNERS):
+            transaction.execute(statement, owners)
     moved = transaction.execute(UPDATE_OWNERS, chats)
     transaction.execute(UPDATE_LOCKS, chats)
     return moved
-
-
-def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
-    for kept_id, merged_id in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
-        pair = {"kept": kept_id, "gone": merged_id}
-        for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, DELETE_MERGED):
-            transaction.execute(statement, pair)
-    for statement in (RETIRE_DUPLICATES, MERGE_ENTITIES, *MERGE_OWNERS):
-        transaction.execute(statement, owners)

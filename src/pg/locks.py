@@ -148,27 +148,6 @@ def take_unindexed(
     return shown & {int(row[0]) for row in transaction.fetch_all(TAKE_UNINDEXED, params)}
 
 
-def lock_moves(transaction: Transaction) -> None:
-    """Lock the moves of groups."""
-    transaction.execute(LOCK_MOVES)
-
-
-def lock_chats(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> None:
-    """Lock two groups: no one else can store anything in them."""
-    chats = {"old": old_chat_id, "new": new_chat_id}
-    for statement in (LOCK_FACTS_OF_CHATS, LOCK_CHATS):
-        transaction.execute(statement, chats)
-
-
-def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[UUID, bool]]:
-    """Lock every conversation with traces of a user: no one else can store anything in them.
-
-    Returns:
-        The ids of these conversations, each with True if it belongs to another owner.
-    """
-    return [(*row,) for row in transaction.fetch_all(LOCK_TRACES, user=telegram_user_id)]
-
-
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
 
 # Take the lock, or take it once more: it is released with its session.

@@ -395,8 +395,8 @@ def _erase(transaction: Transaction, telegram_user_id: int) -> int:
     values["logins"] = [login for _, login in called if login]
     rows = run(DELETE_JOBS, DELETE_UPDATES)
     values["updates"] = column(UPDATE_QUOTING_UPDATES) + column(CLOSE_UPDATES)
-    conversations = locks.lock_traces(transaction, owner)
-    values["rooms"] = [id_ for id_, is_room in conversations if is_room]
+    conversations = transaction.fetch_all(locks.LOCK_TRACES, values)
+    values["rooms"] = [id_ for id_, is_of_others in conversations if is_of_others]
     values["mentioning"], values["names"] = _redact_mentions(transaction, values)
     rows += len(values["updates"]) + len(values["mentioning"]) + run(*DELETE_TRACES)
     run(purge_repo.KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)

@@ -36,8 +36,6 @@ UpdateOutcome = (
 SUPERSEDING: tuple[UpdateKind, ...] = ("message", "new", "stop")
 ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("teach",)
 TEXT_FIELDS = ("text", "caption")  # of Telegram's messages
-# Parameters of the statement that locks an update and looks behind it.
-NEWER_KINDS = {"answered": list(SUPERSEDING), "kinds": [*SUPERSEDING, *ANSWERED_SEPARATELY]}
 
 
 @dataclass(frozen=True)
@@ -206,13 +204,13 @@ WHERE u.id = %(update)s
   AND CASE WHEN %(put_aside)s THEN u.outcome = 'put aside' ELSE u.handled_at IS NULL END
 """
 
-# Kind of the next unhandled update of the same chat that will be answered (or wipes the chat).
+# Kinds of the later unhandled updates of the chat that will be answered (or wipe it), in order.
 SELECT_NEWER = """
 SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
     ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
 WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
   AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))
-ORDER BY n.id LIMIT 1
+ORDER BY n.id LIMIT 100
 """
 
 # Count the parts of albums that name the bot nowhere as messages, once another part names it.
@@ -236,16 +234,9 @@ ORDER BY e.id LIMIT 1
 """
 
 # Lock an update that is being handled against erasures until the transaction ends (waiting for an
-# erasure in progress), and return its revision and the updates that follow it in its chat.
+# erasure in progress), and return its revision.
 LOCK_UPDATE = """
-SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kinds[1] END,
-       behind.kinds && ARRAY['new', 'stop']
-FROM telegram_updates u CROSS JOIN LATERAL (
-    SELECT array_agg(n.kind ORDER BY n.id) AS kinds FROM telegram_updates n
-    WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
-      AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-      AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))) AS behind
-WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
+SELECT revision FROM telegram_updates WHERE id = %(update)s AND handled_at IS NULL FOR SHARE
 """
 
 # Mark an update as handled and empty its payload: ``messages`` holds the text now, if any table.
@@ -393,7 +384,8 @@ class UpdateRepository(Repository):
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
     ) -> UpdateKind | None:
         """Return the kind of the chat's next unhandled update of the given kinds, or None."""
-        return self._first(lambda kind: kind, SELECT_NEWER, update=update, kinds=list(kinds))
+        found = self._values(SELECT_NEWER, update=update, kinds=list(kinds))
+        return found[0] if found else None
 
     def lock_update(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
         """Lock an update until the transaction ends, and return the updates that follow it.
@@ -402,12 +394,16 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled or erased.
             MessageMovedError: An erasure has changed it since ``revision``; read it again.
         """
-        row = transaction.fetch_one(LOCK_UPDATE, NEWER_KINDS, update=update)
+        row = transaction.fetch_one(LOCK_UPDATE, update=update)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
             raise MessageMovedError("the update was changed while it was handled")
-        return NewerUpdates(row[1], bool(row[2]))
+        kinds = [*SUPERSEDING, *ANSWERED_SEPARATELY]
+        rows = transaction.fetch_all(SELECT_NEWER, update=update, kinds=kinds)
+        found = [kind for (kind,) in rows]
+        newer = next((kind for kind in found[:1] if kind in SUPERSEDING), None)
+        return NewerUpdates(newer, "new" in found or "stop" in found)
 
     def rewrite(self, transaction: Transaction, update: int, change: Callable[[str], str]) -> None:
         """Apply ``change`` to all texts in the payload of an unhandled update."""
@@ -466,10 +462,8 @@ class UpdateRepository(Repository):
 
     def was_refused_lately(self, update: WaitingUpdate) -> bool:
         """Return True if this stranger was told within a day that the bot is private."""
-        row = self._client.fetch_one(
-            SELECT_REFUSED, bot_id=update.bot_id, user_id=update.user_id, update=update.id
-        )
-        return row is not None
+        stranger = {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id}
+        return self._client.fetch_one(SELECT_REFUSED, stranger) is not None
 
     def requeue_orphaned(self, *, older_than: float) -> int:
         """Defer a new job for every unhandled update without one and return the number of updates.
