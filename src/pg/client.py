@@ -42,10 +42,6 @@ OWNER_ID = "(SELECT id FROM owners WHERE telegram_user_id = %d AND thread_id = %
 register_adapter(Owner, lambda owner: AsIs(OWNER_ID % owner.row))
 
 
-class _NoFreeConnectionError(errors.StorageUnavailableError):
-    """All connections of the pool stayed in use."""
-
-
 class Transaction:
     """Open transaction of ``PgClient.transaction``."""
 
@@ -104,7 +100,6 @@ class PgClient:
             this process knows, such as that Telegram accepted an answer, should reach the database
             and not be done twice.
         statements: Number of statements sent, for tests and benchmarks.
-        transactions: Number of transactions run (a single statement is one).
         full_at: Time of the last statement that failed because the disk was full, on the
             monotonic clock, or None.
     """
@@ -118,7 +113,6 @@ class PgClient:
     def __post_init__(self) -> None:
         """Set up the state; ``open`` connects."""
         self.statements = 0
-        self.transactions = 0
         self.full_at: float | None = None
         self._slots = threading.BoundedSemaphore(self.max_connections)
         self._pool: ThreadedConnectionPool | None = None
@@ -186,11 +180,11 @@ class PgClient:
             StorageUnavailableError: No connection, or it broke twice, or a timeout passed.
             StorageRejectedError: The server refused the statement.
         """
-        return self._run(lambda t: t.fetch_all(sql, params, **named), limits)
+        return self.in_transaction(lambda t: t.fetch_all(sql, params, **named), limits=limits)
 
     def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Like ``fetch_all``, with each row as a dict by column name."""
-        return self._run(lambda t: t.fetch_records(sql, params, **named), None)
+        return self.in_transaction(lambda t: t.fetch_records(sql, params, **named))
 
     def fetch_one(self, sql: Sql, params: Params = None, /, **named: Any) -> Row | None:
         """Like ``fetch_all``, but return the first row, or None."""
@@ -200,7 +194,7 @@ class PgClient:
         self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> int:
         """Like ``fetch_all``, but return the number of affected rows."""
-        return self._run(lambda t: t.execute(sql, params, **named), limits)
+        return self.in_transaction(lambda t: t.execute(sql, params, **named), limits=limits)
 
     def maintain(self, sql: str, *, limits: Limits) -> None:
         """Run a statement that PostgreSQL refuses in a transaction (VACUUM), on a new connection.
@@ -217,42 +211,11 @@ class PgClient:
         self, work: Callable[[Transaction], T], *, limits: Limits | None = None
     ) -> T:
         """Run ``work`` in one transaction; retry it once if the connection breaks."""
-
-        def attempt() -> T:
-            with self.transaction(limits=limits) as transaction:
-                return work(transaction)
-
-        return self._retry_once(attempt)
-
-    @contextmanager
-    def transaction(self, *, limits: Limits | None = None) -> Iterator[Transaction]:
-        """Open a transaction: committed at the end of the block, rolled back on any error."""
-        with self._connection() as connection:
-            connection.autocommit = False
-            self.transactions += 1
-            with connection, connection.cursor() as cursor:
-                if limits is not None:
-                    set_limits(connection, limits, is_local=True)
-                yield Transaction(self, cursor)
-
-    def _run(self, work: Callable[[Transaction], T], limits: Limits | None) -> T:
-        if limits is not None:
-            return self.in_transaction(work, limits=limits)
-
-        def attempt() -> T:
-            with self._connection() as connection:
-                connection.autocommit = True
-                self.transactions += 1
-                with connection.cursor() as cursor:
-                    return work(Transaction(self, cursor))
-
-        return self._retry_once(attempt)
-
-    def _retry_once(self, attempt: Callable[[], T]) -> T:
         pool = self._pool
         try:
-            return attempt()
-        except (_NoFreeConnectionError, errors.StorageFullError, errors.StorageTimeoutError):
+            with self.transaction(limits=limits) as transaction:
+                return work(transaction)
+        except (errors.StorageFullError, errors.StorageTimeoutError):
             raise  # the server answers, and an immediate retry would fail again
         except errors.StorageUnavailableError:
             if self._is_closing or pool is None:
@@ -260,7 +223,16 @@ class PgClient:
         self._wait_until_reachable()
         if self._pool is pool:  # the other idle connections have most likely died as well
             self._pool = self._build_pool(0)
-        return attempt()
+        with self.transaction(limits=limits) as transaction:
+            return work(transaction)
+
+    @contextmanager
+    def transaction(self, *, limits: Limits | None = None) -> Iterator[Transaction]:
+        """Open a transaction: committed at the end of the block, rolled back on any error."""
+        with self._connection() as connection, connection, connection.cursor() as cursor:
+            if limits is not None:
+                set_limits(connection, limits, is_local=True)
+            yield Transaction(self, cursor)
 
     def _wait_until_reachable(self) -> None:
         deadline = time.monotonic() + self.reconnect_timeout
@@ -284,12 +256,17 @@ class PgClient:
         if pool is None:
             raise errors.StorageUnavailableError("the database client is closed")
         if not self._slots.acquire(timeout=self.wait_timeout):
-            raise _NoFreeConnectionError(
+            raise errors.StorageTimeoutError(
                 f"no database connection became free within {self.wait_timeout:g} s "
                 f"(PG_POOL_MAX is {self.max_connections})"
             )
         try:
-            connection = _take_connection(pool)
+            try:
+                connection = pool.getconn()
+            except PoolError as error:
+                raise errors.StorageUnavailableError("the database client is closed") from error
+            except (psycopg2.Error, UnicodeError, ValueError) as error:
+                raise connect_failure(error) from None
             self._used.add(connection)
             try:
                 with translate_errors():
@@ -299,25 +276,12 @@ class PgClient:
                 raise
             finally:
                 self._used.discard(connection)
-                _return_connection(pool, connection)
+                try:
+                    pool.putconn(connection)
+                except PoolError:  # the client was closed meanwhile
+                    connection.close()
         finally:
             self._slots.release()
-
-
-def _take_connection(pool: ThreadedConnectionPool) -> Connection:
-    try:
-        return pool.getconn()
-    except PoolError as error:
-        raise errors.StorageUnavailableError("the database client is closed") from error
-    except (psycopg2.Error, UnicodeError, ValueError) as error:
-        raise connect_failure(error) from None
-
-
-def _return_connection(pool: ThreadedConnectionPool, connection: Connection) -> None:
-    try:
-        pool.putconn(connection)
-    except PoolError:  # the client was closed meanwhile
-        connection.close()
 
 
 @contextmanager

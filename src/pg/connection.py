@@ -24,34 +24,19 @@ ADVICE = (
 )
 
 # Patterns in libpq's connection errors (the first match wins), and our message for each.
-CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
+CONNECT_FAILURES = (
     ("could not translate host name", f"nobody knows its host by that name: {ADVICE}"),
-    ("could not parse network address", f"its host is no address: {ADVICE}"),
-    ("no password supplied", f"the server wants a password: {ADVICE}"),
-    ("password authentication failed", f"the server refuses the user or the password: {ADVICE}"),
-    ("authentication failed", f"the server refuses the user: {ADVICE}"),
+    ("authentication failed|no password", f"the server refuses the user or password: {ADVICE}"),
     (r"no pg_hba\.conf entry", "the server takes no such connection: see its pg_hba.conf"),
     ("role ", f"the server knows no such user: {ADVICE}"),
-    ("not currently accepting connections", "the database accepts no connections now"),
-    ("permission denied for database", "the user may not use that database"),
-    (
-        "too many connections|too many clients|remaining connection slots",
-        "the server has no free connection (max_connections)",
-    ),
-    ("database ", f"the server has no such database: {ADVICE}"),
-    ("starting up", "the server is starting"),
-    ("shutting down", "the server is shutting down"),
-    ("recovery mode", "the server is recovering from a crash"),
+    ("too many|remaining connection slots", "it has no free connection (max_connections)"),
+    ("database ", f"the server does not open such a database: {ADVICE}"),
+    ("starting up|shutting down|recovery mode", "the server is starting or stopping"),
     ("No space left on device", "the server's disk is full"),
     ("timeout expired|timed out", "it did not answer in time"),
     ("refused", "nothing listens at that host and port"),
     ("No such file or directory", "no server has its socket there"),
-    ("Permission denied", "this user may not use the server's socket, or a file of the settings"),
-    ("No route to host|unreachable", "there is no way to its host"),
-    ("certificate", "its certificate is not accepted: see sslmode and sslrootcert"),
-    ("SSL", "it and libpq do not agree on TLS: see sslmode"),
-    ("closed the connection", "it closed the connection at once"),
-    ("unsupported startup parameter", "it refuses a parameter: see the address's options"),
+    ("certificate|SSL", "it and libpq do not agree on TLS: see sslmode and sslrootcert"),
     ("invalid ", f"libpq refuses the address: {ADVICE}"),
 )
 

@@ -1,6 +1,5 @@
 """Settings that an operator can change while the bot runs: the row of ``global_settings``."""
 
-import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -15,8 +14,6 @@ from src.base import config, errors
 from src.base.errors import SettingsConflictError, SettingsError
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.pg.client import PgClient, Repository, Transaction
-
-logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 4.0  # of caching, after which a change is in force in every process
 
@@ -116,9 +113,6 @@ SELECT_SETTINGS = SQL("SELECT {columns} FROM global_settings WHERE id = 1").form
 # The same, locked.
 LOCK_SETTINGS = SELECT_SETTINGS + SQL(" FOR UPDATE")
 
-# Insert the default row if it was deleted.
-RESTORE_SETTINGS = "INSERT INTO global_settings DEFAULT VALUES ON CONFLICT DO NOTHING"
-
 # Update all columns; a trigger writes the history of those that changed.
 UPDATE_SETTINGS = SQL("UPDATE global_settings SET {assignments} WHERE id = 1").format(
     assignments=SQL(", ").join(
@@ -157,10 +151,10 @@ class GlobalSettingsRepository(Repository):
         return await self._run(self.get)
 
     def get(self) -> GlobalSettings:
-        """Return the settings, at most ``FRESH_SECONDS`` old; defaults if the row was deleted."""
+        """Return the settings, at most ``FRESH_SECONDS`` old."""
         with self._lock:
             if not self._is_fresh:
-                self._settings = self._parse_row(self._client.fetch_one(SELECT_SETTINGS))
+                self._settings = _parse_row(self._client.fetch_one(SELECT_SETTINGS))
                 self._read_at = time.monotonic()
             return self._settings
 
@@ -190,8 +184,7 @@ class GlobalSettingsRepository(Repository):
         """
 
         def work(transaction: Transaction) -> None:
-            transaction.execute(RESTORE_SETTINGS)
-            current = self._parse_row(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
+            current = _parse_row(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
             stale = [name for name, was in (seen or {}).items() if as_text(current[name]) != was]
             if stale:
                 raise SettingsConflictError(stale)
@@ -202,14 +195,9 @@ class GlobalSettingsRepository(Repository):
         self._client.in_transaction(work)
         return self.refresh()
 
-    def _parse_row(self, row: tuple[Any, ...] | None) -> GlobalSettings:
-        if row is None:
-            return GlobalSettings()
-        try:
-            return GlobalSettings.model_validate(dict(zip(NAMES, row, strict=True)))
-        except ValidationError as error:
-            logger.exception("global_settings cannot be read; the last ones stay", exc_info=error)
-            return self._settings
+
+def _parse_row(row: tuple[Any, ...] | None) -> GlobalSettings:
+    return GlobalSettings.model_validate(dict(zip(NAMES, row or (), strict=True)))
 
 
 def check_settings(values: Mapping[str, Any]) -> GlobalSettings:

@@ -2,9 +2,7 @@
 
 import logging
 import re
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from psycopg2.extensions import connection as Connection
 
 from src.base import errors
 from src.pg.client import translate_errors
-from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
+from src.pg.connection import MIGRATING, ORDINARY, Limits, connect, statement_failure
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "migrations"
 VERSIONS = MIGRATIONS / "versions"
 LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
-LOCK_PAUSE = 0.2  # seconds between two attempts to lock while another process migrates
+WAITING = Limits(statement=4 * 3600.0, lock=4 * 3600.0)  # while another process migrates
 # Errors that an operator has to fix on the server (an extension that is not installed, a missing
 # privilege) are shown in full: their messages name schema objects and no rows.
 SHOWN_IN_FULL = ("0A000", "42501", "58P01")
@@ -154,7 +152,13 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
             belongs to another program; nothing was changed.
         StorageError: The server cannot be reached, or refused a migration; nothing was changed.
     """
-    with _locked(dsn) as connection:
+    with (
+        closing(connect(dsn, application_name="pomni migrate", limits=WAITING)) as connection,
+        translate_errors(),
+        connection.cursor() as cursor,
+    ):
+        connection.autocommit = True
+        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
         before = _read_version(connection)
         if before is None:
             create_extension(connection)
@@ -220,22 +224,6 @@ def _read_version(connection: Connection) -> str | None:
     version = str(rows[0][0])
     check_version(version)
     return version
-
-
-@contextmanager
-def _locked(dsn: str) -> Iterator[Connection]:
-    with closing(connect(dsn, application_name="pomni migrate")) as connection, translate_errors():
-        while not _try_lock(connection):
-            time.sleep(LOCK_PAUSE)
-        yield connection
-
-
-def _try_lock(connection: Connection) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,))
-        (is_locked,) = cursor.fetchone() or (False,)
-    connection.commit()
-    return bool(is_locked)
 
 
 def _run_alembic(dsn: str, before: str | None, target: str) -> None:

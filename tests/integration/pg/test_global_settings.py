@@ -132,17 +132,9 @@ async def test_two_operators_at_once_lose_neither_change(client: PgClient) -> No
     assert {final.summaries_kept, final.summary_messages}.isdisjoint({3, 6})
 
 
-def test_a_row_that_makes_no_sense_leaves_the_settings_as_they_were(client: PgClient) -> None:
+def test_the_settings_are_not_read_for_each_turn(client: PgClient) -> None:
     settings = GlobalSettingsRepository(client)
     assert settings.get().summaries_shown == 3
     client.execute("UPDATE global_settings SET summaries_shown = 4")
-    assert settings.get().summaries_shown == 3, "it is not read for each turn"
+    assert settings.get().summaries_shown == 3
     assert settings.refresh().summaries_shown == 4
-    client.execute(
-        "ALTER TABLE global_settings DROP CONSTRAINT global_settings_summaries_shown_check"
-    )
-    client.execute("UPDATE global_settings SET summaries_shown = -1")
-    assert settings.refresh().summaries_shown == 4
-    client.execute("DELETE FROM global_settings")
-    assert settings.refresh() == GlobalSettings()
-    assert settings.change("me", {"summaries_shown": 6}).summaries_shown == 6
