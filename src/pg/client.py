@@ -20,6 +20,7 @@ from src.base import errors
 from src.base.owners import Owner
 from src.pg.connection import (
     LIBPQ_OPTIONS,
+    PATIENT,
     Limits,
     connect,
     connect_failure,
@@ -35,6 +36,7 @@ Row = tuple[Any, ...]
 Record = dict[str, Any]
 
 RECONNECT_PAUSE = 0.1  # seconds between two attempts to reach a restarting server
+STREAMED = 500  # rows of a stream in memory at a time
 
 # psycopg2 writes an ``Owner`` among the parameters as the look-up of its id (NULL if there is no
 # row), so that ``%(owner)s`` costs no round trip of its own.
@@ -195,6 +197,14 @@ class PgClient:
     ) -> int:
         """Like ``fetch_all``, but return the number of affected rows."""
         return self.in_transaction(lambda t: t.execute(sql, params, **named), limits=limits)
+
+    def stream(self, sql: Sql, params: Params = None, /) -> Iterator[Row]:
+        """Run a statement that reads much, and yield its rows from a cursor on the server."""
+        with self._connection() as connection, connection, connection.cursor("rows") as cursor:
+            set_limits(connection, PATIENT, is_local=True)
+            cursor.itersize = STREAMED
+            Transaction(self, cursor).execute(sql, params)
+            yield from cursor
 
     def maintain(self, sql: str, *, limits: Limits) -> None:
         """Run a statement that PostgreSQL refuses in a transaction (VACUUM), on a new connection.

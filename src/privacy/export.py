@@ -1,4 +1,4 @@
-"""Export of all data of one owner, read page by page into files."""
+"""Export of all data of one owner, streamed into files."""
 
 import json
 import shutil
@@ -9,19 +9,16 @@ from datetime import datetime
 from functools import partial
 from io import TextIOWrapper
 from itertools import groupby
-from typing import Any, BinaryIO, Literal, TextIO, cast
+from typing import BinaryIO, Literal, TextIO, cast
 
 from src.base.owners import Caller, Owner
 from src.base.zones import local_time, long_day
-from src.pg.client import Record, Repository
-from src.pg.connection import PATIENT
+from src.pg.client import PgClient, Record, Repository
 from src.reading import facts, voices
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
 FileFormat = Literal["json", "md"]
-
-PAGE = 1000  # rows in memory at once
 
 # The owner's settings and names.
 SELECT_SETTINGS = """
@@ -36,17 +33,9 @@ WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
 # Whether there is a row of the owner, in any topic.
 HAS_OWNER = "SELECT EXISTS (SELECT 1 FROM owners WHERE telegram_user_id = %(user)s)"
 
-# The owner's conversations, one per topic.
-SELECT_CONVERSATIONS = """
-SELECT id::text FROM conversations
-WHERE telegram_user_id = %(user)s
-  AND (%(thread_id)s::bigint IS NULL OR thread_id = %(thread_id)s)
-ORDER BY thread_id
-"""
-
-# Messages of a conversation in order, without forgotten ones.
+# Messages of each topic in order, without forgotten ones.
 SELECT_MESSAGES = """
-SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
+SELECT jsonb_strip_nulls(jsonb_build_object(
     'uid', 'msg-' || m.id, 'thread_id', nullif(greatest(c.thread_id, 0), 0), 'role', m.role,
     'text', message_text(m.content), 'said_at', coalesce(m.said_at, m.created_at),
     'telegram_message_id', m.telegram_message_id, 'sender_id', m.sender_id,
@@ -54,15 +43,14 @@ SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
     'origin', m.origin, 'quoted', m.quoted, 'edited_at', m.edited_at,
     'is_private', nullif(m.is_private, false)))
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.conversation_id = %(conversation_id)s AND c.telegram_user_id = %(user)s
-  AND (m.position, m.id) > ((%(after)s::bigint[])[1], (%(after)s::bigint[])[2])
-  AND NOT m.is_forgotten
-ORDER BY m.position, m.id LIMIT %(limit)s
+WHERE c.telegram_user_id = %(user)s AND NOT m.is_forgotten
+  AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s)
+ORDER BY c.thread_id, m.position, m.id
 """
 
 # Current and retired facts with all their sources; ``replaced_by`` names the successor.
 SELECT_FACTS = """
-SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
+SELECT jsonb_strip_nulls(jsonb_build_object(
     'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
     'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
     'private_text', (SELECT p.private_text FROM private_facts p WHERE p.id = f.id),
@@ -76,24 +64,24 @@ SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
                 FROM memory_sources s WHERE s.memory_id = f.id)))
 FROM facts f
 WHERE f.telegram_user_id = %(user)s
-  AND (%(thread_id)s::bigint IS NULL OR f.thread_id = %(thread_id)s) AND f.id > %(after)s
-ORDER BY f.id LIMIT %(limit)s
+  AND (%(thread_id)s::bigint IS NULL OR f.thread_id = %(thread_id)s)
+ORDER BY f.id
 """
 
 # Summaries of older messages.
 SELECT_SUMMARIES = """
-SELECT s.id, jsonb_strip_nulls(jsonb_build_object(
+SELECT jsonb_strip_nulls(jsonb_build_object(
     'thread_id', nullif(greatest(c.thread_id, 0), 0), 'text', s.content,
     'made_at', s.created_at))
 FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
 WHERE c.telegram_user_id = %(user)s AND s.content <> ''
-  AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s) AND s.id > %(after)s
-ORDER BY s.id LIMIT %(limit)s
+  AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s)
+ORDER BY s.id
 """
 
 # The owner's reminders: waiting, delivered and cancelled.
 SELECT_REMINDERS = """
-SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
+SELECT jsonb_strip_nulls(jsonb_build_object(
     'id', 'reminder-' || r.id, 'kind', nullif(r.kind, 'reminder'), 'day', r.day,
     'about', r.about, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
     'due_at', r.due_at, 'recurrence', r.recurrence, 'time_zone', r.time_zone,
@@ -102,31 +90,29 @@ SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
     'delivered_at', r.delivered_at, 'cancelled_at', r.cancelled_at))
 FROM reminders r JOIN owners o ON o.id = r.owner_id
 WHERE o.telegram_user_id = %(user)s
-  AND (%(thread_id)s::bigint IS NULL OR r.thread_id = %(thread_id)s) AND r.id > %(after)s
-ORDER BY r.id LIMIT %(limit)s
+  AND (%(thread_id)s::bigint IS NULL OR r.thread_id = %(thread_id)s)
+ORDER BY r.id
 """
 
 # Connections of other assistants, without their tokens.
 SELECT_CONNECTIONS = """
-SELECT t.id, jsonb_strip_nulls(jsonb_build_object(
+SELECT jsonb_strip_nulls(jsonb_build_object(
     'name', t.name, 'may_remember', t.may_remember, 'created_at', t.created_at,
     'last_used_at', t.last_used_at))
 FROM memory_tokens t JOIN owners o ON o.id = t.owner_id
 WHERE o.telegram_user_id = %(user)s
-  AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s) AND t.id > %(after)s
-ORDER BY t.id LIMIT %(limit)s
+  AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s)
+ORDER BY t.id
 """
 
 # Model calls and their tokens by day.
 SELECT_USAGE = """
-SELECT row_number() OVER (ORDER BY day, model), jsonb_build_object(
-    'day', day, 'model', model, 'calls', calls, 'tokens', tokens)
+SELECT jsonb_build_object('day', day, 'model', model, 'calls', calls, 'tokens', tokens)
 FROM (SELECT (u.created_at AT TIME ZONE 'UTC')::date AS day, model, count(*) AS calls,
              sum(prompt_tokens + completion_tokens) AS tokens
       FROM model_usage u JOIN owners o ON o.id = u.owner_id
       WHERE o.telegram_user_id = %(user)s GROUP BY 1, 2) AS days
-WHERE %(after)s = 0
-ORDER BY 1 LIMIT %(limit)s
+ORDER BY day, model
 """
 
 # The parts of the JSON file, in its order.
@@ -143,6 +129,8 @@ PARTS = {
 class ExportRepository(Repository):
     """Reads all data of an owner; every method blocks (see ``PgClient.run``)."""
 
+    _client: PgClient
+
     def has_owner(self, telegram_user_id: int) -> bool:
         """Return True if anything is stored of a person or group, in any topic."""
         return self._client.fetch_all(HAS_OWNER, user=telegram_user_id) == [(True,)]
@@ -154,7 +142,7 @@ class ExportRepository(Repository):
     def read(
         self, part: str, telegram_user_id: int, thread_id: int | None = None
     ) -> Iterator[Record]:
-        """Yield the records of one of ``PARTS`` in order, with at most PAGE of them in memory.
+        """Yield the records of one of ``PARTS`` in order, with few of them in memory at a time.
 
         Args:
             part: The name of the part.
@@ -162,23 +150,7 @@ class ExportRepository(Repository):
             thread_id: A topic of a group; None for all topics.
         """
         owner = {"user": telegram_user_id, "thread_id": thread_id}
-        if part != "messages":
-            yield from self._read_pages(PARTS[part], owner, 0)
-            return
-        for (conversation_id,) in self._client.fetch_all(SELECT_CONVERSATIONS, owner):
-            parameters = {**owner, "conversation_id": conversation_id}
-            yield from self._read_pages(SELECT_MESSAGES, parameters, [0, 0])
-
-    def _read_pages(
-        self, sql: str, parameters: dict[str, Any], after: int | list[int]
-    ) -> Iterator[Record]:
-        """Yield the records whose key, the first column, is greater than ``after``."""
-        while True:
-            rows = self._client.fetch_all(sql, parameters, after=after, limit=PAGE, limits=PATIENT)
-            yield from (dict(record) for _, record in rows)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1][0]
+        return (record for (record,) in self._client.stream(PARTS[part], owner))
 
 
 # Two files: JSON for programs (``docs/export.md`` describes it), Markdown to read. Both are

@@ -17,7 +17,7 @@ import pytest
 
 from src.base.owners import Caller, Owner, Preferences
 from src.privacy import export as export_service
-from src.privacy.export import PAGE, PARTS
+from src.privacy.export import PARTS
 from src.texts import LANGUAGES, Language, say
 from tests.integration.person import NOON
 from tests.integration.phone import STRANGER, USER, Phone
@@ -125,9 +125,9 @@ async def test_what_was_just_forgotten_is_not_exported(phone: Phone) -> None:
     assert "Муся" not in found.for_programs.decode() + found.to_read
 
 
-async def test_a_long_history_is_written_page_by_page(phone: Phone) -> None:
+async def test_a_long_history_is_streamed(phone: Phone) -> None:
     await phone.write("привет")
-    count = 20 * PAGE + 7
+    count = 20_007
     phone.rig.client.execute(
         "INSERT INTO messages (conversation_id, role, content, position, said_at)"
         " SELECT id, 'user', repeat('слово ' || n || ' ', 20), n + 100, now()"
