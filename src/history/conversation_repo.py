@@ -295,11 +295,10 @@ class ConversationRepository(Repository):
         Raises:
             ConversationGoneError: Others deleted it at every attempt.
         """
-        for _ in range(MAX_HOLDS):
-            for statement in (HOLD_CONVERSATION, INSERT_CONVERSATION):
-                row = transaction.fetch_one(statement, owner)
-                if row is not None:
-                    return cast("UUID", row[0])
+        for statement in MAX_HOLDS * (HOLD_CONVERSATION, INSERT_CONVERSATION):
+            row = transaction.fetch_one(statement, owner)
+            if row is not None:
+                return cast("UUID", row[0])
         raise ConversationGoneError("the conversation is deleted again and again")
 
     def append_message(
@@ -394,10 +393,7 @@ class ConversationRepository(Repository):
             if keep_unread:
                 transaction.execute(KEEP_UNREAD, owner, limit=MAX_PARTING)
             transaction.execute(DELETE_CONVERSATIONS, owner)
-            row = transaction.fetch_one(INSERT_CONVERSATION, owner)
-            if row is None:
-                return self.hold_conversation(transaction, owner)
-            return cast("UUID", row[0])
+            return self.hold_conversation(transaction, owner)
 
         return self._client.in_transaction(replace, limits=PATIENT)
 

@@ -71,21 +71,16 @@ class Changes:
     def from_row(cls, stored: dict[str, Any] | None) -> Self:
         """Build the changes from their stored form; None means no changes."""
         changes = dict(stored or {})
-        for name in ("saved", "replaced_by", "reminders", "zones"):
+        for name in LISTS:
             changes[name] = tuple(changes.get(name, ()))
         return cls(**changes)
 
     def __add__(self, later: "Changes") -> "Changes":
         """Merge two sets of changes; of single values the later one wins."""
-        return Changes(
-            self.saved + later.saved,
-            self.replaced_by + later.replaced_by,
-            later.forgetting or self.forgetting,
-            self.reminders + later.reminders,
-            self.zones + later.zones,
-            later.names_zone or self.names_zone,
-            later.wish or self.wish,
-        )
+        merged = {name: value or getattr(self, name) for name, value in vars(later).items()}
+        for name in LISTS:
+            merged[name] = getattr(self, name) + getattr(later, name)
+        return Changes(**merged)
 
     def as_row(self) -> str | None:
         """Return the changes as JSON for the database, None if there are none."""
@@ -95,6 +90,7 @@ class Changes:
 
 
 NO_CHANGES = Changes()
+LISTS = ("saved", "replaced_by", "reminders", "zones")  # of ``Changes``
 
 
 @dataclass(frozen=True)
@@ -333,8 +329,8 @@ WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s AND m.role =
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
 
-# Current facts, or else messages, cited by the answer in a Telegram message. Only the newest 300
-# answers are searched.
+# Current facts, or else messages, cited by the answer in a Telegram message, and one row without a
+# uid for the answer itself. Only the newest 300 answers are searched.
 SELECT_CITED = """
 WITH answer AS (
     SELECT id FROM (
@@ -345,25 +341,12 @@ WITH answer AS (
         ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
     WHERE %(sent)s = ANY(sent_message_ids) LIMIT 1
 )
-SELECT DISTINCT ON (uid) uid, text FROM (
-    SELECT coalesce('fact-' || f.id, 'msg-' || m.id) AS uid,
-           coalesce(f.text, message_text(m.content)) AS text
-    FROM answer JOIN answer_sources s ON s.answer_id = answer.id
-    LEFT JOIN facts f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.owner_id = %(owner)s
-    LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
-) AS cited
-WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
-"""
-
-# Whether a Telegram message shows one of the newest 300 answers to the owner.
-SELECT_IS_ANSWER = """
-SELECT EXISTS (
-    SELECT FROM (
-        SELECT a.sent_message_ids
-        FROM messages a JOIN conversations c ON c.id = a.conversation_id
-        WHERE c.owner_id = %(owner)s AND a.role = 'assistant'
-        ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
-    WHERE %(sent)s = ANY(sent_message_ids))
+SELECT NULL AS uid, NULL AS text FROM answer
+UNION SELECT coalesce('fact-' || f.id, 'msg-' || m.id), coalesce(f.text, message_text(m.content))
+FROM answer JOIN answer_sources s ON s.answer_id = answer.id
+LEFT JOIN facts f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.owner_id = %(owner)s
+LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
+ORDER BY uid LIMIT 20
 """
 
 # Seconds until the owner's hourly budget of background calls has one left; no row: has one now.
@@ -512,7 +495,7 @@ class TurnRepository(Repository):
 
     def is_answer(self, owner: owners.Owner, sent_message: int) -> bool:
         """Return True if a Telegram message shows one of the newest answers to the owner."""
-        return bool(self._first(bool, SELECT_IS_ANSWER, owner, sent=sent_message))
+        return self._client.fetch_one(SELECT_CITED, owner, sent=sent_message) is not None
 
     def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
         """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.
@@ -521,7 +504,8 @@ class TurnRepository(Repository):
             owner: The owner of the conversation.
             sent_message: A Telegram message that shows the answer.
         """
-        return self._all(lambda *cited: cited, SELECT_CITED, owner, sent=sent_message)
+        rows = self._client.fetch_all(SELECT_CITED, owner, sent=sent_message)
+        return [(uid, text) for uid, text in rows if uid is not None]
 
     def find_stop(self, owner: owners.Owner) -> Literal["shown", "silent"] | None:
         """Return whether the answer to the owner's newest message shows that it was stopped.

@@ -56,9 +56,9 @@ class DigestService:
             StorageError: The database is away; messages indexed so far stay indexed.
         """
         settings = await self._settings.fetch()
-        done, parting, is_full = set[UUID](), list[UUID](), True
+        done, is_full = set[UUID](), True
         while is_full:
-            found, parting = await self._client.run(self._states.list_to_index, MOST_STATES)
+            found = await self._client.run(self._states.list_to_index, MOST_STATES)
             # Newer messages of these conversations wait for the next job.
             pending = [state for state in found if state.conversation_id not in done]
             is_full = bool(pending) and len(found) == MOST_STATES
@@ -67,7 +67,7 @@ class DigestService:
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in parting:
+        for conversation_id in await self._client.run(self._states.list_with_parting):
             await then(conversation_id)
 
     async def read_parting(self) -> None:

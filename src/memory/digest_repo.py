@@ -194,7 +194,7 @@ WHERE c.id IN (
     ) AS waiting LIMIT %(limit)s)
 ORDER BY c.id
 """
-SELECT_STATES_TO_INDEX = STATE + TO_INDEX
+SELECT_TO_INDEX = STATE + TO_INDEX
 
 # Seconds since anybody's newest message, and the longest of the last answers in milliseconds.
 SELECT_PACE = """
@@ -264,18 +264,9 @@ class ExtractionRepository(Repository):
         row = self._client.fetch_one(SELECT_PACE)
         return row if row is not None else (None, None)
 
-    def list_to_index(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
-        """List conversations with messages to index, by id; and those of ``list_with_parting``.
-
-        It is one transaction, because every turn's indexing asks both.
-        """
-
-        def work(transaction: Transaction) -> tuple[list[DigestState], list[UUID]]:
-            own = ExtractionRepository(transaction)
-            states = own._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
-            return states, own.list_with_parting()
-
-        return self._client.in_transaction(work)
+    def list_to_index(self, limit: int = 200) -> list[DigestState]:
+        """List conversations with messages to index, by id."""
+        return self._all(DigestState.of, SELECT_TO_INDEX, limit=limit)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Mark ``first`` to ``last`` as read; False when another worker has read them."""
@@ -467,7 +458,7 @@ class BatchRepository(Repository):
     def add_job(
         self, job_id: UUID, *, provider: str, model: str, windows: Sequence[BatchWindow]
     ) -> frozenset[UUID]:
-        """Store the intent of a batch, unless no window is left for it.
+        """Store the intent of a batch; ``poll`` withdraws one without windows.
 
         Returns:
             Ids of its windows, without those that another process took.
@@ -478,8 +469,6 @@ class BatchRepository(Repository):
             transaction.execute(INSERT_JOB, job, requests=len(windows))
             requests = json.dumps([vars(window) for window in windows], default=str)
             rows = transaction.fetch_all(INSERT_REQUESTS, job, windows=requests)
-            if not rows:
-                transaction.execute(WITHDRAW, job)
             return frozenset(id_ for (id_,) in rows)
 
         return self._client.in_transaction(work)

@@ -35,24 +35,19 @@ UPDATE memories SET superseded_by = %(successor)s WHERE id = %(id)s AND owner_id
 """
 
 # Answers that cite messages or facts, what their tools found, and summaries that may repeat them.
-DELETE_ANSWERS = (
-    """
-DELETE FROM tool_results t USING messages a JOIN answer_sources s ON s.answer_id = a.id
-WHERE t.message_id = a.reply_to_id AND a.conversation_id = ANY(%(rooms)s::uuid[])
-  AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
-""",
-    """
-DELETE FROM conversation_summaries y USING messages a JOIN answer_sources s ON s.answer_id = a.id
-WHERE y.conversation_id = a.conversation_id AND a.conversation_id = ANY(%(rooms)s::uuid[])
-  AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
-  AND a.position BETWEEN y.first_position AND y.last_position
-""",
-    """
-DELETE FROM messages a USING answer_sources s
-WHERE a.id = s.answer_id AND a.conversation_id = ANY(%(rooms)s::uuid[])
-  AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
-""",
+DELETE_ANSWERS = """
+WITH answers AS (
+    DELETE FROM messages a USING answer_sources s
+    WHERE a.id = s.answer_id AND a.conversation_id = ANY(%(rooms)s::uuid[])
+      AND (s.message_id = ANY(%(ids)s) OR s.memory_id = ANY(%(facts)s))
+    RETURNING a.conversation_id, a.position, a.reply_to_id
+), results AS (
+    DELETE FROM tool_results t USING answers a WHERE t.message_id = a.reply_to_id
 )
+DELETE FROM conversation_summaries y USING answers a
+WHERE y.conversation_id = a.conversation_id
+  AND a.position BETWEEN y.first_position AND y.last_position
+"""
 SELECT_ROOMS = """
 SELECT id FROM conversations WHERE owner_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
 """
@@ -152,7 +147,7 @@ class RestoredFacts(memory_repo.StoringRepository):
         self._run(KEEP_POSITIONS, rooms=rooms)
         told = [id_ for (id_,) in self._rows(DELETE_SOURCES, ids=ids)]
         gone = [id_ for (id_,) in self._rows(SELECT_WITHOUT_SOURCE, facts=told)] + [*facts_]
-        self._run(*DELETE_ANSWERS, ids=ids, facts=gone, rooms=rooms)
+        self._run(DELETE_ANSWERS, ids=ids, facts=gone, rooms=rooms)
         for id_ in gone:
             self.changes.restore_replaced(id_)
         self._run(DELETE_FACTS, DELETE_MESSAGES, facts=gone, ids=ids)

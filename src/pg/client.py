@@ -102,6 +102,7 @@ class PgClient:
             this process knows, such as that Telegram accepted an answer, should reach the database
             and not be done twice.
         statements: Number of statements sent, for tests and benchmarks.
+        transactions: Number of transactions run (a single statement is one).
         full_at: Time of the last statement that failed because the disk was full, on the
             monotonic clock, or None.
     """
@@ -115,6 +116,7 @@ class PgClient:
     def __post_init__(self) -> None:
         """Set up the state; ``open`` connects."""
         self.statements = 0
+        self.transactions = 0
         self.full_at: float | None = None
         self._slots = threading.BoundedSemaphore(self.max_connections)
         self._pool: ThreadedConnectionPool | None = None
@@ -240,6 +242,7 @@ class PgClient:
     def transaction(self, *, limits: Limits | None = None) -> Iterator[Transaction]:
         """Open a transaction: committed at the end of the block, rolled back on any error."""
         with self._connection() as connection, connection, connection.cursor() as cursor:
+            self.transactions += 1
             if limits is not None:
                 set_limits(connection, limits, is_local=True)
             yield Transaction(self, cursor)

@@ -204,14 +204,20 @@ WHERE u.id = %(update)s
   AND CASE WHEN %(put_aside)s THEN u.outcome = 'put aside' ELSE u.handled_at IS NULL END
 """
 
-# Kinds of the later unhandled updates of the chat that will be answered (or wipe it), in order.
+# The revision of an update, and in order the kinds of the later unhandled updates of its chat that
+# will be answered (or wipe it).
 SELECT_NEWER = """
-SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
-    ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
-WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-  AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))
-ORDER BY n.id LIMIT 100
+SELECT u.revision, ARRAY(
+    SELECT n.kind FROM telegram_updates n
+    WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
+      AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
+      AND (n.user_id IS NOT DISTINCT FROM u.user_id OR n.kind IN ('new', 'stop'))
+    ORDER BY n.id)
+FROM telegram_updates u WHERE u.id = %(update)s
 """
+# The same of an update that is being handled, locked against erasures until the transaction ends
+# (waiting for an erasure in progress).
+LOCK_UPDATE = SELECT_NEWER + "AND u.handled_at IS NULL FOR SHARE OF u"
 
 # Count the parts of albums that name the bot nowhere as messages, once another part names it.
 PROMOTE_ALBUMS = """
@@ -231,12 +237,6 @@ SELECT e.kind FROM telegram_updates u JOIN telegram_updates e
 WHERE u.id = %(update)s AND e.kind NOT IN ('callback', 'other')
   AND e.outcome IS DISTINCT FROM 'ignored'
 ORDER BY e.id LIMIT 1
-"""
-
-# Lock an update that is being handled against erasures until the transaction ends (waiting for an
-# erasure in progress), and return its revision.
-LOCK_UPDATE = """
-SELECT revision FROM telegram_updates WHERE id = %(update)s AND handled_at IS NULL FOR SHARE
 """
 
 # Mark an update as handled and empty its payload: ``messages`` holds the text now, if any table.
@@ -384,8 +384,8 @@ class UpdateRepository(Repository):
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
     ) -> UpdateKind | None:
         """Return the kind of the chat's next unhandled update of the given kinds, or None."""
-        found = self._values(SELECT_NEWER, update=update, kinds=list(kinds))
-        return found[0] if found else None
+        row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
+        return next(iter(row[1]), None) if row is not None else None
 
     def lock_update(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
         """Lock an update until the transaction ends, and return the updates that follow it.
@@ -394,14 +394,13 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled or erased.
             MessageMovedError: An erasure has changed it since ``revision``; read it again.
         """
-        row = transaction.fetch_one(LOCK_UPDATE, update=update)
+        kinds = [*SUPERSEDING, *ANSWERED_SEPARATELY]
+        row = transaction.fetch_one(LOCK_UPDATE, update=update, kinds=kinds)
         if row is None:
             raise ConversationGoneError("the update is gone")
-        if row[0] != revision:
+        stored, found = row
+        if stored != revision:
             raise MessageMovedError("the update was changed while it was handled")
-        kinds = [*SUPERSEDING, *ANSWERED_SEPARATELY]
-        rows = transaction.fetch_all(SELECT_NEWER, update=update, kinds=kinds)
-        found = [kind for (kind,) in rows]
         newer = next((kind for kind in found[:1] if kind in SUPERSEDING), None)
         return NewerUpdates(newer, "new" in found or "stop" in found)
 

@@ -617,7 +617,7 @@ ODD: dict[str, Callable[[Any, Stage, Filled], Any]] = {
         mine.replace(s.me.conversation, "new", first=1, last=2, merged=merged)
         for merged in ([s.them.summary], [who.summary])
     ],
-    "ExtractionRepository.list_to_index": lambda mine, *_: mine.list_to_index()[0],
+    "ExtractionRepository.list_to_index": lambda mine, *_: mine.list_to_index(),
     "ExportRepository.read": lambda mine, s, _: [
         list(mine.read(part, *s.me.owner)) for part in EXPORTED
     ],
