@@ -154,11 +154,8 @@ POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
 TRY_LOCK = "SELECT pg_try_advisory_lock(%s, %s)"
 
 # Limit the idle time of the session. Otherwise the lock of a process cut off by the network would
-# be held until TCP keepalives give up, by default after two hours. New in PostgreSQL 14.
-LIMIT_IDLE = """
-SELECT set_config(name, %(milliseconds)s, false) FROM pg_settings
-WHERE name = 'idle_session_timeout'
-"""
+# be held until TCP keepalives give up, by default after two hours.
+LIMIT_IDLE = "SELECT set_config('idle_session_timeout', %s, false)"
 IDLE_SECONDS = 60  # more than pass between two uses of a lock
 
 
@@ -185,14 +182,18 @@ class AdvisoryLock:
             StorageUnavailableError: No connection, or it broke; the lock is lost with it.
         """
         with self._busy:
-            if self._connection is None:
-                self._connection = self._connect()
+            is_new = self._connection is None
+            connection = self._connection or connect(self._dsn, application_name="pomni lock")
+            self._connection = connection
+            connection.autocommit = True
             try:
-                with translate_errors(), self._connection.cursor() as cursor:
+                with translate_errors(), connection.cursor() as cursor:
+                    if is_new:
+                        cursor.execute(LIMIT_IDLE, (f"{IDLE_SECONDS}s",))
                     cursor.execute(TRY_LOCK, self._keys)
                     return cursor.fetchone() == (True,)
             except StorageUnavailableError:
-                self._connection.close()
+                connection.close()
                 self._connection = None
                 raise
 
@@ -202,10 +203,3 @@ class AdvisoryLock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-
-    def _connect(self) -> Connection:
-        connection = connect(self._dsn, application_name="pomni lock")
-        connection.autocommit = True
-        with translate_errors(), connection.cursor() as cursor:
-            cursor.execute(LIMIT_IDLE, {"milliseconds": str(1000 * IDLE_SECONDS)})
-        return connection

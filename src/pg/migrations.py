@@ -179,19 +179,10 @@ def check_version(version: str) -> None:
     newest = newest_version()
     if version in _versions() or version == LAST_OLD:
         return
-    if not re.fullmatch(r"\d{4}", version):
-        raise _foreign_database()
-    if version > newest:
+    if re.fullmatch(r"\d{4}", version) and version > newest:
         raise errors.SchemaRefusedError(
             f"The database is at version {version}, this program knows {newest}",
             "start the newer program, or restore the backup from before the upgrade",
-        )
-    if "0001" <= version < LAST_OLD:
-        raise errors.SchemaRefusedError(
-            f"The database is at version {version} of an old numbering, which ended with "
-            f"{LAST_OLD}",
-            "start the release whose newest file in migrations/versions is "
-            f"{LAST_OLD}_confidence_and_entities.py once, and then this one",
         )
     raise _foreign_database()
 
