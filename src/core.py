@@ -120,7 +120,7 @@ class MemoryRoom:
         self.batches = BatchExtractionService(
             client, stored, extraction, ceilings, metrics, settings
         )
-        self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
+        self.consolidation = ConsolidationService(client, writer, self.space, metrics)
 
     async def close(self) -> None:
         """Close the connections of embedder, batch APIs and reranker."""

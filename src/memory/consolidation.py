@@ -14,7 +14,6 @@ from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Record, Repository, Transaction
 from src.pg.connection import PATIENT
-from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
 
 MergeKind = Literal["duplicate", "contradiction"]
@@ -187,7 +186,6 @@ class ConsolidationService:
     _client: PgClient
     _writer: MemoryWriter
     _space: ServingSpace
-    _settings: GlobalSettingsRepository
     _metrics: Metrics
 
     def __post_init__(self) -> None:
@@ -200,24 +198,14 @@ class ConsolidationService:
         Raises:
             TransientError: The database is away, or the embedding model is not known yet.
         """
-        limit = (await self._settings.fetch()).max_memories_per_user
         model = await self._space.model()
         due = await self._client.run(self._repo.list_due, limit=OWNERS)
         for entry in due:
-            await self._client.run(self._consolidate, entry, model.id, limit)
+            await self._client.run(self._consolidate, entry, model.id)
         return len(due) == OWNERS
 
-    def _consolidate(self, due: DueOwner, model_id: int, limit: int) -> None:
-        """Compare the changed facts of one owner; later changes wait for the next night.
-
-        An operator may have lowered the limit of facts since.
-        """
-
-        def surplus(transaction: Transaction) -> int:
-            lock_facts(transaction, due.owner)
-            return StoringRepository(transaction, due.owner).retire_surplus(limit)
-
-        self._metrics.consolidated.labels("surplus").inc(self._client.in_transaction(surplus))
+    def _consolidate(self, due: DueOwner, model_id: int) -> None:
+        """Compare the changed facts of one owner; later changes wait for the next night."""
         for memory_id in self._repo.list_changed(due, limit=FACTS):
             compare = partial(self._compare, due.owner, memory_id, model_id)
             for kind in self._client.in_transaction(compare):

@@ -1,6 +1,5 @@
 """Background work after turns: indexing, summaries of old messages, extraction of facts."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ MOST_STATES = 200  # conversations of one page
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 SILENCE_SECONDS = 180.0  # of everybody, before a slow server nearby works for the background
 SLOW_MILLISECONDS = 10_000  # of an answer
-STEP_SECONDS = 0.05  # between the starts of two steps, across all conversations
 
 
 async def do_nothing(_conversation_id: UUID) -> None:
@@ -44,7 +42,6 @@ class DigestService:
         """Build the repositories on the client."""
         self._states = digest_repo.ExtractionRepository(self._client)
         self._batches = digest_repo.BatchRepository(self._client)
-        self._start_lock = asyncio.Lock()
 
     async def index_pending(self, then: Callable[[UUID], Awaitable[None]] = do_nothing) -> None:
         """Index the new messages of every conversation.
@@ -109,8 +106,6 @@ class DigestService:
         """Compact a conversation; extract facts from closed windows and from messages of /new.
 
         Summaries and extraction may have different models: when one is away, the other goes on.
-        Steps of many conversations fall due in the same second, and would take the processor from
-        the embedding that every turn waits for. So they start one after the other.
 
         Returns:
             True if there may be more to do: one call is bounded.
@@ -128,8 +123,6 @@ class DigestService:
             steps.insert(0, (self._compaction.compact, compaction.MAX_FOLDS))
             steps.append((self._extraction.read_parting, extraction.MAX_WINDOWS))
         for step, limit in steps:
-            async with self._start_lock:
-                await asyncio.sleep(STEP_SECONDS)
             try:
                 is_bounded |= await step(conversation_id) == limit
             except (ModelError, ModelUnavailableError, PostponedError) as error:

@@ -24,8 +24,7 @@ from src.reading.gate import holds_secret
 logger = logging.getLogger(__name__)
 
 MAX_WINDOWS = 10  # windows of one job; the rest waits for the next turn or the periodic job
-MAX_FACTS = 50  # facts of one window of twenty messages
-MAX_FACTS_A_MESSAGE = 2  # facts per message of a larger window
+MAX_FACTS = 400  # facts of one window
 FAR_BEHIND = 60  # messages; three windows
 MAX_WINDOW = 200  # messages of one window with a long backlog
 MAX_KNOWN = 60  # known facts in the prompt, so that the model repeats none
@@ -167,8 +166,7 @@ class ExtractionService:
         zone = self._zone(window)
         typed = {f"msg-{message.id}": message for message in window.typed}
         texts = {message.id: normalise(message.text) for message in window.typed}
-        limit = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(window.messages))
-        for fact in extracted.facts[:limit]:
+        for fact in extracted.facts[:MAX_FACTS]:
             source = _find_source(fact, typed, texts)
             if source is None or not fact.text:
                 continue

@@ -7,7 +7,7 @@ from psycopg2.sql import SQL, Identifier, Placeholder
 
 from src.base.owners import AnswerLength, LanguageSource, Mode, Owner, Preferences
 from src.pg.client import Repository
-from src.texts import Language, choose_language
+from src.texts import choose_language
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,6 @@ class UserSettingsRepository(Repository):
     def mark_active(self, telegram_user_id: int) -> None:
         """Record that the owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
-
-    def set_spoken(self, telegram_user_id: int, language: Language) -> None:
-        """Store the language of the owner's last message of some length."""
-        self.change(telegram_user_id, spoken_language=language)
-
-    def clear_zone(self, telegram_user_id: int) -> None:
-        """Clear the owner's time zone."""
-        self.change(telegram_user_id, time_zone=None)
 
     def change(self, telegram_user_id: int, **chosen: str | bool | None) -> None:
         """Store settings of the owner.

@@ -247,6 +247,6 @@ class SpokenLanguages:
                 return replace(preferences, language=detect_language(text))
             return preferences
         if is_guess or language != preferences.language:
-            store = UserSettingsRepository(self._client).set_spoken
-            await self._client.run(store, owner.telegram_user_id, language)
+            change = UserSettingsRepository(self._client).change
+            await self._client.run(change, owner.telegram_user_id, spoken_language=language)
         return replace(preferences, language=language, language_from="spoken")

@@ -101,7 +101,7 @@ class ZoneService:
 
     async def doubt(self, owner: Owner) -> None:
         """Store that the zone is not the owner's: its reminders move once they name theirs."""
-        await self._client.run(self._settings.clear_zone, owner.telegram_user_id)
+        await self._client.run(self._settings.change, owner.telegram_user_id, time_zone=None)
 
     async def set(self, caller: Caller, zone: str) -> str:
         """Store the zone; return the confirmation, also of moved reminders."""

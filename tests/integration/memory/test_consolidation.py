@@ -131,15 +131,6 @@ async def test_only_those_whose_facts_changed_are_looked_through(teller: Person)
     assert len(repo.list_due(limit=9)) == 1
 
 
-async def test_a_lowered_limit_is_kept_at_night(teller: Person) -> None:
-    for number in range(6):
-        await teller.tell(f"Люблю номер {number}", importance=number + 1)
-    await teller.tell("Меня зовут Анна", relation="name", object="Анна", pinned=True, importance=1)
-    teller.rig.set(max_memories_per_user=3)
-    await night(teller)
-    assert sorted(await teller.texts()) == ["Люблю номер 4", "Люблю номер 5", "Меня зовут Анна"]
-
-
 # --- ages
 
 
