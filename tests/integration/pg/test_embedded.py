@@ -335,11 +335,7 @@ NAMES = {
     "space": "my data",
     "quotes": 'it\'s "mine"',
     "shell": "$(touch CANARY) `touch CANARY`; touch CANARY & | > CANARY #",
-    "percent": "100%s %p %%",
-    "words": "Дані 😀 ﷺ",
-    "backslash": "a\\b\\$HOME",
     "long": "/".join(["x" * 200] * 3),
-    "dashes": "-D -c=1",
 }
 
 
@@ -368,24 +364,10 @@ def zero(path: Path) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a zeroed pg_control": (lambda d: zero(d / "global/pg_control"), "incompatible with server"),
-    "an empty pg_control": (
-        lambda d: (d / "global/pg_control").write_bytes(b""),
-        "could not read file .*pg_control",
-    ),
-    "no write-ahead log": (
-        lambda d: [path.unlink() for path in (d / "pg_wal").glob("0*")],
-        "could not locate a valid checkpoint record",
-    ),
     "an older version": (
         lambda d: (d / "PG_VERSION").write_text("16\n"),
         "incompatible with server",
     ),
-    "no version": (
-        lambda d: (d / "PG_VERSION").unlink(),
-        "is not a database cluster directory",
-    ),
-    "open to all": (lambda d: d.chmod(0o777), "invalid permissions"),
-    "another owner": (lambda d: shutil.chown(d, 12345), "Permission denied|wrong ownership"),
     "an error in the settings": (
         lambda d: (d / "postgresql.conf").write_text("no_such = 1\n"),
         "postgresql.conf",
@@ -396,8 +378,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_cluster_is_told_in_one_line(cluster: Path, damage: str) -> None:
     spoil, told = DAMAGES[damage]
-    if damage == "another owner" and os.geteuid() != 0:
-        pytest.skip("only root can give files away")
     with tempfile.TemporaryDirectory(prefix="pomni-damaged-") as folder:
         data_dir = Path(folder) / "data"
         subprocess.run(["cp", "-a", str(cluster), str(data_dir)], check=True)
@@ -411,32 +391,7 @@ def test_a_damaged_cluster_is_told_in_one_line(cluster: Path, damage: str) -> No
 
 def test_a_folder_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    folders = [tmp_path / "file", tmp_path / "loop", tmp_path / "file" / "data"]
-    for folder in (*folders, Path("~nobody-of-this-name/data")):
+    for folder in (tmp_path / "file" / "data", Path("~nobody-of-this-name/data")):
         with pytest.raises(StorageUnavailableError, match="DATA_DIR: ") as caught:
             EmbeddedPostgres(folder).start()
         assert "\n" not in str(caught.value) and str(tmp_path) not in str(caught.value)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-def test_a_read_only_file_system_is_told_in_one_line(tmp_path: Path) -> None:
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,ro", "pomni-test", str(tmp_path)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        with pytest.raises(StorageUnavailableError, match=r"Read-only file system"):
-            EmbeddedPostgres(tmp_path / "data").start()
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
-
-
-def test_a_folder_that_vanished_under_its_server_is_no_error_at_the_stop(cluster: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="pomni-vanished-") as folder:
-        data_dir = Path(folder) / "data"
-        subprocess.run(["cp", "-a", str(cluster), str(data_dir)], check=True)
-        server = EmbeddedPostgres(data_dir)
-        server.start()
-        kill_postmaster(data_dir)
-        shutil.rmtree(data_dir)
-        server.stop()

@@ -156,33 +156,3 @@ async def test_run_calls_in_threads_while_the_loop_goes_on(client: PgClient) -> 
     assert await waiting
     with pytest.raises(StorageRejectedError):
         await client.run(client.fetch_one, "SELECT 1 / 0")
-
-
-async def test_run_during_close_says_that_the_client_is_closed(dsn: str) -> None:
-    client = PgClient(dsn)
-    client.open()
-    began, may_end = threading.Event(), threading.Event()
-
-    def slow() -> int | None:
-        began.set()
-        may_end.wait()
-        row = client.fetch_one("SELECT 1")
-        return row[0] if row else None
-
-    running = asyncio.create_task(client.run(slow))
-    await asyncio.to_thread(began.wait)
-    closing = asyncio.create_task(asyncio.to_thread(client.close))
-    with pytest.raises(StorageUnavailableError, match="closed"):
-        while not closing.done():
-            await client.run(int)
-    may_end.set()
-    assert await running == 1
-    await closing
-
-
-def test_closing_under_a_running_transaction_is_reported_as_such(dsn: str) -> None:
-    client = PgClient(dsn)
-    client.open()
-    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
-        client.close()
-        transaction.execute("SELECT 1")
