@@ -8,6 +8,7 @@ applied; only then is the provider's copy deleted. ``poll`` resumes unfinished b
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -85,13 +86,17 @@ class BatchExtractionService:
         sent = size = 0
         batch: list[_Request] = []
         async for window in self._closed_windows(settings):
-            request = await self._build_request(provider, model, window)
-            request_size = len(json.dumps(request[1]).encode())  # bytes of the upload, at most
+            prompt, known = await self._extraction.build_prompt(window)
+            span = window.state.conversation_id, window.first, window.last
+            entry = BatchWindow(uuid4(), *span, list(known))
+            request = BatchRequest(str(entry.id), prompt, prompts.ExtractedFacts)
+            encoded = provider.encode(request, model)
+            request_size = len(json.dumps(encoded).encode())  # bytes of the upload, at most
             size += request_size
             if len(batch) == min(PAGE, provider.max_requests) or size > provider.max_bytes:
                 sent += await self._send(provider, model, batch)
                 batch, size = [], request_size
-            batch.append(request)
+            batch.append((entry, encoded))
         return sent + await self._send(provider, model, batch)
 
     async def poll(self) -> int:
@@ -118,32 +123,19 @@ class BatchExtractionService:
         ):
             for conversation_id in found:
                 window = await self._extraction.find_window(conversation_id)
-                if window is not None and await self._is_sendable(window):
-                    yield window
-
-    async def _is_sendable(self, window: Window) -> bool:
-        """Check tries and ceilings; a window without the user's own messages counts as read."""
-        if not window.typed:
-            await self._extraction.advance(window)
-            return False
-        failures, is_waiting = await self._client.run(
-            self._batches.count_tries, window.state.conversation_id, window.first
-        )
-        if is_waiting or failures >= MAX_BATCH_TRIES:
-            return False
-        try:
-            await self._ceilings.check_background(window.state.conversation_id)
-        except errors.PostponedError:
-            return False
-        return True
-
-    async def _build_request(self, provider: LLMProvider, model: str, window: Window) -> _Request:
-        request_id = uuid4()
-        prompt, known = await self._extraction.build_prompt(window)
-        request = BatchRequest(str(request_id), prompt, prompts.ExtractedFacts)
-        span = window.state.conversation_id, window.first, window.last
-        entry = BatchWindow(request_id, *span, list(known))
-        return entry, provider.encode(request, model)
+                if window is None:
+                    continue
+                if not window.typed:  # it counts as read
+                    await self._extraction.advance(window)
+                    continue
+                count_tries = self._batches.count_tries
+                tries, is_waiting = await self._client.run(
+                    count_tries, conversation_id, window.first
+                )
+                if not is_waiting and tries < MAX_BATCH_TRIES:
+                    with suppress(errors.PostponedError):
+                        await self._ceilings.check_background(conversation_id)
+                        yield window
 
     async def _send(self, provider: LLMProvider, model: str, requests: Sequence[_Request]) -> int:
         """Commit the intent, then submit; returns the number of windows in the batch."""

@@ -104,14 +104,6 @@ class ConsolidationRepository(Repository):
             limits=PATIENT,
         )
 
-    def mark(self, due: DueOwner) -> None:
-        """Mark the owner's facts as compared, as of ``due.now``."""
-        self._client.execute(MARK, due.owner, at=due.now)
-
-    def list_changed(self, due: DueOwner, *, limit: int) -> list[int]:
-        """List ids of changed current facts, the newest changes first."""
-        return self._all(int, SELECT_CHANGED, due.owner, since=due.since, limit=limit)
-
     def list_merges(self, owner: Owner, *, limit: int = 50) -> list[Record]:
         """List the owner's merges, newest first."""
         return self._client.fetch_records(SELECT_MERGES, owner, limit=limit)
@@ -206,11 +198,12 @@ class ConsolidationService:
 
     def _consolidate(self, due: DueOwner, model_id: int) -> None:
         """Compare the changed facts of one owner; later changes wait for the next night."""
-        for memory_id in self._repo.list_changed(due, limit=FACTS):
+        changed = {"since": due.since, "limit": FACTS}
+        for (memory_id,) in self._client.fetch_all(SELECT_CHANGED, due.owner, **changed):
             compare = partial(self._compare, due.owner, memory_id, model_id)
             for kind in self._client.in_transaction(compare):
                 self._metrics.consolidated.labels(kind).inc()
-        self._repo.mark(due)
+        self._client.execute(MARK, due.owner, at=due.now)
 
     def _compare(
         self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction

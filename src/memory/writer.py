@@ -62,7 +62,6 @@ class Outcome:
 
     Attributes:
         kind: ``new``; ``same``: a duplicate; ``update``: it replaced others; ``outdated``: a newer
-        kind: ``new``; ``same``: a duplicate; ``update``: it replaced others; ``outdated``: a newer
             statement stays current; ``beside``: important facts that it contradicts stay current;
             ``asked``: it is not stored, because the user has to say whether it replaces those;
             ``kept``: the user decided for those; ``refused``.

@@ -289,13 +289,9 @@ def _model_problem(proposed: GlobalSettings) -> str:
     model, provider = proposed.memory_extraction_model, proposed.memory_extraction_provider
     if not model:
         return ""
-    model_provider = None
-    if ":" in model:
-        model_provider = find_provider(model)
-    if provider == "immediate" and model_provider is None:
+    named = find_provider(model) if ":" in model else None
+    if provider == "immediate" and named is None:
         return f"write provider:model, with one of the providers {', '.join(PROVIDERS)}"
-    if provider == "immediate":
-        return ""
-    if model_provider is not None and model_provider != find_batch_provider(provider):
+    if provider != "immediate" and named not in (None, find_batch_provider(provider)):
         return f"it is not a model of {provider}"
     return ""

@@ -249,17 +249,15 @@ class DeadJobs:
         self._ended -= ended - running
         found |= ended & running
         for job, worker in sorted(found, key=lambda one: one[0]):
-            if worker is None or (job, worker) in self._suspected:
-                await self._rescue(job, worker)
+            if worker is not None and (job, worker) not in self._suspected:
+                continue
+            deaths = await self._client.run(self._deaths.rescue, job, worker)
+            if deaths is None:
+                continue
+            self._metrics.deaths.inc()
+            log = {"job": job, "deaths": deaths}
+            if deaths < MAX_DEATHS:
+                logger.info("took up a job of a dead worker", extra=log)
+            else:
+                logger.error("put aside what kills its process: see bot.py jobs", extra=log)
         self._suspected = found
-
-    async def _rescue(self, job: int, worker: int | None) -> None:
-        deaths = await self._client.run(self._deaths.rescue, job, worker)
-        if deaths is None:
-            return
-        self._metrics.deaths.inc()
-        log = {"job": job, "deaths": deaths}
-        if deaths < MAX_DEATHS:
-            logger.info("took up a job of a dead worker", extra=log)
-        else:
-            logger.error("put aside what kills its process: see bot.py jobs", extra=log)
