@@ -198,8 +198,8 @@ class ConsolidationService:
 
     def _consolidate(self, due: DueOwner, model_id: int) -> None:
         """Compare the changed facts of one owner; later changes wait for the next night."""
-        changed = {"since": due.since, "limit": FACTS}
-        for (memory_id,) in self._client.fetch_all(SELECT_CHANGED, due.owner, **changed):
+        changed = self._client.fetch_all(SELECT_CHANGED, due.owner, since=due.since, limit=FACTS)
+        for (memory_id,) in changed:
             compare = partial(self._compare, due.owner, memory_id, model_id)
             for kind in self._client.in_transaction(compare):
                 self._metrics.consolidated.labels(kind).inc()

@@ -124,19 +124,16 @@ def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
 
 def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
     """Return the part of the bot that a log record is about."""
-    chain = []
-    if error is not None:
-        chain = list(errors.causes(error))
+    chain = list(errors.causes(error)) if error is not None else []
     guess = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
-    for part, kinds in ERRORS.items():
-        if any(isinstance(one, kinds) for one in chain):
-            is_embedding = guess == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
-            if part == "model" and is_embedding:
-                return "embeddings"
-            return part
-    if guess == "telegram" and chain and not isinstance(chain[0], errors.AppError):
+    found = (part for part, kinds in ERRORS.items() if any(isinstance(e, kinds) for e in chain))
+    part = next(found, None)
+    is_embedding = guess == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
+    if part == "model" and is_embedding:
+        return "embeddings"
+    if part is None and guess == "telegram" and not isinstance(error, errors.AppError | None):
         return "other"  # a defect of ours while an update was handled
-    return guess or "other"
+    return part or guess or "other"
 
 
 def _as_bigint(value: Any) -> int | None:
