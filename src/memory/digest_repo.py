@@ -261,8 +261,7 @@ class ExtractionRepository(Repository):
 
         None: there is no message, or no answer.
         """
-        row = self._client.fetch_one(SELECT_PACE)
-        return row if row is not None else (None, None)
+        return self._client.fetch_one(SELECT_PACE) or (None, None)
 
     def list_to_index(self, limit: int = 200) -> list[DigestState]:
         """List conversations with messages to index, by id."""

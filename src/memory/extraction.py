@@ -145,7 +145,16 @@ class ExtractionService:
         """
         zone = self._zone(window)
         known = await self._load_known(window, zone)
-        records = [_record(message, zone) for message in window.messages]
+        records = [
+            {
+                "uid": f"msg-{message.id}",
+                "role": message.role,
+                "said_at": f"{zones.local_time(message.said_at, zone):%Y-%m-%d %H:%M}",
+                **message.voice.fields(),
+                "text": message.text[:MAX_TEXT],
+            }
+            for message in window.messages
+        ]
         return prompts.extraction_messages(records, known), known
 
     async def store_facts(
@@ -248,9 +257,9 @@ class ExtractionService:
     async def _is_left_to_batch(
         self, state: digest_repo.DigestState, settings: GlobalSettings
     ) -> bool:
-        failures, is_waiting = await self._client.run(
-            self._batches.count_tries, state.conversation_id, state.extracted_position + 1
-        )
+        first = state.extracted_position + 1
+        tries = self._batches.count_tries
+        failures, is_waiting = await self._client.run(tries, state.conversation_id, first)
         is_batched = settings.memory_extraction_provider != "immediate"
         return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
 
@@ -301,16 +310,6 @@ class ExtractionService:
 
 def _with_speaker(speaker: str | None, text: str) -> str:
     return f"{speaker}: {text}" if speaker else text
-
-
-def _record(message: PastMessage, zone: str) -> dict[str, str]:
-    return {
-        "uid": f"msg-{message.id}",
-        "role": message.role,
-        "said_at": f"{zones.local_time(message.said_at, zone):%Y-%m-%d %H:%M}",
-        **message.voice.fields(),
-        "text": message.text[:MAX_TEXT],
-    }
 
 
 def _find_source(

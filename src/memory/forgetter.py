@@ -276,9 +276,13 @@ class Forgetter:
         text, uid = composed(message.text), f"msg-{message.id}"
         facts = self._forgotten
         if _asks(text) and not any(uid in fact.quotes for fact in facts):
-            if any(_asks_about(text, fact) for fact in facts):
-                return ""
-            return message.text
+            asked = read_request(text)
+            is_about = any(
+                asked.lemmas & _key_lemmas(fact)
+                or 0 < len(asked.words) == forget_matching.count_shared(asked, fact)
+                for fact in facts
+            )
+            return "" if is_about else message.text
         taken = [span for other in others for span in spans(text, other.quote)]
         siblings = lemmas_of(" ".join(f"{other.text} {other.object}" for other in others))
         parts = [span for fact in facts for span in _find_parts(text, fact, uid, taken, siblings)]
@@ -374,14 +378,6 @@ def _find_parts(
 
 def _asks(text: str) -> bool:
     return forget_matching.is_question(text) or requests.forget_request(text) is not None
-
-
-def _asks_about(text: str, fact: Statement) -> bool:
-    request = read_request(text)
-    if request.lemmas & _key_lemmas(fact):
-        return True
-    shared = forget_matching.count_shared(request, fact)
-    return bool(request.words) and shared == len(request.words)
 
 
 def _key_lemmas(fact: Statement) -> frozenset[str]:

@@ -156,19 +156,17 @@ class GroupMoveRepository(Repository):
         Returns:
             The number of topics with data that were moved or merged.
         """
-        move = partial(_move_owner, old_chat_id, new_chat_id)
-        return self._client.in_transaction(move, limits=PATIENT)
+        chats = {"old": old_chat_id, "new": new_chat_id}
+        return self._client.in_transaction(partial(_move_owner, chats), limits=PATIENT)
 
 
-def _move_owner(old: int, new: int, transaction: Transaction) -> int:
-    chats = {"old": old, "new": new}
+def _move_owner(chats: dict[str, int], transaction: Transaction) -> int:
     transaction.execute(LOCK_MOVES)
     is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
-    if new >= 0 or old == new or is_reversed:
+    if chats["new"] >= 0 or chats["old"] == chats["new"] or is_reversed:
         return 0  # a group cannot become a person's chat, itself, or the chat that became it
-    transaction.execute(INSERT_MOVE, chats)
-    transaction.execute(LOCK_FACTS_OF_CHATS, chats)
-    transaction.execute(LOCK_CHATS, chats)
+    for statement in (INSERT_MOVE, LOCK_FACTS_OF_CHATS, LOCK_CHATS):
+        transaction.execute(statement, chats)
     for kept_id, gone_id in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
         owners = {**chats, "kept": kept_id, "gone": gone_id}
         for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):

@@ -1,9 +1,7 @@
 """Purge of forgotten messages, of messages that /new left, and of messages past their age."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
-from uuid import UUID
 
 from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Repository, Transaction
@@ -156,17 +154,13 @@ class PurgeRepository(Repository):
         purged = 0
         while True:
             rows = self._client.fetch_all(select, params, limit=PURGE_BATCH, limits=limits)
-            if rows:
-                ids, rooms = [row[0] for row in rows], sorted({row[1] for row in rows})
-                purged += self._client.in_transaction(
-                    partial(_purge_batch, ids, rooms, statements)
-                )
-            if len(rows) < PURGE_BATCH:
+            if not rows:
                 return purged
+            rooms = sorted({room for _, room in rows})
+            batch = {"ids": [id_ for id_, _ in rows], "rooms": rooms}
 
+            def work(transaction: Transaction, batch: dict[str, Any] = batch) -> int:
+                lock_conversations(transaction, batch["rooms"])
+                return [transaction.execute(sql, batch) for sql in statements][-1]
 
-def _purge_batch(
-    ids: list[int], rooms: list[UUID], statements: Sequence[str], transaction: Transaction
-) -> int:
-    lock_conversations(transaction, rooms)
-    return [transaction.execute(sql, ids=ids, rooms=rooms) for sql in statements][-1]
+            purged += self._client.in_transaction(work)

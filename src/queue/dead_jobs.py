@@ -160,9 +160,11 @@ class JobDeathRepository(Repository):
             if lock is None and deaths >= MAX_DEATHS:
                 transaction.execute(FAIL, job=job)
                 transaction.execute(CLOSE_UPDATE, job=job)
-            else:
-                transaction.execute(DELETE_DUPLICATE, lock=lock)
-                transaction.execute(REQUEUE, job=job, seconds=_pause(deaths))
+                return int(deaths)
+            pauses = {MAX_DEATHS - 1: random.uniform(0, LAST_PAUSE), MAX_DEATHS: RECURRING_PAUSE}
+            transaction.execute(DELETE_DUPLICATE, lock=lock)
+            seconds = pauses.get(min(deaths, MAX_DEATHS), 0.0)
+            transaction.execute(REQUEUE, job=job, seconds=seconds)
             return int(deaths)
 
         return self._client.in_transaction(work)
@@ -193,14 +195,6 @@ class JobDeathRepository(Repository):
             The number of jobs.
         """
         return self._client.execute(RETRY, id=job)
-
-
-def _pause(deaths: int) -> float:
-    if deaths >= MAX_DEATHS:
-        return RECURRING_PAUSE
-    if deaths == MAX_DEATHS - 1:
-        return random.uniform(0, LAST_PAUSE)
-    return 0.0
 
 
 class DeadJobs:
