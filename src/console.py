@@ -30,7 +30,7 @@ from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
 from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
-from src.talk import command_service, turn_state, wishes, zones
+from src.talk import command_service, notes, turn_state, zones
 from src.talk.commands import Command, parse_command
 from src.texts import FALLBACK, Language, say
 from src.texts.reply import Reply, ReplyFile
@@ -354,7 +354,7 @@ class _ConsoleView(turn_state.AnswerView):
         if answer.changes.names_zone:
             hint = say("console_zone", language)
             text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
-        offer = wishes.offer_in_words(answer.changes, language)
+        offer = notes.offer_in_words(answer.changes, language)
         text = "\n\n".join(filter(None, (text, offer, turn.incoming.problem)))
         self._console.show_answer(turn, answer, text)
         return 1

@@ -52,7 +52,7 @@ from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
-from src.talk import command_service, forms, main_graph, prompt, questions, turn
+from src.talk import command_service, forms, main_graph, orders, prompt, questions, turn
 from src.talk.about import AboutScreen
 from src.talk.commands import Features
 from src.talk.erasure_screens import ErasureScreens
@@ -169,19 +169,23 @@ class Core:
         )
         self.questions = questions.QuestionService(client, self.memory.memories)
         self.zones = ZoneService(self.user_settings, self.reminders, client)
+        self.orders = orders.Orders(
+            client,
+            self.memory.memories,
+            self.zones,
+            self.questions,
+            self.briefs,
+            self.reminders,
+            self.follow_ups,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
+        )
         self.agent = turn.AgentService(
             client,
             self._build_graph(extra_tools),
-            self.memory.memories,
+            self.orders,
             settings=stored,
-            questions=self.questions,
             ceilings=self.ceilings,
             metrics=self.metrics,
-            zones=self.zones,
-            briefs=self.briefs,
-            reminders=self.reminders,
-            follow_ups=self.follow_ups,
-            has_model=settings.chat_model_name != OFFLINE_MODEL,
         )
         self.commands = self._build_commands()
 

@@ -14,15 +14,15 @@ from src.privacy.export import ExportService
 from src.queue import job_repo
 from src.reading import gate
 from src.reminders.screens import ReminderScreens
-from src.talk import wishes
+from src.talk import notes
 from src.talk.about import AboutScreen
 from src.talk.commands import CommandEntry, Features, Place
 from src.talk.erasure_screens import ErasureScreens
-from src.talk.forget_screens import ForgetScreens, undo_buttons
+from src.talk.forget_screens import ForgetScreens
 from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens, SpokenLanguages
+from src.talk.settings import SettingsScreens, follow_language
 from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note
@@ -81,8 +81,9 @@ class CommandService:
             return Reply(say("unknown_command", caller.language), is_personal=True)
         if entry.is_for_admins and not caller.is_admin:
             return Reply(say("only_admins", caller.language), is_personal=True)
-        follow = SpokenLanguages(self._client).follow
-        heard = await follow(caller.owner, caller.preferences, caller.argument)
+        heard = await follow_language(
+            self._client, caller.owner, caller.preferences, caller.argument
+        )
         caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
         return await entry.run(self, caller)
 
@@ -156,16 +157,16 @@ class CommandService:
 
     async def keep_wish(self, caller: Caller, index: int) -> Reply:
         """Keep a wish about answers, chosen by a button; the choice is stored as a message."""
-        if index >= len(wishes.WISHES):
+        if index >= len(notes.WISHES):
             return Reply.closing_note(say("wish_dropped", caller.language))
-        text = wishes.wish_text(wishes.WISHES[index], caller.language)
+        text = notes.wish_text(notes.WISHES[index], caller.language)
         facts = await self._memories.get_user_facts(caller.owner)
         if text in [fact.text for fact in facts]:
             return Reply.closing_note(say("tap_done_already", caller.language))
         turn = Turn(IncomingMessage(caller, text, teaching=Teaching(is_wish=True)))
         await self._agent.run_turn(turn)
         assert turn.answer is not None, "a taught message is always answered"
-        buttons = undo_buttons(turn.answer.changes, caller.language)
+        buttons = notes.undo_buttons(turn.answer.changes, caller.language)
         return Reply(turn.answer.text, in_rows(buttons, 1))
 
     async def stop(self, caller: Caller) -> Reply:

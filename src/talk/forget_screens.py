@@ -10,34 +10,14 @@ from src.memory.screens import recall_button
 from src.memory.turn_context import Finding
 from src.pg.client import PgClient
 from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
-from src.reminders.screens import cancel_button
-from src.talk.wishes import UNKNOWN, offer_of, wish_rows
+from src.talk.notes import UNKNOWN, offer_of, wish_rows
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply
 
-MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
 MAX_CHOICES = 8  # buttons under an ambiguous request to forget
 MAX_SNIPPET = 300  # characters of a choice
 MAX_LABEL = 40  # characters of its button
-
-
-def undo_buttons(changes: Changes, language: Language) -> list[Button]:
-    """Return a button per change, at most MAX_UNDO, those that undo the costliest first."""
-    buttons = []
-    if changes.forgetting is not None:
-        buttons.append(recall_button(changes.forgetting, language))
-    ids = [(id_, "undo_button") for id_ in changes.replaced_by]
-    ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # numbered like the notes
-    buttons += _number([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
-    reminders = [cancel_button(number, language) for number in changes.reminders]
-    return [*_number(reminders), *buttons][:MAX_UNDO]
-
-
-def _number(buttons: list[Button]) -> list[Button]:
-    if len(buttons) == 1:
-        return buttons
-    return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
 
 
 @dataclass(eq=False, repr=False)

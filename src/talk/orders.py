@@ -5,12 +5,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_question, strip_time_label
-from src.history.turn_repo import Asks, Changes, TurnRepository
+from src.history.turn_repo import Asks, Changes, StoredAnswer, TurnRepository
 from src.memory import memory_repo, turn_context, writer
 from src.memory.memories import Memories
 from src.pg.client import PgClient, storable
@@ -24,7 +23,7 @@ from src.reading.sentences import sentences
 from src.reminders.briefs import BriefScreens, read_days, read_order
 from src.reminders.follow_ups import FollowUpService, asks_no_more
 from src.reminders.reminder_service import ReminderService
-from src.talk import wishes
+from src.talk import notes
 from src.talk.questions import QuestionService
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
@@ -39,7 +38,7 @@ IMPORTANCE = 7  # at least, of taught facts: so they are always in the prompt
 
 @dataclass(eq=False, repr=False)
 class Orders:
-    """Steps of a turn; each answers the messages that it knows, and returns None for others."""
+    """Answers to messages that need no model; each returns None for messages of other kinds."""
 
     _client: PgClient
     _memories: Memories
@@ -48,7 +47,25 @@ class Orders:
     _briefs: BriefScreens
     _reminders: ReminderService
     _follow_ups: FollowUpService
-    _has_model: bool
+    has_model: bool
+
+    async def answer(self, turn: Turn) -> None:
+        """Answer a message that is an order, unless an earlier attempt has answered it.
+
+        The orders are tried in the order of this list. What is not the sender's own words orders
+        nothing, and most are for a private chat.
+        """
+        orders = [self.keep_code, self.teach]
+        if turn.incoming.voice.is_own and not turn.incoming.owner.is_group:
+            orders += [self.set_zone, self.switch_memory, self.set_brief]
+            if not self.has_model:  # a model has tools for them
+                orders += [self.tell_day, self.finish_reminder]
+            orders += [self.end_follow_ups, self.hear_correction, self.keep_wish]
+        if turn.incoming.voice.is_own:
+            orders += [self.confirm_erasure, self.choose_fact]
+        for order in orders:
+            if not turn.has_answer:
+                turn.result = await order(turn)
 
     async def teach(self, turn: Turn) -> TurnResult | None:
         """Store a message that is to be remembered as written: at once, and without a model.
@@ -65,28 +82,34 @@ class Orders:
             corrected = await self._find_corrected(turn, incoming.teaching.corrects)
             if corrected is None:
                 return TurnResult(say("memory_gone", incoming.language))
-        contradicts: set[int] = set()
-        if corrected is not None:
-            contradicts = {corrected.id}
+        contradicts = set() if corrected is None else {corrected.id}
         if incoming.kept_private:
             outcome = await self._keep_private(turn, contradicts)
-            confirmation = incoming.describe_kept(outcome.text)
-        else:
-            said = _source(turn)
-            fact = taught_fact(said.text, corrected)
-            if incoming.teaching.is_wish:
-                fact = fact.model_copy(update={"relation": WISH})
-                contradicts = await self._rival_wishes(incoming.owner, said.text)
-            outcome = await self._memories.writer.remember(
-                incoming.owner,
-                fact,
-                said,
-                origin="command",
-                contradicts=contradicts,
-                is_decided=bool(contradicts),
-            )
-            confirmation = confirmation_text([outcome], incoming.language)
-        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+            return _confirm(outcome, incoming.describe_kept(outcome.text))
+        said = _source(turn)
+        fact = taught_fact(said.text, corrected)
+        if incoming.teaching.is_wish:
+            fact = fact.model_copy(update={"relation": WISH})
+        return await self._remember(turn, fact, said, contradicts)
+
+    async def _remember(
+        self, turn: Turn, fact: Fact, said: writer.SourceText, contradicts: Collection[int] = ()
+    ) -> TurnResult:
+        """Store a fact as the user wants it; a wish replaces those that it denies."""
+        owner = turn.incoming.owner
+        if fact.relation == WISH:
+            rivals = notes.rivals_of(fact.text)
+            facts = await self._memories.get_user_facts(owner)
+            contradicts = {*contradicts, *(one.id for one in facts if one.text in rivals)}
+        outcome = await self._memories.writer.remember(
+            owner,
+            fact,
+            said,
+            origin="command",
+            contradicts=contradicts,
+            is_decided=bool(contradicts),
+        )
+        return _confirm(outcome, confirmation_text([outcome], turn.incoming.language))
 
     async def keep_code(self, turn: Turn) -> TurnResult | None:
         """Store a code that is told beside other things; these are answered."""
@@ -102,25 +125,21 @@ class Orders:
             incoming.owner, text, incoming.kept_private, _source(turn), contradicts=contradicts
         )
 
-    async def _rival_wishes(self, owner: Owner, text: str) -> set[int]:
-        facts = await self._memories.get_user_facts(owner)
-        return {fact.id for fact in facts if fact.text in wishes.rivals_of(text)}
-
     async def hear_correction(self, turn: Turn) -> TurnResult | None:
         """Offer a wish below the new answer to "shorter" or "not so", right after an answer.
 
         Without a model there is no new answer.
         """
         incoming = turn.incoming
-        wish = wishes.read_correction(incoming.text)
+        wish = notes.read_correction(incoming.text)
         is_heard = incoming.preferences.memory_on and incoming.preferences.mode == "assistant"
-        if wish is None or not (is_heard and incoming.voice.is_own) or incoming.owner.is_group:
+        if wish is None or not is_heard:
             return None
-        is_for_notebook = wish == wishes.UNKNOWN and not self._has_model  # a note is not so
+        is_for_notebook = wish == notes.UNKNOWN and not self.has_model  # a note is not so
         if is_for_notebook or question_before(turn.history, None) is None:
             return None
         turn.wish = wish
-        if self._has_model:
+        if self.has_model:
             return None
         return TurnResult(say("wish_heard", incoming.language))
 
@@ -128,29 +147,29 @@ class Orders:
         """Keep the wish that was just offered, on a yes; None for other messages."""
         incoming = turn.incoming
         agreed, before = reads_as_yes(incoming.text), question_before(turn.history, None)
-        said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
-        if agreed is None or before is None or not said or not incoming.voice.is_own:
+        if agreed is None or before is None:
             return None
-        find = TurnRepository(self._client).find_answer
-        answer = await self._client.run(find, turn.conversation_id, said[-1]["id"])
-        if answer is None or answer.changes.wish not in wishes.WISHES:
+        said, answer = await self._find_answer_before(turn)
+        if said is None or answer is None or answer.changes.wish not in notes.WISHES:
             return None
         if not agreed:
             return TurnResult(say("wish_dropped", incoming.language))
-        text = wishes.wish_text(answer.changes.wish, incoming.language)
-        quote = strip_time_label(said[-1]["content"])
+        text = notes.wish_text(answer.changes.wish, incoming.language)
+        quote = strip_time_label(said["content"])
         fact = Fact(text=text, quote=quote, relation=WISH, importance=IMPORTANCE)
         moment = local_time(incoming.moment, incoming.time_zone)
-        outcome = await self._memories.writer.remember(
-            incoming.owner,
-            fact,
-            writer.SourceText(said[-1]["id"], quote, moment),
-            origin="command",
-            contradicts=await self._rival_wishes(incoming.owner, text),
-            is_decided=True,
-        )
-        confirmation = confirmation_text([outcome], incoming.language)
-        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
+        return await self._remember(turn, fact, writer.SourceText(said["id"], quote, moment))
+
+    async def _find_answer_before(
+        self, turn: Turn
+    ) -> tuple[HistoryMessage | None, StoredAnswer | None]:
+        """Return the user's message before this one, and its answer."""
+        said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
+        if not said:
+            return None, None
+        find = TurnRepository(self._client).find_answer
+        answer = await self._client.run(find, turn.conversation_id, said[-1]["id"])
+        return said[-1], answer
 
     async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.StoredFact | None:
         """Return the user's fact to correct, if it is current or this message has replaced it."""
@@ -159,16 +178,11 @@ class Orders:
         speaker = turn.incoming.speaker_id
         if fact is None or (speaker is not None and fact.source.speaker_id not in (None, speaker)):
             return None
-        was_retired = fact.retirement is not None and turn.is_new
-        if was_retired:
-            return None
-        return fact
+        return None if fact.retirement is not None and turn.is_new else fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
         incoming = turn.incoming
-        if not incoming.voice.is_own or incoming.owner.is_group:
-            return None
         told = zone_phrases.told_zone(incoming.text)
         is_short = len(incoming.text.split()) <= NAME_WORDS
         if told is None and is_short and last_question(turn.history) == "zone":
@@ -179,15 +193,15 @@ class Orders:
         if told is None:
             return None
         if len(told.zones) == 1:
-            is_told = incoming.preferences.has_zone and not await self._named_zone_before(turn)
+            _, before = await self._find_answer_before(turn)
+            was_guess = before is not None and before.changes.names_zone
+            is_told = incoming.preferences.has_zone and not was_guess
             caller = incoming.caller.with_preferences(has_zone=is_told)
             lead = TurnResult(await self._zones.set(caller, told.zones[0]))
             caller = caller.with_preferences(time_zone=told.zones[0], has_zone=True)
             turn.incoming = replace(incoming, caller=caller)
         else:
-            key = "zone_unknown"
-            if told.zones:
-                key = "zone_which"
+            key = "zone_which" if told.zones else "zone_unknown"
             offers = Changes(zones=told.zones)
             lead = TurnResult(say(key, incoming.language), changes=offers, asks="zone")
         if not told.rest:
@@ -195,20 +209,9 @@ class Orders:
         turn.lead = lead
         return None
 
-    async def _named_zone_before(self, turn: Turn) -> bool:
-        """Return True if the previous answer named a time zone that was only a guess."""
-        ids = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
-        if not ids:
-            return False
-        find = TurnRepository(self._client).find_answer
-        answer = await self._client.run(find, turn.conversation_id, ids[-1])
-        return answer is not None and answer.changes.names_zone
-
     async def switch_memory(self, turn: Turn) -> TurnResult | None:
         """Switch the memory on or off."""
         incoming = turn.incoming
-        if not incoming.voice.is_own or incoming.owner.is_group:
-            return None
         switch = lexicon.key_of("settings.memory", plain(incoming.text[:MAX_SWITCH]).strip(" .!"))
         if switch is None:
             return None
@@ -220,8 +223,6 @@ class Orders:
     async def set_brief(self, turn: Turn) -> TurnResult | None:
         """Switch the brief of the day on or off, or move it."""
         incoming = turn.incoming
-        if not incoming.voice.is_own or incoming.owner.is_group:
-            return None
         order = read_order(incoming.text, incoming.caller)
         if order is None:
             return None
@@ -230,10 +231,8 @@ class Orders:
         return TurnResult(reply.text, changes=Changes(names_zone=names_zone))
 
     async def tell_day(self, turn: Turn) -> TurnResult | None:
-        """Tell what is on a day or in a week, without a model; a model has tools for it."""
+        """Tell what is on a day or in a week, without a model."""
         incoming = turn.incoming
-        if self._has_model or not incoming.voice.is_own or incoming.owner.is_group:
-            return None
         said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
         before = [strip_time_label(entry["content"]) for entry in said]
         days = read_days(incoming.text, incoming.caller, before)
@@ -244,8 +243,6 @@ class Orders:
     async def finish_reminder(self, turn: Turn) -> TurnResult | None:
         """Cancel the reminder of which the user tells that it is done, without a model."""
         incoming = turn.incoming
-        if self._has_model or not incoming.voice.is_own or incoming.owner.is_group:
-            return None
         done = await self._reminders.finish_told(incoming.caller, incoming.text)
         if done is None:
             return None
@@ -254,7 +251,7 @@ class Orders:
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""
         incoming = turn.incoming
-        if not incoming.voice.is_own or not asks_no_more(incoming.text):
+        if not asks_no_more(incoming.text):
             return None
         if not await self._follow_ups.mute_last(incoming.caller):
             return None
@@ -264,7 +261,7 @@ class Orders:
         """Erase, or not, on a yes or no to that question; None for other messages."""
         incoming = turn.incoming
         agreed, question = reads_as_yes(incoming.text), question_before(turn.history, "erase_all")
-        if not incoming.voice.is_own or agreed is None or question is None:
+        if agreed is None or question is None:
             return None
         if not agreed:
             return TurnResult(say("erase_kept", incoming.language))
@@ -280,12 +277,16 @@ class Orders:
         incoming = turn.incoming
         resolution = reads_as_choice(incoming.text)
         question = question_before(turn.history, "conflict", "conflict_over")
-        if not incoming.voice.is_own or resolution is None or question is None:
+        if resolution is None or question is None:
             return None
         settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
         if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
+
+
+def _confirm(outcome: writer.Outcome, text: str) -> TurnResult:
+    return TurnResult(text, changes=turn_context.changes_of([outcome]))
 
 
 def _source(turn: Turn) -> writer.SourceText:

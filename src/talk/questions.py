@@ -12,7 +12,7 @@ from src.memory.turn_context import changes_of
 from src.memory.writer import Outcome
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
-from src.talk.forget_screens import undo_buttons
+from src.talk.notes import undo_buttons
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import RESOLUTIONS, Resolution
 from src.texts import Language, say

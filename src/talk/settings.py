@@ -16,7 +16,6 @@ from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.talk import zones
-from src.talk.turn_state import Turn
 from src.texts import CYRILLIC, FALLBACK, LANGUAGES, Language, clear_language, detect_language, say
 from src.texts.morphology import dictionary_language
 from src.texts.reply import ASK_ZONE, Action, Button, Reply, in_rows
@@ -210,43 +209,28 @@ def _value_label(kind: str, value: Any, language: Language) -> str:
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
 
 
-@dataclass(eq=False, repr=False)
-class SpokenLanguages:
-    """Follows the languages that owners speak; the time zone stays."""
+async def follow_language(
+    client: PgClient, owner: Owner, preferences: Preferences, text: str
+) -> Preferences:
+    """Return the preferences with the language of a text, and store it if it is clear.
 
-    _client: PgClient
+    A short or mixed text changes nothing, nor does any once the owner has chosen a language. The
+    time zone stays.
 
-    async def hear(self, turn: Turn) -> None:
-        """Answer in the language of the message, if it is the sender's own words.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        incoming = turn.incoming
-        if incoming.voice.is_own:
-            heard = await self.follow(incoming.owner, incoming.preferences, incoming.text)
-            caller = replace(incoming.caller, preferences=heard)
-            turn.incoming = replace(incoming, caller=caller)
-
-    async def follow(self, owner: Owner, preferences: Preferences, text: str) -> Preferences:
-        """Return the preferences with the language of a text, and store it if it is clear.
-
-        A short or mixed text changes nothing, nor does any once the owner has chosen a language.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        if preferences.language_from == "chosen":
-            return preferences
-        language = clear_language(text, preferences.language)
-        if language is None and preferences.language_from == "spoken":
-            language = dictionary_language(text)  # a few words turn back what others turned
-        is_guess = preferences.language_from == "guessed"
-        if language is None:
-            if is_guess and preferences.language == FALLBACK and CYRILLIC.search(text.lower()):
-                return replace(preferences, language=detect_language(text))
-            return preferences
-        if is_guess or language != preferences.language:
-            change = UserSettingsRepository(self._client).change
-            await self._client.run(change, owner.telegram_user_id, spoken_language=language)
-        return replace(preferences, language=language, language_from="spoken")
+    Raises:
+        StorageError: The database is away.
+    """
+    if preferences.language_from == "chosen":
+        return preferences
+    language = clear_language(text, preferences.language)
+    if language is None and preferences.language_from == "spoken":
+        language = dictionary_language(text)  # a few words turn back what others turned
+    is_guess = preferences.language_from == "guessed"
+    if language is None:
+        if is_guess and preferences.language == FALLBACK and CYRILLIC.search(text.lower()):
+            return replace(preferences, language=detect_language(text))
+        return preferences
+    if is_guess or language != preferences.language:
+        change = UserSettingsRepository(client).change
+        await client.run(change, owner.telegram_user_id, spoken_language=language)
+    return replace(preferences, language=language, language_from="spoken")

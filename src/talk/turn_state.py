@@ -183,10 +183,12 @@ class AnswerView:
         shown_in: Telegram message in which an earlier attempt began to show the answer.
         answer_after: Moment before which the answer is not delivered, as the sender may go on.
         first_word_at: When the first piece of a growing answer arrived.
+        rendered: Returns what to show of the beginning of an answer.
     """
 
     def __init__(self) -> None:
         """Start without sent messages."""
+        self.rendered: Callable[[str], str] = str
         self.sent_ids: list[int] = []
         self.shown_in: int | None = None
         self.answer_after: datetime | None = None

@@ -153,7 +153,7 @@ class AnswerStream(AnswerView):
         self._changed.set()
 
     def _frame_text(self) -> str:
-        text = storable(self._text)
+        text = storable(self.rendered(self._text))
         units = (text if text.strip() else self._line).encode("utf-16-le")
         piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
         return piece.decode("utf-16-le", "ignore")

@@ -5,10 +5,9 @@ from aiogram import exceptions, types
 from src.base.owners import Caller
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
-from src.talk.forget_screens import undo_buttons
+from src.talk.notes import undo_buttons, wish_rows
 from src.talk.questions import choice_rows
 from src.talk.turn_state import IncomingMessage
-from src.talk.wishes import wish_rows
 from src.talk.zones import zone_rows
 from src.telegram.requests import best_effort, is_not_modified
 from src.texts import say

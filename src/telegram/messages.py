@@ -19,7 +19,7 @@ from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
-from src.talk import answering, command_service, edits, wishes, zones
+from src.talk import command_service, edits, notes, zones
 from src.talk.commands import parse_command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.telegram import buttons, delivery, entities, rendering
@@ -213,7 +213,7 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
-        notes, changes = await answering.describe_changes(core.client, turn, answer)
+        changed, changes = await notes.describe_changes(core.client, turn, answer)
         rows = buttons.answer_rows(replace(answer, changes=changes), incoming.caller)
         rows = (*rows, *buttons.turn_rows(incoming))
         zone_hint = ""
@@ -227,8 +227,8 @@ class TelegramView(AnswerStream):
         if incoming.heard:
             lead = say("heard", incoming.language, text=incoming.heard)
             parts = rendering.with_lead(lead, parts)
-        offer = wishes.offer_of(answer.changes, incoming.language)
-        note = "\n".join(filter(None, (incoming.problem, notes, zone_hint, offer)))
+        offer = notes.offer_of(answer.changes, incoming.language)
+        note = "\n".join(filter(None, (incoming.problem, changed, zone_hint, offer)))
         if note:
             parts = rendering.with_note(parts, note)
         times = await self._read_times(incoming, answer)

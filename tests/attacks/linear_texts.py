@@ -58,8 +58,8 @@ from src.reminders.follow_ups import asks_no_more, stake_of
 from src.reminders.rules import read_change, read_words
 from src.talk.about import subject_of_text
 from src.talk.commands import parse_command
+from src.talk.notes import read_correction
 from src.talk.orders import reads_as_yes
-from src.talk.wishes import read_correction
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify

@@ -25,9 +25,9 @@ from src.reminders.reminder_service import PERIODS
 from src.talk.about import SUBJECTS
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
+from src.talk.notes import WISHES
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
-from src.talk.wishes import WISHES
 from src.telegram.content import UNREADABLE, UNSEEN
 from src.telegram.places import REFUSALS as PLACES
 from src.texts import (
@@ -102,10 +102,10 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
-    "forget_screens.py": {"undo_button", "undo_saved_button"},
+    "notes.py": {"undo_button", "undo_saved_button"},
     "erasure_screens.py": {"delete_ask", "delete_ask_again"},
     "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
-    "answering.py": {"limit_user", "limit_bot", "limit_minute"},
+    "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "orders.py": {"zone_which", "zone_unknown"},
     "content.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},

@@ -117,16 +117,10 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     return AgentService(
         core.client,
         graph,
-        memories,
+        core.orders,
         settings=core.memory.settings,
-        questions=core.questions,
         ceilings=core.ceilings,
         metrics=core.metrics,
-        zones=core.zones,
-        briefs=core.briefs,
-        reminders=core.reminders,
-        follow_ups=core.follow_ups,
-        has_model=True,
     )
 
 

@@ -12,7 +12,7 @@ from aiogram.types import InlineKeyboardMarkup
 from src.base.errors import DeliveryError, StorageError
 from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
-from src.talk.forget_screens import MAX_UNDO
+from src.talk.notes import MAX_UNDO
 from src.telegram.buttons import answer_rows, build_keyboard
 from src.telegram.delivery import Delivery
 from src.telegram.requests import QUICK_RETRIES

@@ -10,7 +10,6 @@ import pytest
 from langchain_core.tools import BaseTool, tool
 
 from src.base.errors import StorageError
-from src.base.metrics import Metrics
 from src.core import build_caller
 from src.llm.quoting import form_tool
 from src.llm.tokens import TokenCounter
@@ -98,16 +97,10 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
             reminders=core.reminders,
             tool_runs=ToolHistoryService(rig.client),
         ),
-        core.memory.memories,
+        core.orders,
         settings=core.memory.settings,
-        questions=core.questions,
         ceilings=core.ceilings,
-        metrics=Metrics(),
-        zones=core.zones,
-        briefs=core.briefs,
-        reminders=core.reminders,
-        follow_ups=core.follow_ups,
-        has_model=True,
+        metrics=core.metrics,
     )
 
 
