@@ -151,7 +151,6 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
     from src.operate import evaluation
 
     await core.warm_up()
-    await core.prepare_readers()
     figures = await evaluation.evaluate(
         core, arguments.file, say=lambda line: print(line, file=sys.stderr)
     )

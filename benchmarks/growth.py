@@ -99,7 +99,6 @@ async def measure_owner(client: PgClient) -> dict[str, str]:
     )
     core = Core(settings, client)
     await core.warm_up()
-    await core.prepare_readers()
 
     async def turn(number: int) -> None:
         text = QUESTIONS[number % 2].format(n=number)

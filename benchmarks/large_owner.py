@@ -82,7 +82,6 @@ async def measure(dsn: str) -> None:
     settings = Settings(database_url=dsn, llm_model="offline")  # type: ignore[arg-type]
     async with open_core(settings) as core:
         await core.warm_up()
-        await core.prepare_readers()
         usual = [await turn_of_another(core, number) for number in range(ROUNDS)]
         start = time.perf_counter()
         files = await export(core)
@@ -94,7 +93,7 @@ async def measure(dsn: str) -> None:
         sizes = [f"{file.name} {file.content.seek(0, 2) / 2**20:.1f} MB" for file in files]
         print(f"export: {taken:.1f} s, at most {peak:.1f} MB of memory ({', '.join(sizes)})")
         start = time.perf_counter()
-        erasure = asyncio.ensure_future(core.commands.erasing.erase_owner(LONG_USER))
+        erasure = asyncio.ensure_future(core.commands.forgetting.erase_owner(LONG_USER))
         meanwhile = []
         while not erasure.done():
             meanwhile.append(await turn_of_another(core, len(meanwhile)))

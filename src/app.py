@@ -35,7 +35,10 @@ from src.web.http_server import HttpServer, build_http_app
 logger = logging.getLogger(__name__)
 
 WARM_SECONDS = 5.0  # that a start waits at most for the embedding model; it takes 0.2
-REST_SECONDS = 1.0  # after a start, before work that can wait
+OPEN_AND_PAID = (
+    "everybody in Telegram may use this bot, and its model costs money: set ALLOWED_USER_IDS, or "
+    "daily_tokens in global_settings; doctor says how"
+)
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
 UNAUTHORIZED = 3  # consecutive 401s at a start, after which the token counts as wrong
 
@@ -59,12 +62,10 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         intake = receiver.UpdateIntake(
             core.client, core.updates, identity, _build_access(core), core.metrics
         )
-        webhook = None
-        if receive:
-            webhook = _build_webhook(core, intake)
-        url = core.settings.telegram_webhook_url
-        watch = None
-        if webhook and url:
+        webhook = watch = None
+        url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
+        if receive and url and secret:
+            webhook = receiver.WebhookRoute(intake, secret.get_secret_value())
             watch = receiver.WebhookWatch(bot, intake, url)
         http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
@@ -77,10 +78,11 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             workers.run(),
             reminders.plan_now(),
             FailureLog(core.client).run(),
-            _prepare_readers(core),
         ]
         if receive:
-            jobs += [_announce(bot, core), core.read_ahead()]
+            if core.settings.is_open_and_paid:
+                logger.warning(OPEN_AND_PAID)
+            jobs += [setup.configure_until_done(bot, core.settings), core.read_ahead()]
         if watch is not None:
             jobs.append(watch.run())
         elif receive:
@@ -89,12 +91,6 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         logger.info("started", extra=started)
         await _run_until(shutdown.drain(), jobs, http)
-
-
-async def _prepare_readers(core: Core) -> None:
-    """Let waiting messages go first: few of them name a time."""
-    await asyncio.sleep(REST_SECONDS)
-    await core.prepare_readers()
 
 
 @asynccontextmanager
@@ -124,13 +120,6 @@ def _register_tasks(
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     ImportTasks(core.client, core.imports, ImportProgress(core, delivery).show).register(queue)
     return reminders
-
-
-def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
-    url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    if url is None or secret is None:
-        return None
-    return receiver.WebhookRoute(intake, secret.get_secret_value())
 
 
 def _build_access(core: Core) -> updates.AllowList:
@@ -212,15 +201,6 @@ async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
             logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
         pause = min(MAX_PAUSE, pause * 2)
-
-
-async def _announce(bot: Bot, core: Core) -> None:
-    if core.settings.is_open_and_paid:
-        logger.warning(
-            "everybody in Telegram may use this bot, and its model costs money: set "
-            "ALLOWED_USER_IDS, or daily_tokens in global_settings; doctor says how"
-        )
-    await setup.configure_until_done(bot, core.settings)
 
 
 async def _run_until(

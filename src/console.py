@@ -28,7 +28,6 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.imports.files import find_file
 from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
-from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, notes, turn_state, zones
 from src.talk.commands import Command, parse_command
@@ -137,13 +136,12 @@ class Console:
         if not self._streams.is_terminal:
             await self._talk()
             return
-        caller, _ = await self._load_caller()
-        greeting = say("console_hello", caller.language)
+        caller = await self._load_caller()
+        language = caller.language
+        greeting = say("console_hello", language)
         if not self._commands.features.has_model:
-            note = (
-                f"{say('offline_note', caller.language)} {say('console_model', caller.language)}"
-            )
-            greeting = f"{greeting}\n{note}"
+            note = say("offline_note", language)
+            greeting = f"{greeting}\n{note} {say('console_model', language)}"
         self._write(f"{GREY}{greeting}{RESET}\n\n")
         try:
             with restored_terminal(self._streams.source.fileno()):
@@ -173,14 +171,10 @@ class Console:
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
             # Readline has to know that a colour takes no room in the line.
-            colour = "{}"
-            if "readline" in sys.modules:
-                colour = "\x01{}\x02"
+            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
             return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
-        if line:
-            return line.removesuffix("\n")
-        return None
+        return line.removesuffix("\n") if line else None
 
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
@@ -191,14 +185,14 @@ class Console:
                 await self._run_command(command)
         except AppError as error:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
-            self._reply(say(error.text_key, self._language))
+            self.reply(say(error.text_key, self._language))
 
     async def _run_command(self, command: Command) -> None:
         entry = command_service.COMMANDS.get(command.name)
         if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
-        caller, _ = await self._load_caller()
+        caller = await self._load_caller()
         lacks_zone = command.name in ("remind", "brief") and not caller.preferences.has_zone
         caller = caller.with_argument(command.argument)
         caller = caller.with_preferences(has_zone=not lacks_zone)
@@ -218,7 +212,7 @@ class Console:
             text += self.reminder_note(self._language)
             if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
-        self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
+        self.reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._after_command())
 
     async def _run_or_import(self, command: Command, caller: Caller) -> Reply:
@@ -240,7 +234,7 @@ class Console:
         await self._memory.indexer.embed_pending()
 
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
-        caller, _ = await self._load_caller()
+        caller = await self._load_caller()
         incoming = turn_state.IncomingMessage(caller, text, teaching=teaching)
         turn = turn_state.Turn(incoming, _ConsoleView(self))
         try:
@@ -248,15 +242,15 @@ class Console:
         finally:
             self._language = turn.incoming.language
         if outcome == "refused silently" and self._as_json:
-            self._reply("")  # each line has its reply
+            self.reply("")  # each line has its reply
         self._conversation_id = turn.conversation_id
         await self._in_background(self._memory.digest_turn(turn.conversation_id))
 
-    async def _load_caller(self) -> tuple[Caller, UserSettings]:
+    async def _load_caller(self) -> Caller:
         chosen = await self._commands.settings.get(self._owner)
         caller = self._core.caller(self._owner, chosen, self._code)
         self._time_zone, self._language = caller.time_zone, caller.language
-        return caller, chosen
+        return caller
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """Do the work of background jobs; a failure is retried after the next message."""
@@ -272,14 +266,10 @@ class Console:
         self._told_where_reminders_arrive = True
         return f"\n{say('console_reminder', language)}"
 
-    def show_answer(self, turn: turn_state.Turn, answer: StoredAnswer, text: str) -> None:
-        """Print the answer of a turn, given with its notes as ``text``, in the turn's language."""
-        self._language = turn.incoming.language
-        self._reply(text, answer, mode=turn.incoming.preferences.mode)
-
-    def _reply(
+    def reply(
         self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"
     ) -> None:
+        """Print a reply; of an answer also its sources."""
         answer = answer or StoredAnswer(0, reply, delivered=True, delivered_parts=1)
         if self._as_json:
             record = {
@@ -298,14 +288,11 @@ class Console:
             }
             self._write(json.dumps(record, ensure_ascii=False) + "\n")
             return
-        lines = [reply]
         listed = [self._format_source(source) for source in answer.sources]
         listed = [line for line in listed if line.partition(" ")[2] not in reply]  # not quoted yet
         if listed:
-            lines += ["", say("sources_title", self._language), *listed]
-        if self._streams.is_terminal:
-            lines.append("")
-        self._write("\n".join(lines) + "\n")
+            reply = "\n".join([reply, "", say("sources_title", self._language), *listed])
+        self._write(f"{reply}\n\n" if self._streams.is_terminal else f"{reply}\n")
 
     def _format_source(self, source: AnswerSource) -> str:
         said_at = self._local_time(source)
@@ -356,7 +343,7 @@ class _ConsoleView(turn_state.AnswerView):
             text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
         offer = notes.offer_in_words(answer.changes, language)
         text = "\n\n".join(filter(None, (text, offer, turn.incoming.problem)))
-        self._console.show_answer(turn, answer, text)
+        self._console.reply(text, answer, mode=turn.incoming.preferences.mode)
         return 1
 
 

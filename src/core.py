@@ -45,7 +45,6 @@ from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsServic
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
-from src.reading import reminder_phrases, time_expressions, words
 from src.reminders.briefs import BriefScreens
 from src.reminders.day import DayService
 from src.reminders.follow_ups import FollowUpService
@@ -53,11 +52,8 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk import command_service, forms, main_graph, orders, prompt, questions, turn
-from src.talk.about import AboutScreen
-from src.talk.commands import Features
-from src.talk.erasure_screens import ErasureScreens
+from src.talk.commands import Features, Pages
 from src.talk.forget_screens import ForgetScreens
-from src.talk.pages import Pages
 from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
@@ -152,7 +148,7 @@ class Core:
             client, stored, self.metrics, settings.timezone, settings.admin_user_ids
         )
         self.memory = MemoryRoom(settings, client, stored, self.metrics, self.ceilings)
-        self.reminders = ReminderService(client, ReminderRepository(client))
+        self.reminders = ReminderService(client)
         self.day = DayService(client, self.reminders.rows, self.memory.retriever)
         self.briefs = BriefScreens(client, self.day)
         self.follow_ups = FollowUpService(
@@ -224,16 +220,6 @@ class Core:
             await (await self.memory.space.current()).embed_query("?")
         except AppError as error:
             logger.warning("the memory is not warm", exc_info=error)
-
-    async def prepare_readers(self) -> None:
-        """Load the expressions of times and reminders, and the dictionaries."""
-        now, zone = datetime.now(UTC), self.settings.timezone
-        for read in (
-            partial(words.content_words, "слово"),
-            partial(time_expressions.read_time, "5 марта", now),
-            partial(reminder_phrases.read_reminder, "напомни каждый день", now, zone),
-        ):
-            await asyncio.to_thread(read)
 
     async def read_ahead(self) -> None:
         """Let a server in the operator's network process the common beginning of all prompts.
@@ -318,11 +304,9 @@ class Core:
             client,
             screens=facts,
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
-            forgetting=ForgetScreens(memories, self.reminders, client),
-            erasing=ErasureScreens(memories, client, facts, has_model),
+            forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
             questions=self.questions,
             pages=Pages(memories, self.ceilings, self.servers, features),
-            about=AboutScreen(memories, client),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
             connecting=ConnectScreens(client, settings.memory_server_url),

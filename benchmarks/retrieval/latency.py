@@ -141,7 +141,6 @@ async def measure_with_embedding(dsn: str) -> dict[str, float]:
     client.open()
     core = Core(Settings(), client)
     await core.warm_up()
-    await core.prepare_readers()
     questions = [f"Что я говорил о встрече номер {n}?" for n in range(100)]
     times = []
     for question in questions:

@@ -23,7 +23,6 @@ OWN_LABEL = re.compile(r"\[Текущее время: [0-9: -]+\] ")
 LABELS = regex.compile(
     r"(?:\s*\[(?:Текущее время:[^\]\n]{0,40}|20\d\d-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?)\]\s*+)+"
 )
-MAX_LABEL = 64  # characters; a longer prefix is no label
 
 
 def add_time_label(text: str, moment: datetime, time_zone: str) -> str:
@@ -58,33 +57,6 @@ def split_time_label(content: str) -> tuple[str, str]:
     if label is None:
         return "", content
     return label[0], content[label.end() :]
-
-
-class LabelFilter:
-    """Filter of streamed text that removes time labels at its beginning.
-
-    Text is held back while it may still become a label.
-    """
-
-    def __init__(self) -> None:
-        """Start with an empty buffer; one filter per answer."""
-        self._buffer: str | None = ""
-
-    def feed(self, text: str) -> str:
-        """Take the next piece; return what can be shown now."""
-        if self._buffer is None:
-            return text
-        start = self._buffer = strip_time_label(self._buffer + text).lstrip()
-        may_be_label = LABELS.fullmatch(start, partial=True) is not None
-        if may_be_label and len(start) < MAX_LABEL:
-            return ""
-        self._buffer = None
-        return start
-
-    def flush(self) -> str:
-        """Return what is still held back at the end of the answer."""
-        rest, self._buffer = self._buffer or "", None
-        return rest
 
 
 # The user's own words, beside the text that a model reads.

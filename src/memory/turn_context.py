@@ -107,6 +107,10 @@ class Window:
 WHOLE = Window()
 
 
+def _ignore(_text: str) -> None:
+    """Take a piece of a text that nobody sees."""
+
+
 @dataclass(frozen=True)
 class TurnContext(WithCaller):
     """Context of one run of the graph, which LangGraph passes to nodes and tools unchanged.
@@ -122,7 +126,8 @@ class TurnContext(WithCaller):
             if they only forwarded something.
         window: The part of the conversation that the model sees.
         is_private: True if the user wants the message not to be remembered.
-        on_text: Called with each piece of the answer as the model writes it.
+        begin_text: Begins another text of the answer, which is not shown if it begins like one of
+            these; what it returns is called with each piece as the model writes it.
         on_usage: Called with the usage of each model call.
         on_change: Called with stored changes that can be undone.
     """
@@ -133,7 +138,7 @@ class TurnContext(WithCaller):
     text: str
     window: Window = WHOLE
     is_private: bool = False
-    on_text: Callable[[str], None] = lambda _text: None
+    begin_text: Callable[[Sequence[str]], Callable[[str], None]] = lambda _hidden: _ignore
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None
     on_change: Callable[[Changes], None] = lambda _changes: None
 

@@ -201,12 +201,13 @@ class DayService:
             told = await self._client.run(self.rows.list_told, caller.owner)
             dated = await asyncio.to_thread(_dated_on, told, days, caller)
         pages: list[str] = []
-        sources: list[Told] = []
+        sources: list[tuple[int, datetime]] = []
         for day in days:
             lines = _reminder_lines(listed, caller, day)
             for line, source in await self._told_lines(dated, caller, day):
-                if message_number(source.uid) is not None:
-                    sources.append(source)
+                number = message_number(source.uid)
+                if number is not None:
+                    sources.append((number, source.said_at))
                     line = f"{line} [{len(sources)}]"
                 lines.append(line)
             if lines:
@@ -214,8 +215,8 @@ class DayService:
         if not pages:
             return None
         buttons = [
-            Button(f"[{n}] {caller.day(one.said_at)}", Action("source", (_number(one),)))
-            for n, one in enumerate(sources, start=1)
+            Button(f"[{n}] {caller.day(said_at)}", Action("source", (number,)))
+            for n, (number, said_at) in enumerate(sources, start=1)
         ]
         return Reply("\n\n".join(pages), in_rows(buttons, 3))
 
@@ -223,10 +224,21 @@ class DayService:
         self, dated: Sequence[Dated], caller: Caller, day: date
     ) -> list[tuple[str, Told]]:
         lines = [(_dated_line(one, caller), one.told) for one in dated if is_on(one, day)]
-        lines = lines[:MAX_DATED]
-        if caller.preferences.memory_on and day == caller.now.date():
-            lines += await self._question_line(caller)
-            lines += await self._year_ago_lines(caller, day)
+        lines, language = lines[:MAX_DATED], caller.language
+        if not caller.preferences.memory_on or day != caller.now.date():
+            return lines
+        found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
+        if found is not None:
+            text = shortened(found.text, MAX_LINE)
+            lines.append((f"❓ {say('day_question', language, text=text)}", found))
+        bounds = day_bounds(day - relativedelta(years=1), caller.time_zone)
+        said = await self._client.run(self.rows.list_said, caller.owner, *bounds)
+        worth = [one for one in said if tells(one)]
+        worth = [one for one in worth if len(content_words(one.text)) >= MIN_WORDS_YEAR_AGO]
+        longest = sorted(worth, key=lambda one: len(one.text), reverse=True)[:MAX_YEAR_AGO]
+        for one in sorted(longest, key=lambda one: one.said_at):
+            text = say("day_year_ago", language, text=shortened(one.text, MAX_LINE))
+            lines.append((f"🕰 {text}", one))
         return lines
 
     async def known_about(self, caller: Caller, reminder: Reminder) -> str:
@@ -254,29 +266,6 @@ class DayService:
         if not lines:
             return ""
         return "\n".join([say("reminder_known", caller.language), *lines[:MAX_KNOWN]])
-
-    async def _question_line(self, caller: Caller) -> list[tuple[str, Told]]:
-        found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
-        if found is None:
-            return []
-        text = shortened(" ".join(found.text.split()), MAX_LINE)
-        return [(f"❓ {say('day_question', caller.language, text=text)}", found)]
-
-    async def _year_ago_lines(self, caller: Caller, today: date) -> list[tuple[str, Told]]:
-        bounds = day_bounds(today - relativedelta(years=1), caller.time_zone)
-        said = await self._client.run(self.rows.list_said, caller.owner, *bounds)
-        worth = [
-            one
-            for one in said
-            if tells(one) and len(content_words(one.text)) >= MIN_WORDS_YEAR_AGO
-        ]
-        worth.sort(key=lambda one: len(one.text), reverse=True)
-        chosen = sorted(worth[:MAX_YEAR_AGO], key=lambda one: one.said_at)
-        language = caller.language
-        return [
-            (f"🕰 {say('day_year_ago', language, text=shortened(one.text, MAX_LINE))}", one)
-            for one in chosen
-        ]
 
 
 def _reminder_lines(waiting: Sequence[Reminder], caller: Caller, day: date) -> list[str]:
@@ -318,21 +307,14 @@ def title_of(day: date, language: Language) -> str:
     return str(format_date(day, "EEEE, d MMMM", locale=locale_of(language)))
 
 
-def _number(told: Told) -> int:
-    return message_number(told.uid) or 0
-
-
 def _things(text: str) -> list[Word]:
     """Return the words of a reminder that name people and things, without what is to be done."""
     words = content_words(text)
     if len(words) > 1 and not CYRILLIC.search(words[0].text) and words[0].start == 0:
         words = words[1:]  # an English order begins with its verb
-    return [word for word in words if not _is_verb(word.text)]
-
-
-def _is_verb(word: str) -> bool:
-    tags = parts_of_speech(word)
-    return bool(tags & {"VERB", "INFN"}) and "NOUN" not in tags
+    tags = [parts_of_speech(word.text) for word in words]
+    are_verbs = [bool(one & {"VERB", "INFN"}) and "NOUN" not in one for one in tags]
+    return [word for word, is_verb in zip(words, are_verbs, strict=True) if not is_verb]
 
 
 def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) -> bool:

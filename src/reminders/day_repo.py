@@ -1,13 +1,13 @@
 """Repository of a person's day: what was told with a date, briefs, and questions how it went.
 
 Briefs and follow-ups are rows of ``reminders`` of their own kinds, so the plan, the jobs and the
-moves to another clock are those of reminders. They are never sent twice: ``take`` records the day
-before one is sent.
+moves to another clock are those of reminders. They are never sent twice: each is marked as
+delivered, with its day, before it is sent.
 """
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from src.base.owners import Owner
 from src.pg import locks
@@ -15,12 +15,10 @@ from src.pg.client import Repository, Transaction
 from src.reading.facts import FACT_UID
 from src.reminders.reminder_repo import (
     OWN,
-    SELECT_DUE,
     NewReminder,
     Reminder,
     defer,
     job_key,
-    next_time,
 )
 
 MAX_FACTS = 500  # newest facts that are read for dates
@@ -134,16 +132,7 @@ WHERE owner_id = %(owner)s AND id = (
     ORDER BY delivered_at DESC, id DESC LIMIT 1)
 """
 
-# Record that one is about to be sent; no row if one was sent for that day.
-UPDATE_TAKEN = """
-UPDATE reminders
-SET delivered_at = %(now)s, attempts = 0,
-    day = CASE WHEN kind = 'brief' THEN %(day)s ELSE day END,
-    due_at = coalesce(%(next)s, due_at), is_waiting = %(next)s IS NOT NULL
-WHERE id = %(id)s AND (kind = 'follow_up' OR day IS NULL OR day < %(day)s)
-"""
-
-# Take that back: Telegram has refused it, or could not be reached.
+# Record that one did not arrive: Telegram has refused it, or could not be reached.
 UPDATE_RESTORED = """
 UPDATE reminders
 SET delivered_at = NULL, due_at = %(due_at)s, is_waiting = true,
@@ -174,11 +163,6 @@ class Told:
     valid_until: datetime | None = None
     is_birthday: bool = False
 
-    @classmethod
-    def from_row(cls, *row: Any) -> Self:
-        """Build it from a row of ``SELECT_TOLD``."""
-        return cls(*row)
-
 
 class Asked(NamedTuple):
     """Follow-up: what it is about, its day, and whether the user wants no more of it."""
@@ -193,22 +177,22 @@ class DayRepository(Repository):
 
     def list_told(self, owner: Owner) -> list[Told]:
         """Return current facts and the messages that told none of them; any may name a day."""
-        found = self._all(Told.from_row, SELECT_TOLD, owner, facts=MAX_FACTS, notes=MAX_NOTES)
+        found = self._all(Told, SELECT_TOLD, owner, facts=MAX_FACTS, notes=MAX_NOTES)
         of_facts = {one.uid for one in found if one.id.startswith(FACT_UID)}
         return [one for one in found if one.id.startswith(FACT_UID) or one.uid not in of_facts]
 
     def list_said(self, owner: Owner, since: datetime, until: datetime) -> list[Told]:
         """Return what the owner typed in a period (aware, half-open), in order."""
         period = {"since": since, "until": until, "limit": MAX_PERIOD}
-        return self._all(Told.from_row, SELECT_SAID, owner, **period)
+        return self._all(Told, SELECT_SAID, owner, **period)
 
     def list_came(self, owner: Owner, since: datetime, until: datetime) -> list[Told]:
         """Return the reminders that came in a period (aware, half-open), in order."""
-        return self._all(Told.from_row, SELECT_CAME, owner, since=since, until=until)
+        return self._all(Told, SELECT_CAME, owner, since=since, until=until)
 
     def find_question(self, owner: Owner, now: datetime) -> Told | None:
         """Return the newest open question which of two facts is right, or None."""
-        return self._first(Told.from_row, SELECT_QUESTION, owner, now=now, days=QUESTION_DAYS)
+        return self._first(Told, SELECT_QUESTION, owner, now=now, days=QUESTION_DAYS)
 
     def find_brief(self, owner: Owner) -> Reminder | None:
         """Return the brief of an owner, or None if it is off."""
@@ -277,29 +261,6 @@ class DayRepository(Repository):
         """
         return self._client.execute(UPDATE_MUTED, owner, id=number, since=since) > 0
 
-    def take(self, number: int, due: int, *, now: datetime, day: date) -> bool:
-        """Record a brief or follow-up right before it is sent; return False if it must not be.
-
-        Args:
-            number: Its id.
-            due: Its planned time, in seconds since 1970.
-            now: The current time, aware.
-            day: The day on the owner's clock.
-        """
-
-        def work(transaction: Transaction) -> bool:
-            row = transaction.fetch_one(SELECT_DUE, job_key(number, due))
-            if row is None:
-                return False
-            found = Reminder.from_row(*row[:-4])
-            later = next_time(found, max(now, found.due_at), found.time_zone)
-            values = {"id": number, "now": now, "day": day, "next": later}
-            is_taken = transaction.execute(UPDATE_TAKEN, values) > 0
-            defer(transaction, now, number)
-            return is_taken
-
-        return self._client.in_transaction(work)
-
     def restore(self, number: int, due: int) -> None:
-        """Undo ``take``: it did not arrive, and may be sent again."""
+        """Record that a brief or follow-up did not arrive, and may be sent again."""
         self._client.execute(UPDATE_RESTORED, job_key(number, due))

@@ -82,7 +82,8 @@ def choose_event(told: Sequence[Told], muted: Sequence[str], day: date, zone: st
     """
     staked = [one for one in by_sentence(told) if stake_of(one.text) is not None]
     for event in staked:
-        if _day_of(event, zone) != day or not _is_announced(event, day, zone):
+        is_open = _is_reminder(event) or (tells(event) and not _is_told_behind(event, day, zone))
+        if not is_open or _day_of(event, zone) != day or CALLED_OFF.search(fold(event.text)):
             continue
         is_settled = any(_settles(one, event, day, zone) for one in staked)
         if not is_settled and not any(is_same_thing(event.text, text) for text in muted):
@@ -95,15 +96,7 @@ def _day_of(told: Told, zone: str) -> date | None:
     dated = read_date(told, zone)
     if dated is not None:
         return dated.day
-    if _is_reminder(told):
-        return local_time(told.said_at, zone).date()
-    return None
-
-
-def _is_announced(event: Told, day: date, zone: str) -> bool:
-    """Return True if a text tells of an event that is still to come, and is not called off."""
-    is_open = _is_reminder(event) or (tells(event) and not _is_told_behind(event, day, zone))
-    return is_open and CALLED_OFF.search(fold(event.text)) is None
+    return local_time(told.said_at, zone).date() if _is_reminder(told) else None
 
 
 def _settles(other: Told, event: Told, day: date, zone: str) -> bool:
@@ -119,9 +112,7 @@ def _settles(other: Told, event: Told, day: date, zone: str) -> bool:
 def _is_told_behind(told: Told, day: date, zone: str) -> bool:
     """Return True if a text was said after a day, or on it in the past tense."""
     start, end = day_bounds(day, zone)
-    if told.said_at < start:
-        return False
-    return told.said_at >= end or has_past_verb(fold(told.text))
+    return told.said_at >= end or (told.said_at >= start and has_past_verb(fold(told.text)))
 
 
 def _is_reminder(told: Told) -> bool:
@@ -183,17 +174,14 @@ class FollowUpService:
 
     async def compose(self, found: DueReminder, caller: Caller) -> Reply | None:
         """Return the question of a due follow-up; None if it is not to be asked any more."""
-        local = caller.now
         planned = local_time(found.reminder.due_at, caller.time_zone)
-        is_fitting = local.hour in HOURS and local.date() == planned.date()
+        is_fitting = caller.now.hour in HOURS and caller.now.date() == planned.date()
         may_ask = caller.preferences.follow_ups and caller.preferences.memory_on
         if not (may_ask and is_fitting) or found.about is None:
             return None
         event = await self._find(caller, found.about, is_current=True)
-        if event is None:
-            return None
-        stake = stake_of(event.text)
-        if stake is None:
+        stake = stake_of(event.text) if event is not None else None
+        if event is None or stake is None:
             return None
         language = caller.language
         quote = say("quoted", language, text=shortened(event.text, MAX_QUOTE))

@@ -9,7 +9,7 @@ time, so moving a reminder needs no search for its job.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self
 
 from src.base.errors import StorageRejectedError
@@ -187,12 +187,15 @@ LEFT JOIN messages m ON m.id = r.message_id
 WHERE r.id = %(id)s AND r.due_at = %(due_at)s AND r.is_waiting FOR UPDATE OF r
 """  # noqa: S608  (it holds a constant of ours)
 
-# Record that a reminder was sent (or given up), with its next time or none.
+# Record that a reminder was sent (or given up), with its next time or none; no row if a brief was
+# sent for that day.
 UPDATE_DELIVERED = """
 UPDATE reminders
 SET delivered_at = CASE WHEN %(is_sent)s THEN %(now)s ELSE delivered_at END, attempts = 0,
+    day = CASE WHEN kind = 'brief' THEN coalesce(%(day)s::date, day) ELSE day END,
     due_at = coalesce(%(next)s, due_at), is_waiting = %(next)s IS NOT NULL
 WHERE id = %(id)s
+  AND (kind <> 'brief' OR %(day)s::date IS NULL OR day IS NULL OR day < %(day)s::date)
 """
 
 # Count a failed attempt to send a reminder.
@@ -285,10 +288,10 @@ class Reminder:
     def from_row(cls, *row: Any) -> Self:
         """Build a reminder from a row of ``COLUMNS``."""
         id_, user, thread, asker, text, due, recurrence, zone, language, *state = row
-        return cls(
-            id_, Owner(user, thread), asker, text, due.astimezone(UTC), _parse(recurrence), zone,
-            choose_language(language), *state,
-        )  # fmt: skip
+        owner, due_at = Owner(user, thread), due.astimezone(UTC)
+        repeats = Recurrence.from_text(recurrence) if recurrence else None
+        spoken = choose_language(language)
+        return cls(id_, owner, asker, text, due_at, repeats, zone, spoken, *state)
 
     @property
     def uid(self) -> str:
@@ -435,11 +438,9 @@ class ReminderRepository(Repository):
         Returns:
             The snoozed reminder; None if there is none, or it was cancelled.
         """
-        return self._change(
-            owner, UPSERT_SNOOZED, UPDATE_MOVED, now=now, id=number,
-            due_at=due_at.replace(microsecond=0), time_zone=time_zone, recurrence=None,
-            is_undo=False,
-        )  # fmt: skip
+        to = {"id": number, "due_at": due_at.replace(microsecond=0), "time_zone": time_zone}
+        values = {**to, "recurrence": None, "is_undo": False}
+        return self._change(owner, UPSERT_SNOOZED, UPDATE_MOVED, now=now, **values)
 
     def move(
         self, owner: Owner, number: int, new: NewReminder, *, now: datetime
@@ -537,25 +538,39 @@ class ReminderRepository(Repository):
         return DueReminder(reminder, chosen, is_inactive, reply_to, about)
 
     def mark_delivered(
-        self, number: int, due: int, *, now: datetime, is_sent: bool = True
-    ) -> datetime | None:
+        self,
+        number: int,
+        due: int,
+        *,
+        now: datetime,
+        is_sent: bool = True,
+        day: date | None = None,
+    ) -> bool:
         """Record that a reminder was sent, or given up; schedule the next time of a recurring one.
 
         Missed times are skipped.
 
+        Args:
+            number: Its id.
+            due: Its planned time, in seconds since 1970.
+            now: The current time, aware.
+            is_sent: False if it was given up.
+            day: Day of a brief on the owner's clock, of which there is one a day.
+
         Returns:
-            The next time, or None.
+            False if the user has already moved or finished it, or a brief was sent that day.
         """
 
-        def work(transaction: Transaction) -> datetime | None:
+        def work(transaction: Transaction) -> bool:
             row = transaction.fetch_one(SELECT_DUE, job_key(number, due))
             if row is None:
-                return None  # the user has already snoozed or finished it
+                return False
             found = Reminder.from_row(*row[:-4])
             later = next_time(found, max(now, found.due_at), found.time_zone)
-            transaction.execute(UPDATE_DELIVERED, id=number, now=now, next=later, is_sent=is_sent)
+            values = {"id": number, "now": now, "next": later, "is_sent": is_sent, "day": day}
+            is_marked = transaction.execute(UPDATE_DELIVERED, values) > 0
             defer(transaction, now, number)
-            return later
+            return is_marked
 
         return self._client.in_transaction(work)
 
@@ -612,14 +627,6 @@ def next_time(reminder: Reminder, after: datetime, time_zone: str) -> datetime |
     try:
         return next_after(reminder.repeats, after, time_zone)
     except OverflowError:
-        return None
-
-
-def _parse(text: str | None) -> Recurrence | None:
-    """Parse a recurrence; None also for invalid text (edited by hand), which comes once."""
-    try:
-        return Recurrence.from_text(text) if text else None
-    except ValueError:
         return None
 
 

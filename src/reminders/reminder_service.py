@@ -221,10 +221,10 @@ class ReminderService:
         rows: Repository of the reminders.
     """
 
-    def __init__(self, client: PgClient, rows: reminder_repo.ReminderRepository) -> None:
-        """Store in ``rows``."""
+    def __init__(self, client: PgClient) -> None:
+        """Store with ``client``."""
         self.run = client.run
-        self.rows = rows
+        self.rows = reminder_repo.ReminderRepository(client)
         self._days = DayRepository(client)
 
     async def set(

@@ -1,9 +1,7 @@
 """Graph nodes of assistant mode: the model call and the accounting of its tool calls."""
 
-import json
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +17,11 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from src.base.errors import ModelError, ModelSetupError
-from src.history.new_messages import LabelFilter, strip_time_label, voice_of
+from src.history.new_messages import strip_time_label, voice_of
 from src.llm import chat, reply, tokens
 from src.memory.tools import renumber_records
 from src.memory.turn_context import TurnContext, get_finding, number_hits
-from src.talk.forms import FormFilling, asks_beside, describe_results, tool_calls
+from src.talk.forms import FormFilling, asks_beside, describe_results, tool_calls, turn_of
 from src.talk.prompt import messages_to_send
 from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
@@ -32,35 +30,10 @@ from src.texts import Language, say
 logger = logging.getLogger(__name__)
 
 MAX_ROUNDS = 8  # of tool calls in one turn
-MAX_EQUAL_FAILURES = 2  # of a call with equal arguments
-MAX_FAILED_ROUNDS = 3  # in a row, in which every call failed
 MARKUP = ("{", "[", "<", "```json", "```xml", "```tool")  # beginnings of what is no answer
 # Our confirmation of a reminder, which small models copy from the history.
 COPIED = re.compile(r"^⏰ .*\n?", re.MULTILINE)
 DONE = "This is done, and the user is told so. Do not repeat it; answer what else they ask."
-
-
-def may_call_tools(messages: Sequence[AnyMessage]) -> bool:
-    """Return True if the model may call tools again in the turn that ends with these messages.
-
-    A call that failed twice would fail the third time too.
-    """
-    start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
-    turn = messages[start + 1 :]
-    results = {m.tool_call_id: m.status for m in turn if isinstance(m, ToolMessage)}
-    rounds = [m.tool_calls for m in turn if isinstance(m, AIMessage) and m.tool_calls]
-    failed = Counter(
-        (call["name"], json.dumps(call["args"], sort_keys=True, default=str))
-        for calls in rounds
-        for call in calls
-        if results.get(call["id"] or "") == "error"
-    )
-    last = rounds[-MAX_FAILED_ROUNDS:]
-    all_failed = len(last) == MAX_FAILED_ROUNDS and all(
-        results.get(call["id"] or "") == "error" for calls in last for call in calls
-    )
-    repeats = max(failed.values(), default=0) >= MAX_EQUAL_FAILURES
-    return not repeats and not all_failed and len(rounds) < MAX_ROUNDS
 
 
 @dataclass(frozen=True)
@@ -95,7 +68,7 @@ class ToolOffer:
         *,
         may_call: bool = True,
     ) -> AIMessage:
-        """Call the model for the answer of a turn; its text streams to ``on_text``."""
+        """Call the model for the answer of a turn; its text streams to view."""
         return await self.caller.stream(
             self.caller.with_tools(tools, may_call=may_call),
             messages,
@@ -121,28 +94,27 @@ async def assistant(
 
     Reads: ``messages``, ``lent_tools``, ``history``.
     Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``, ``is_answered``.
-    Side effects: one model call; its text streams to the turn's ``on_text``. If the provider
+    Side effects: one model call; its text streams to the turn's view. If the provider
     refuses a call with tools of servers, a second one without them. Seldom one to try the model,
     and one for a form.
     """
     context, messages = runtime.context, messages_to_send(state)
-    allowed = may_call_tools(messages)
+    rounds = sum(1 for m in turn_of(messages) if isinstance(m, AIMessage) and m.tool_calls)
+    allowed = rounds < MAX_ROUNDS
     if forms is not None and isinstance(messages[-1], HumanMessage):
         messages = _with_hint(messages, say("answer_hint", context.language))
-    display = _AnswerDisplay(context.on_text, separator=_separator(state))
     own, lent = offer.list_usable(state, context), state.get("lent_tools")
     if lent is None:  # a turn keeps the tools with which it began, and its prompts their prefix
         lent = offer.lent()
-    ask = partial(offer.ask, messages, context, display, may_call=allowed)
+    ask = partial(offer.ask, messages, context, context.begin_text(()), may_call=allowed)
     try:
         message = await ask([*own, *lent])
     except ModelError as error:  # perhaps the schema of a server's tool
-        if not lent or isinstance(error, ModelSetupError) or display.has_begun:
+        if not lent or isinstance(error, ModelSetupError):
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
         lent = ()
         message = await ask(own)
-    display.flush()
     if not allowed:
         message.tool_calls = []
     answer = _answer_text(message, context.language, allowed=allowed)
@@ -182,7 +154,7 @@ async def answer_by_form(
 
     Reads: ``messages``, ``history``.
     Updates: ``messages``, ``current_token_count``, ``answer``, ``is_answered``.
-    Side effects: at most two model calls; the text of the answer streams to ``on_text``.
+    Side effects: at most two model calls; the text of the answer streams to view.
     """
     context, messages = runtime.context, state["messages"]
     usable = offer.list_usable(state, context)
@@ -191,16 +163,13 @@ async def answer_by_form(
     if line.is_request and not calls:
         calls = await forms.fill(messages, line, context)
     if not calls:
-        only_tells = line.tells and "?" not in line.text
-        told = ""
-        if only_tells:
-            told = say("form_told", context.language)
-        hint = f"{say('answer_hint', context.language)}\n{told}".strip()
+        hint = say("answer_hint", context.language)
+        if line.tells and "?" not in line.text:
+            hint = f"{hint}\n{say('form_told', context.language)}"
         asked = _with_hint(messages, hint)
         text = await _answer_plainly(asked, context, offer)
         if line.tells and not line.is_request:
-            answered = [*asked, AIMessage(text)]
-            calls = await forms.fill(answered, line, context)
+            calls = await forms.fill([*asked, AIMessage(text)], line, context)
     message = AIMessage(text, tool_calls=tool_calls(calls))
     return {
         "messages": [message],
@@ -220,72 +189,34 @@ async def complete_answer(
 
     Reads: ``messages``, ``answer``.
     Updates: ``messages``, ``answer``.
-    Side effects: at most one model call; the text streams to ``on_text``.
+    Side effects: at most one model call; the text streams to view.
     """
     context, messages, answer = runtime.context, state["messages"], state["answer"]
     done = describe_results(messages, context.language, with_facts=not answer)
     if not answer and (not done or asks_beside(context.text)):
-        asked = [message for message in messages if not _is_of_call(message)]
+        asked = [
+            message
+            for message in messages
+            if not isinstance(message, ToolMessage) and not getattr(message, "tool_calls", ())
+        ]
         if done:
             asked.append(SystemMessage(f"{DONE}\n{done}"))
         answer = await _answer_plainly(asked, context, offer)
     if done:
-        context.on_text(f"\n\n{done}" if answer else done)
+        context.begin_text(())(done)
     text = "\n\n".join(filter(None, (answer, done)))
     return {"messages": [AIMessage(text)], "answer": text}
-
-
-def _is_of_call(message: AnyMessage) -> bool:
-    is_result = isinstance(message, ToolMessage)
-    return is_result or (isinstance(message, AIMessage) and bool(message.tool_calls))
 
 
 async def _answer_plainly(
     messages: Sequence[AnyMessage], context: TurnContext, offer: ToolOffer
 ) -> str:
     """Have the model answer in words; "" if they begin like JSON or markup, which is no answer."""
-    display = _AnswerDisplay(context.on_text, hidden=MARKUP)
-    message = await offer.ask(messages, context, display)
-    display.flush()
+    message = await offer.ask(messages, context, context.begin_text(MARKUP))
     text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
     if text.startswith(MARKUP):
         return ""
     return text
-
-
-class _AnswerDisplay:
-    """Display of streamed text, without a time label that the model copied.
-
-    Text that begins like one of ``hidden`` is not shown.
-    """
-
-    def __init__(
-        self,
-        on_text: Callable[[str], None],
-        *,
-        separator: str = "",
-        hidden: Sequence[str] = (),
-    ) -> None:
-        self._on_text = on_text
-        self._separator = separator
-        self._hidden = hidden
-        self._filter = LabelFilter()
-        self._held = ""
-        self.has_begun = False  # True once text was shown
-
-    def __call__(self, text: str) -> None:
-        self._show(self._filter.feed(text))
-
-    def flush(self) -> None:
-        self._show(self._filter.flush())
-
-    def _show(self, text: str) -> None:
-        held = self._held = self._held + text
-        is_hidden = any(held.startswith(one) or one.startswith(held) for one in self._hidden)
-        if held and (self.has_begun or not is_hidden):
-            self.has_begun = True
-            self._on_text(self._separator + held)
-            self._separator = self._held = ""
 
 
 def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> str:
@@ -300,16 +231,6 @@ def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> st
     if text or allowed:
         return text
     return say("too_many_steps", language)
-
-
-def _separator(state: ConversationState) -> str:
-    """Return the separator between the text before a tool call and the text after it."""
-    others = (one for one in reversed(state["messages"]) if not isinstance(one, ToolMessage))
-    last = next(others, None)
-    has_text = isinstance(last, AIMessage) and last.text and last.tool_calls
-    if has_text:
-        return "\n\n"
-    return ""
 
 
 async def update_state_after_tool(

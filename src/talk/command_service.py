@@ -15,11 +15,8 @@ from src.queue import job_repo
 from src.reading import gate
 from src.reminders.screens import ReminderScreens
 from src.talk import notes
-from src.talk.about import AboutScreen
-from src.talk.commands import CommandEntry, Features, Place
-from src.talk.erasure_screens import ErasureScreens
+from src.talk.commands import CommandEntry, Features, Pages, Place, help_page
 from src.talk.forget_screens import ForgetScreens
-from src.talk.pages import Pages, help_page
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
 from src.talk.settings import SettingsScreens, follow_language
@@ -37,8 +34,7 @@ class CommandService:
     Attributes:
         screens: Pages and cards of facts.
         search: What was said, found again.
-        forgetting: Forgetting and undo.
-        erasing: What deletes for good.
+        forgetting: Forgetting, undo, and what deletes for good.
         questions: Questions about facts.
         pages: What tells of the bot.
         connecting: Connections of other assistants.
@@ -53,10 +49,8 @@ class CommandService:
     screens: MemoryScreens
     search: SearchScreens
     forgetting: ForgetScreens
-    erasing: ErasureScreens
     questions: QuestionService
     pages: Pages
-    about: AboutScreen
     settings: SettingsScreens
     reminders: ReminderScreens
     connecting: ConnectScreens
@@ -148,7 +142,9 @@ class CommandService:
         fact = await self._client.run(find, caller.owner, memory_id)
         if fact is None or fact.retirement is not None:
             return None
-        teaching = Teaching(corrects=memory_id)
+        return await self._teach(caller, text, Teaching(corrects=memory_id))
+
+    async def _teach(self, caller: Caller, text: str, teaching: Teaching) -> StoredAnswer | None:
         turn = Turn(IncomingMessage(caller, text, teaching=teaching))
         await self._agent.run_turn(turn)
         jobs = job_repo.JobRepository(self._client)
@@ -163,11 +159,10 @@ class CommandService:
         facts = await self._memories.get_user_facts(caller.owner)
         if text in [fact.text for fact in facts]:
             return Reply.closing_note(say("tap_done_already", caller.language))
-        turn = Turn(IncomingMessage(caller, text, teaching=Teaching(is_wish=True)))
-        await self._agent.run_turn(turn)
-        assert turn.answer is not None, "a taught message is always answered"
-        buttons = notes.undo_buttons(turn.answer.changes, caller.language)
-        return Reply(turn.answer.text, in_rows(buttons, 1))
+        answer = await self._teach(caller, text, Teaching(is_wish=True))
+        assert answer is not None, "a taught message is always answered"
+        buttons = notes.undo_buttons(answer.changes, caller.language)
+        return Reply(answer.text, in_rows(buttons, 1))
 
     async def stop(self, caller: Caller) -> Reply:
         """Reply whether an answer was stopped; the stopping is done when the command arrives.
@@ -193,7 +188,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda s, caller: s.search.memory(caller)),
         CommandEntry(
-            "about", lambda s, caller: s.about.page(caller), places=("private", "console")
+            "about", lambda s, caller: s.search.about(caller), places=("private", "console")
         ),
         CommandEntry(
             "app",
@@ -225,7 +220,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", lambda s, caller: s.forgetting.undo(caller)),
         CommandEntry(
-            "new", lambda s, caller: s.erasing.new(caller), kind="new", is_for_admins=True
+            "new", lambda s, caller: s.forgetting.new(caller), kind="new", is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
@@ -247,7 +242,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
         CommandEntry(
             "delete_me",
-            lambda s, caller: s.erasing.delete_me(caller),
+            lambda s, caller: s.forgetting.delete_me(caller),
             places=("private", "console"),
         ),
     )
@@ -270,11 +265,11 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.forgetting.drop(who, a.number(0), a.number(1)),
-    "see": lambda s, who, _: s.erasing.see(who),
+    "see": lambda s, who, _: s.forgetting.see(who),
     "undo": lambda s, who, a: s.forgetting.press_undo(who, a.number(0), a.number(1)),
     "settle": lambda s, who, a: s.questions.press(who, a.number(0), a.number(1, 2)),
-    "erase": lambda s, who, a: s.erasing.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.erasing.confirm_deletion(who, a.number(0), a.number(1)),
+    "erase": lambda s, who, a: s.forgetting.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.forgetting.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
@@ -296,6 +291,6 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "allow": lambda s, who, a: s.connecting.allow(who, a.number(0), may_remember=a.number(1) == 1),
     "revoke": lambda s, who, a: s.connecting.revoke(who, a.number(0)),
     "leave": lambda s, who, _: s.outside.leave(who),
-    "wipe": lambda s, who, a: s.erasing.wipe(who, a.number(0)),
+    "wipe": lambda s, who, a: s.forgetting.wipe(who, a.number(0)),
     "import": lambda s, who, a: s.imports.press(who, a.number(0), a.number(1), a.number(2)),
 }

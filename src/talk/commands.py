@@ -1,13 +1,17 @@
-"""Commands as data: what users write, and the entries of the table of commands."""
+"""Commands as data; pages that tell of the bot: /start, /help, /tools, /usage, /privacy."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.owners import Caller
+from src.memory import budget, memories
+from src.outside.servers import McpServers, ServerState
 from src.queue.update_repo import UpdateKind
+from src.talk.zones import city_row
+from src.texts import Language, format_number, say
 from src.texts.reply import Reply
 
 Place = Literal["private", "group", "console"]
@@ -109,3 +113,137 @@ def offered(
         and entry.needs(features)
         and (is_admin or place != "group" or not entry.is_for_admins)
     ]
+
+
+MAX_LINES = 12  # tools listed of one server
+
+
+def help_page(
+    entries: Iterable[CommandEntry], features: Features, place: Place, language: Language
+) -> str:
+    """Return the page of /help: what the bot can do, and the commands that work here."""
+    commands = [say("help_commands", language)]
+    listed = [entry for entry in offered(entries, features, place) if entry.is_in_help]
+    for entry in sorted(listed, key=lambda entry: entry.name == "help"):
+        line = f"/{entry.name} — {say(f'help_{entry.name}', language)}"
+        if entry.is_for_admins and place == "group":
+            line = f"{line} {say('help_admins', language)}"
+        commands.append(line)
+    abilities = [say("help_talk" if features.has_model else "help_notes", language)]
+    if place != "console":
+        abilities.append(say("help_reads", language, kinds=_read_kinds(features, language)))
+    abilities.append(say("help_abilities", language))
+    parts = [say("help", language), "\n".join(abilities)]
+    if place != "console":
+        parts.append(say("help_edit", language))
+    parts.append("\n".join(commands))
+    if place == "group":
+        parts.append(say("help_group", language))
+    return "\n\n".join(parts)
+
+
+def _read_kinds(features: Features, language: Language) -> str:
+    """Return what may be sent beside text."""
+    kinds = [say("reads_files", language)]
+    if features.sees:
+        kinds.insert(0, say("reads_photos", language))
+    if features.hears:
+        kinds.insert(0, say("reads_voices", language))
+    return ", ".join(kinds)
+
+
+def tools_page(
+    states: Sequence[ServerState], features: Features, place: Place, caller: Caller
+) -> str:
+    """Return the page of /tools: our own tools that are there, then each server with its tools.
+
+    Descriptions of servers are left out: they are words of others, meant for a model. So are odd
+    names, which are only counted.
+    """
+    language = caller.language
+    own = [say("tools_own", language)]
+    if caller.preferences.memory_on:
+        own.append(say("tools_memory", language))
+    own.append(say("tools_time", language))
+    if place != "console":
+        own.append(say("tools_reads", language, kinds=_read_kinds(features, language)))
+    parts = ["\n".join(own)]
+    if states:
+        parts.append(say("tools_servers", language))
+    parts += [_server_part(state, language) for state in states]
+    return "\n\n".join(parts)
+
+
+def _server_part(state: ServerState, language: Language) -> str:
+    if not state.is_ready:
+        key = "tools_connecting"
+        if state.cause:
+            key = "tools_away"
+        return f"• {state.name}: {say(key, language)}"
+    lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
+    names = list(filter(None, state.tools))[:MAX_LINES]
+    lines += [f"   {name}" for name in names]
+    rest = len(state.tools) - len(names)
+    if rest:
+        lines.append(f"   {say('tools_more', language, count=rest)}")
+    return "\n".join(lines)
+
+
+@dataclass(eq=False, repr=False)
+class Pages:
+    """Replies of the commands that tell of the bot."""
+
+    _memories: memories.Memories
+    _ceilings: budget.DailyCeilings
+    _servers: McpServers
+    _features: Features
+
+    def start(self, caller: Caller) -> Reply:
+        """Return the reply of /start, which also says whether a language model is connected."""
+        start = say("start", caller.language)
+        model = say("start_model" if self._features.has_model else "offline_note", caller.language)
+        if caller.preferences.has_zone or caller.owner.is_group:
+            return Reply(f"{start}\n\n{model}")
+        question = say("zone_start", caller.language)
+        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
+
+    def tools(self, caller: Caller, place: Place) -> Reply:
+        """Return the page of /tools."""
+        return Reply(tools_page(self._servers.states(), self._features, place, caller))
+
+    async def usage(self, caller: Caller) -> Reply:
+        """Reply with today's messages and tokens, the month's tokens, and the limits.
+
+        In a group these are the group's tokens and the member's own messages.
+        """
+        settings, language = await self._memories.settings(), caller.language
+        owner = caller.owner.telegram_user_id
+        spent = await self._ceilings.sum_spent(caller.member or owner, owner)
+        lines = [say("usage_title", language)]
+        limit = settings.daily_messages_per_user
+        if limit:
+            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
+        lines.append(say("usage_tokens", language, count=format_number(spent.tokens, language)))
+        in_month = format_number(spent.tokens_in_month, language)
+        lines.append(say("usage_month", language, count=in_month))
+        tokens = settings.daily_tokens_per_user
+        if tokens:
+            lines.append(say("usage_token_limit", language, limit=format_number(tokens, language)))
+        rate = settings.messages_per_minute_per_user
+        if rate:
+            lines.append(say("usage_minute", language, limit=rate))
+        if not (limit or tokens or rate):
+            lines.append(say("usage_unlimited", language))
+        return Reply("\n".join(lines), is_personal=True)
+
+    async def say_privacy(self, caller: Caller) -> Reply:
+        """Reply with what is stored, who sees it, and how it is erased."""
+        settings = await self._memories.settings()
+        days = settings.message_retention_days
+        kept = ""
+        if days:
+            kept = say("privacy_days", caller.language, days=days)
+        model = say(
+            "privacy_model" if self._features.has_model else "privacy_offline", caller.language
+        )
+        return Reply(say("privacy", caller.language, model=model, kept=kept).strip())

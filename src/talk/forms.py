@@ -3,8 +3,7 @@
 A model at another address than its provider's own may call no tools, or call them badly. How it
 works is learned from its turns: for a message that wanted a call and got none that worked, it is
 given a form: JSON, to which the server holds it by a schema. After two in a row it is asked to
-save an example; if it fails, it is given forms instead of tools from then on. If it fills in no
-forms either, it is offered tools again.
+save an example; if it fails, it is given forms instead of tools from then on.
 """
 
 import asyncio
@@ -13,7 +12,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolCall, ToolMessage
@@ -22,7 +20,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 from pydantic.config import JsonDict
 
-from src.base.errors import AppError, ModelError
+from src.base.errors import AppError
 from src.history.new_messages import own_words_of
 from src.llm import chat, quoting
 from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
@@ -44,7 +42,6 @@ SAVE, SET, FORGET = "save_user_fact", "set_reminder", "forget_fact"
 MADE_UP_FOR = frozenset({SAVE, SET, FORGET, "cancel_reminder", "keep_private"})
 TELLING = frozenset({NOTE, REQUEST, UNSURE})  # kinds of lines that may tell something
 MAX_MISSED = 2  # messages in a row whose wish got no call, until the model is tried
-MAX_FAILED_FORMS = 2  # in a row
 MAX_ENTRIES: JsonDict = {"maxItems": 8}  # per field: a small model may repeat itself forever
 
 
@@ -103,7 +100,7 @@ class FormFilling:
 
     def __post_init__(self) -> None:
         """Start without experience."""
-        self._missed = self._failed_forms = 0
+        self._missed = 0
 
     @property
     def is_needed(self) -> bool:
@@ -136,9 +133,11 @@ class FormFilling:
             tools: The tools that were offered.
             context: Context of the turn.
         """
-        if _has_worked(messages):
-            self._missed = 0
-            return []
+        for result in turn_of(messages):
+            did = isinstance(result, ToolMessage) and result.status != "error"
+            if did and (result.name != SAVE or get_finding(result).facts_changed):
+                self._missed = 0
+                return []
         line = await self.read(messages, [tool.name for tool in tools])
         orders = [c for c in line.orders if c[0] in MADE_UP_FOR and "ids" not in c[1]]
         if not (orders or line.tells):
@@ -167,23 +166,20 @@ class FormFilling:
         if context.is_private:
             return []
         schema = ToldForm
-        if line.is_request:
-            schema = WantedForm
         task = say("form_task", context.language, text=quoting.quoted({"text": line.text}))
         if line.is_request:
+            schema = WantedForm
             task += "\n" + say("form_wishes", context.language)
-        prompt = [*messages, HumanMessage(task)]
-        ask = partial(self._caller.form, purpose="form", on_usage=context.on_usage, tools=tools)
+        prompt, usage = [*messages, HumanMessage(task)], context.on_usage
         try:
             with chat.unbounded():
-                form = await ask(prompt, schema)
+                form = await self._caller.form(
+                    prompt, schema, purpose="form", on_usage=usage, tools=tools
+                )
         except AppError as error:
             logger.warning("the form was not filled in", exc_info=error)
-            self._count_form(has_failed=isinstance(error, ModelError))
             return list(line.facts)
-        self._count_form(has_failed=False)
-        told = list(_fact_calls(form, line.text)) or line.facts
-        return [*told, *_wish_calls(form, line.text)]
+        return list(_calls_of(form, line))
 
     async def _can_call(
         self, system: AnyMessage, tools: Sequence[BaseTool], context: TurnContext
@@ -191,20 +187,16 @@ class FormFilling:
         """Return True if the model calls its tool for an example, after the same system prompt."""
         example = HumanMessage(say("tools_example", context.language))
         runnable = self._caller.with_tools(tools)
-        ask = partial(self._caller.stream, runnable, purpose="form", on_usage=context.on_usage)
+        prompt, usage = [system, example], context.on_usage
         try:
             with chat.unbounded():
-                message = await ask([system, example])
+                message = await self._caller.stream(
+                    runnable, prompt, purpose="form", on_usage=usage
+                )
         except AppError as error:
             logger.warning("the model could not be tried", exc_info=error)
             return True
         return any(call["name"] == SAVE for call in message.tool_calls)
-
-    def _count_form(self, *, has_failed: bool) -> None:
-        self._failed_forms = self._failed_forms + 1 if has_failed else 0
-        if self._failed_forms == MAX_FAILED_FORMS:
-            logger.warning("the model fills in no forms; it is offered tools again")
-            self.by_form = self.is_watched = False
 
 
 def _may_ask_for_reminder(text: str) -> bool:
@@ -225,27 +217,22 @@ def asks_beside(text: str) -> bool:
     return "?" in text and len(list(sentences(text))) > 1
 
 
-def results_of(messages: Sequence[AnyMessage]) -> list[ToolMessage]:
-    """Return the results of the turn that a prompt ends with."""
+def turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """Return the messages of a prompt from the newest one of the user on."""
     last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
-    return [message for message in messages[last:] if isinstance(message, ToolMessage)]
+    return messages[last:]
 
 
 def describe_results(
     messages: Sequence[AnyMessage], language: Language, *, with_facts: bool
 ) -> str:
     """Return sentences to the user about what the calls of the turn have done."""
-    results = [one for one in results_of(messages) if with_facts or one.name != SAVE]
-    said = (describe_result(result, language) for result in results)
-    return "\n\n".join(dict.fromkeys(filter(None, said)))
-
-
-def _has_worked(messages: Sequence[AnyMessage]) -> bool:
-    """Return True if any call of the turn did what it was for."""
-    return any(
-        result.status != "error" and (result.name != SAVE or get_finding(result).facts_changed)
-        for result in results_of(messages)
+    said = (
+        describe_result(one, language)
+        for one in turn_of(messages)
+        if isinstance(one, ToolMessage) and (with_facts or one.name != SAVE)
     )
+    return "\n\n".join(dict.fromkeys(filter(None, said)))
 
 
 def find_words(wanted: str, said: str) -> str:
@@ -262,15 +249,16 @@ def find_words(wanted: str, said: str) -> str:
     return ""
 
 
-def _fact_calls(form: ToldForm, said: str) -> Iterator[Call]:
+def _calls_of(form: ToldForm, line: Line) -> Iterator[Call]:
+    """Yield the calls for the entries of a form that the line says."""
+    said, facts = line.text, list(line.facts)
     for told in dict.fromkeys(find_words(fact, said) for fact in form.facts):
         if told and (kind_of(told) in (NOTE, UNSURE) or is_wish(told)):
             plain = (fact for fact in plain_facts(told) if normalise(fact.text) == normalise(told))
             fact = next(plain, Fact(text=told))
+            facts = []
             yield SAVE, fact.model_dump(exclude_defaults=True)
-
-
-def _wish_calls(form: ToldForm, said: str) -> Iterator[Call]:
+    yield from facts
     if not isinstance(form, WantedForm):
         return
     for reminder in form.reminders:

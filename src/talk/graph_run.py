@@ -1,14 +1,16 @@
 """The graph's run within a turn: streaming, bounds, verified references, what was recalled."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 
 from src.base import logs
+from src.history.new_messages import strip_time_label
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Changes
 from src.llm import chat, reply
 from src.llm.reply import ModelUsage
@@ -103,7 +105,6 @@ class Progress:
         turn: The turn that is answered.
         limits: Bounds of the answer.
         state: State after the last node that has ended.
-        text: What the model has written, up to the limit.
         usage: Model calls so far.
     """
 
@@ -111,29 +112,47 @@ class Progress:
         """Begin a run."""
         self.turn, self.limits = turn, limits
         self.state = ConversationState()
-        self.text = ""
         self.usage: list[ModelUsage] = []
+        self._texts: list[tuple[list[str], Sequence[str]]] = []  # pieces, hidden beginnings
+        self._left = limits.answer_max_characters
         self._is_full = False
         self._changes: list[Changes] = []
 
-    def add_text(self, piece: str) -> None:
-        """Show the next piece; at the limit the run is cut."""
-        accepted = piece[: self.limits.answer_max_characters - len(self.text)]
-        if accepted:
-            self.text += accepted
-            self.turn.show(accepted)
-        if len(accepted) < len(piece):
-            self._is_full = True
-            self.turn.control.cut()
+    def begin_text(self, hidden: Sequence[str] = ()) -> Callable[[str], None]:
+        """Begin another text of the model (see ``TurnContext``); at the limit the run is cut."""
+        pieces: list[str] = []
+        self._texts.append((pieces, hidden))
+        view = self.turn.view
+
+        def add(piece: str) -> None:
+            pieces.append(piece[: self._left])
+            if len(piece) > self._left:
+                self._is_full = True
+                self.turn.control.cut()
+            self._left -= len(pieces[-1])
+            view.first_word_at = view.first_word_at or datetime.now(UTC)
+            view.grow()
+
+        return add
+
+    @property
+    def text(self) -> str:
+        """Text that the model has written so far, without time labels that it copied."""
+        texts = []
+        for pieces, hidden in self._texts:
+            text = strip_time_label("".join(pieces)).strip()
+            if not any(text.startswith(one) or one.startswith(text) for one in hidden):
+                texts.append(text)
+        return "\n\n".join(filter(None, texts))
+
+    def draft(self) -> str:
+        """Return the beginning of the answer with the numbers that its references will have."""
+        return resolve_beginning(self.text, self.state.get("sources", ()), asked=self.turn.asked)
 
     def add_change(self, changes: Changes) -> None:
         """Take a stored change, so that nothing is done again."""
         self._changes.append(changes)
         self.turn.control.has_acted = True
-
-    def number_references(self, text: str) -> str:
-        """Number the references in the beginning of the answer by the hits shown so far."""
-        return resolve_beginning(text, self.state.get("sources", ()), asked=self.turn.asked)
 
     def cut_text(self) -> str:
         """Return the answer of a model stopped at a bound: its visible text and the reason.
@@ -183,7 +202,7 @@ async def run(graph: Graph, progress: Progress) -> TurnResult:
     state = progress.state
     text = truncate(state.get("answer", ""), limits.answer_max_characters, language)
     if turn.incoming.preferences.mode == "strict":  # verified as a whole before it is shown
-        turn.show(text)
+        progress.begin_text()(text)
     asks, disputes = state.get("asks"), state.get("disputes", [])
     if asks == "erase_all":
         text = say("erase_ask", language)
@@ -215,7 +234,7 @@ async def _run_graph(graph: Graph, progress: Progress) -> None:
     chat.THINKING.set(turn.view.think)
     context = replace(
         _build_context(turn),
-        on_text=progress.add_text,
+        begin_text=progress.begin_text,
         on_usage=progress.usage.append,
         on_change=progress.add_change,
     )

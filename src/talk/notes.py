@@ -36,7 +36,7 @@ async def describe_changes(
     behind = await client.run(
         facts.list_replaced_behind, incoming.owner, turn.conversation_id, answer.id
     )
-    lines = [_note(turn, fact, "note_replaced_behind") for fact in behind]
+    lines = [_note(turn, fact, is_behind=True) for fact in behind]
     ids = [*changes.replaced_by, *changes.saved]
     if not ids or incoming.preferences.mode == "strict" or incoming.teaching is not None:
         return "\n".join(lines), changes
@@ -50,24 +50,23 @@ async def describe_changes(
     if not replacing and -1 not in places.values():
         return "\n".join(lines), changes
     found.sort(key=lambda fact: ids.index(fact.id))
-    notes = [_note(turn, fact) for fact in found]
-    if len(ids) > 1:  # their buttons have these numbers
-        notes = [f"{ids.index(fact.id) + 1}. {_note(turn, fact)}" for fact in found]
-    shown = max(MAX_NOTED, len(changes.replaced_by))
-    lines += notes[:shown]
-    if len(notes) > shown:
-        lines.append(say("note_more", incoming.language, count=len(notes) - shown))
+    shown = max(MAX_NOTED, len(replacing))
+    for fact in found[:shown]:
+        number = f"{ids.index(fact.id) + 1}. " if len(ids) > 1 else ""  # as on its button
+        lines.append(f"{number}{_note(turn, fact)}")
+    if len(found) > shown:
+        lines.append(say("note_more", incoming.language, count=len(found) - shown))
     return "\n".join(lines), changes
 
 
-def _note(turn: Turn, fact: StoredFact, replaced: str = "note_replaced") -> str:
+def _note(turn: Turn, fact: StoredFact, *, is_behind: bool = False) -> str:
     language, text = turn.incoming.language, shortened(fact.text, MAX_NOTED_TEXT)
     if not fact.past:
         return say("note_saved", language, text=text)
     old = "; ".join(shortened(one.text, MAX_NOTED_TEXT) for one in fact.past)
-    if replaced == "note_replaced":
-        return say("note_replaced", language, text=text, old=old)
-    return say("note_replaced_behind", language, text=text, old=old)
+    if is_behind:
+        return say("note_replaced_behind", language, text=text, old=old)
+    return say("note_replaced", language, text=text, old=old)
 
 
 def undo_buttons(changes: Changes, language: Language) -> list[Button]:

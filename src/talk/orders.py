@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby
 
 from src.base.zone_names import NAME_WORDS
 from src.base.zones import local_time
@@ -32,7 +32,7 @@ from src.texts import say
 from src.texts.plain_text import plain
 
 MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
-SENTENCE_END = re.compile(r"[.!?…]\s+|\n")
+SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n")
 IMPORTANCE = 7  # at least, of taught facts: so they are always in the prompt
 
 
@@ -305,7 +305,9 @@ def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> F
         corrected: The fact that it replaces, with the same subject.
     """
     if MASK in text:
-        return Fact(text=_longest_unmasked(text) or text)
+        runs = groupby(SENTENCE_END.split(text), key=lambda part: MASK in part)
+        clean = [" ".join(run).strip() for is_masked, run in runs if not is_masked]
+        return Fact(text=max(clean, key=len, default="") or text)
     facts = []
     if len(list(sentences(text))) == 1:
         facts = plain_facts(text)
@@ -316,14 +318,6 @@ def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> F
         return fact
     same = {"subject": corrected.fact.subject, "relation": corrected.fact.relation}
     return fact.model_copy(update={**same, "memory_type": corrected.fact.memory_type})
-
-
-def _longest_unmasked(text: str) -> str:
-    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
-    runs = [""]
-    for start, end in pairwise(ends):
-        runs = [*runs, ""] if MASK in text[start:end] else [*runs[:-1], runs[-1] + text[start:end]]
-    return max(runs, key=len).strip()
 
 
 YES = lexicon.Expression("(?:<answers.yes>|[, ])+")

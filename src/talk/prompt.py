@@ -1,7 +1,7 @@
 """Graph nodes that build the prompt: history, key facts, memories, summary."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -28,12 +28,11 @@ from src.memory.memories import Memories
 from src.memory.memory_repo import StoredFact
 from src.memory.retrieval_repo import Hit, Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
-from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import disarm
 from src.talk.forms import FormFilling
 from src.talk.turn_state import ConversationState, replace_all_messages
-from src.texts import say
+from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
@@ -124,19 +123,21 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     Side effects: none.
     """
     by_form = forms is not None and forms.is_needed
-    start = runtime.context.window.start
-    window = [entry for entry in state["history"] if entry["position"] >= start]
-    system = SYSTEM_PROMPT
-    if by_form:
-        system = say("form_prompt", runtime.context.language)
+    context = runtime.context
+    system = say("form_prompt", context.language) if by_form else SYSTEM_PROMPT
     messages: list[AnyMessage] = [SystemMessage(system_prompt(persona, system))]
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
     summaries = [record["summary"] for record in reversed(packed)]
     if summaries:
         messages.append(SystemMessage(prompts.summary_text(summaries), name=HISTORY_SUMMARY))
-    window = [entry for entry in window if entry["role"] != "system" or not by_form]
-    messages += _render_history(window, runtime.context)
+    window = [
+        entry
+        for entry in state["history"]
+        if entry["position"] >= context.window.start
+        and not (by_form and entry["role"] == "system")
+    ]
+    messages += _render_history(window, context.language)
     return {
         "messages": messages,
         "summaries": summaries,
@@ -147,7 +148,7 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     }
 
 
-def _render_history(history: Sequence[HistoryMessage], context: TurnContext) -> list[AnyMessage]:
+def _render_history(history: Sequence[HistoryMessage], language: Language) -> list[AnyMessage]:
     """Render the stored messages as the model sees them; role ``system`` is ``Tools used: ...``.
 
     Consecutive messages of users become one message, as they are answered together.
@@ -158,9 +159,7 @@ def _render_history(history: Sequence[HistoryMessage], context: TurnContext) -> 
         if role == "user":
             text = "\n".join(rendered(entry) for entry in entries)
             new = new_messages(entries)
-            message = user_message(
-                text, own_words(new), files=file_names(new), language=context.language
-            )
+            message = user_message(text, own_words(new), files=file_names(new), language=language)
             message.additional_kwargs[POSITION] = entries[0]["position"]
             messages.append(message)
         elif role == "assistant":
@@ -252,10 +251,14 @@ async def load_facts(
     for is_fresh, budget in ((False, FACTS_BUDGET), (True, FRESH_BUDGET)):
         facts = [fact for fact in pending if _is_fresh(fact, context) == is_fresh]
         records = [_fact_record(fact, context.time_zone) for fact in facts]
-        packed = facts[: len(within_budget(records, counter, budget))]
-        numbers, sources = number_hits(sources, map(fact_as_hit, packed))
-        texts.append(_facts_text(packed, zip(numbers, records, strict=False)))
-        fact_ids |= {fact.id for fact in packed}
+        records = within_budget(records, counter, budget)
+        facts = facts[: len(records)]
+        numbers, sources = number_hits(sources, map(fact_as_hit, facts))
+        groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
+        for fact, number, record in zip(facts, numbers, records, strict=True):
+            groups[fact.fact.relation == WISH].append({**record, "n": number})
+        texts.append(prompts.key_facts_text(groups[False], groups[True]))
+        fact_ids |= {fact.id for fact in facts}
     rest = [message for message in state["messages"] if message.name != USER_FACTS]
     has_facts = len(rest) < len(state["messages"])
     if not any(texts) and (state.get("facts_loaded", False) or not has_facts):
@@ -289,13 +292,6 @@ def _fact_record(fact: StoredFact, time_zone: str) -> dict[str, Any]:
     }
 
 
-def _facts_text(facts: Sequence[StoredFact], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
-    groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-    for fact, (number, record) in zip(facts, records, strict=False):
-        groups[fact.fact.relation == WISH].append({**record, "n": number})
-    return prompts.key_facts_text(groups[False], groups[True])
-
-
 async def retrieve_memories(
     state: ConversationState,
     runtime: Runtime[TurnContext],
@@ -318,34 +314,6 @@ async def retrieve_memories(
         return {}
     settings = await memories.settings()
     budget = min(settings.memory_context_tokens, state["llm_context_size"] // MEMORIES_SHARE)
-    found = await _search(context, memories, settings, budget=budget)
-    packed = fit_memories(_without_shown(found, state), counter, budget, zone)
-    packed.sort(key=lambda hit: (hit.said_at, hit.source_id))
-    numbers, sources = number_hits(state.get("sources", ()), packed)
-    records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
-    now = f"{context.now:%Y-%m-%d %H:%M, %A}"
-    parts = []
-    if records:
-        parts = [prompts.memories_text(records, now)]
-    length = prompts.LENGTHS.get(context.preferences.answer_length)
-    if length:
-        parts.append(length)
-    if not parts:
-        return {"relevant_memories": found}
-    index = _last_user_index(state["messages"])
-    messages = _insert(state["messages"], index, "\n\n".join(parts), MEMORIES)
-    return {
-        "messages": replace_all_messages(messages),
-        "current_token_count": counter.count_messages(messages),
-        "relevant_memories": found,
-        "sources": sources,
-        "shown_facts": facts_among(packed),
-    }
-
-
-async def _search(
-    context: TurnContext, memories: Memories, settings: GlobalSettings, *, budget: int
-) -> list[Hit]:
     query = retriever.Query(
         context.owner,
         context.text,
@@ -358,7 +326,27 @@ async def _search(
         tokens=budget,
     )
     hits = await recall(memories, context, query)
-    return [hit for hit in hits if hit.message_id != context.message_id]  # told just now
+    found = [hit for hit in hits if hit.message_id != context.message_id]  # not told just now
+    packed = fit_memories(_without_shown(found, state), counter, budget, zone)
+    packed.sort(key=lambda hit: (hit.said_at, hit.source_id))
+    numbers, sources = number_hits(state.get("sources", ()), packed)
+    records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
+    length = prompts.LENGTHS.get(context.preferences.answer_length, "")
+    text = length
+    if records:
+        memories_text = prompts.memories_text(records, f"{context.now:%Y-%m-%d %H:%M, %A}")
+        text = f"{memories_text}\n\n{length}".strip()
+    if not text:
+        return {"relevant_memories": found}
+    index = _last_user_index(state["messages"])
+    messages = _insert(state["messages"], index, text, MEMORIES)
+    return {
+        "messages": replace_all_messages(messages),
+        "current_token_count": counter.count_messages(messages),
+        "relevant_memories": found,
+        "sources": sources,
+        "shown_facts": facts_among(packed),
+    }
 
 
 def _without_shown(hits: Sequence[Hit], state: ConversationState) -> list[Hit]:
@@ -410,14 +398,14 @@ async def summarize(
     context = runtime.context
     first_of_tail = next(message for message in tail if isinstance(message, HumanMessage))
     last = first_of_tail.additional_kwargs[POSITION] - 1
-    block: list[AnyMessage] = []
+    messages = [*prefix, *tail]
     try:
         texts = await compaction.fold_now(context.conversation_id, context.window.start, last)
         if texts:
-            block = [SystemMessage(prompts.summary_text(texts), name=HISTORY_SUMMARY)]
+            summary = prompts.summary_text(texts)
+            messages = _insert(messages, len(prefix), summary, HISTORY_SUMMARY)
     except errors.AppError as error:
         logger.warning("the history is cut without a summary", exc_info=error)
-    messages = [*prefix, *block, *tail]
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),

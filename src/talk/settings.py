@@ -137,7 +137,8 @@ class SettingsScreens:
         """Offer likely cities, and ask for another one."""
         text = f"{zones.CLOCK} {say('zone_pick', caller.language)}"
         if place == zones.NOT_MINE:
-            await self._zones.doubt(caller.owner)
+            change, user = self._settings.change, caller.owner.telegram_user_id
+            await self._client.run(change, user, time_zone=None)  # reminders move with theirs
         elif place != zones.IN_ANSWER:
             return Reply(text, asks=ASK_ZONE)
         return Reply(text, (zones.city_row(caller.language),), asks=ASK_ZONE)
@@ -150,11 +151,8 @@ class SettingsScreens:
         return await self._set_zone_or_ask(caller, next(iter(found), None))
 
     async def find_zone_at(self, caller: Caller, latitude: float, longitude: float) -> Reply:
-        """Set the zone of a location; at sea it is only offered."""
+        """Set the zone of a location."""
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
-        if zone is not None and zone.startswith("Etc/"):
-            text = f"{zones.CLOCK} {say('zone_sea', caller.language)}"
-            return Reply(text, zones.which_rows([zone], caller), asks=ASK_ZONE)
         return await self._set_zone_or_ask(caller, zone)
 
     async def _set_zone_or_ask(self, caller: Caller, zone: str | None) -> Reply:

@@ -25,7 +25,7 @@ from src.memory.thresholds import UNSURE
 from src.memory.tools import describe_saved, find_source_message, outcome_record
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
-from src.reading.facts import Fact, content_hash
+from src.reading.facts import content_hash
 from src.reading.requests import asks_for_questions, asks_to_forget_all
 from src.reading.time_expressions import read_time
 from src.reminders.reminder_service import ReminderService, format_result
@@ -137,13 +137,14 @@ async def classify_intent(
     return {
         "intent": intent,
         "extracted_facts": [fact for fact in result.facts if fact.text],
-        "search_query": _search_query(result),
+        "search_query": result.query.strip()[:MAX_QUERY],
         "answer": result.answer if intent == "solve" else "",
     }
 
 
 RECENT = 4  # messages before the new ones, which pronouns refer to
 RECENT_TEXT = 500  # characters of each
+MAX_QUERY = 500  # characters
 
 
 async def _understand(
@@ -167,10 +168,6 @@ async def _understand(
         purpose="reason" if searched else "classify",
         on_usage=context.on_usage,
     )
-
-
-def _search_query(result: prompts.Understanding) -> str:
-    return result.query.strip()[:500]
 
 
 MAX_FACTS = 20  # facts of one message
@@ -219,9 +216,15 @@ async def check_conflicts(
     Updates: ``conflicts``.
     Side effects: one search per fact, at most one model call.
     """
-    facts = state["extracted_facts"]
-    context = runtime.context
-    known = await _list_similar(facts, context, memories)
+    facts, context = state["extracted_facts"], runtime.context
+    threshold = (await memories.settings()).memory_dedup_threshold
+    known: dict[int, str] = {}
+    for fact in facts:
+        query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
+        for hit in await recall(memories, context, query):
+            is_same = content_hash(hit.text) == content_hash(fact.text)
+            if hit.match.similarity >= threshold and not is_same:
+                known[hit.source_id] = hit.text
     if not known:
         return {"conflicts": []}
     try:
@@ -240,21 +243,6 @@ async def check_conflicts(
         if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= UNSURE
     ]
     return {"conflicts": conflicts}
-
-
-async def _list_similar(
-    facts: Sequence[Fact], context: TurnContext, memories: Memories
-) -> dict[int, str]:
-    """Return texts of known facts that are similar but not equal to a new one, by id."""
-    threshold = (await memories.settings()).memory_dedup_threshold
-    known: dict[int, str] = {}
-    for fact in facts:
-        query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
-        for hit in await recall(memories, context, query):
-            is_same = content_hash(hit.text) == content_hash(fact.text)
-            if hit.match.similarity >= threshold and not is_same:
-                known[hit.source_id] = hit.text
-    return known
 
 
 async def auto_resolve(state: ConversationState) -> ConversationState:
@@ -286,22 +274,20 @@ async def store_knowledge(
     outcomes: list[Outcome] = []
     disputes: list[Dispute] = []
     new = new_messages(state["history"])
+    conflicts = state.get("accepted_conflicts", ())
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_source_message(new, fact, context)
-        refused = refusal(context, fact, said)
-        if refused is not None:
-            outcomes.append(refused)
-            continue
-        conflicts = state.get("accepted_conflicts", ())
-        accepted = {c["memory_id"] for c in conflicts if c["new"] == number}
-        outcome = await memories.writer.remember(
-            context.owner, fact, said, origin="teach", contradicts=accepted
-        )
+        outcome = refusal(context, fact, said)
+        if outcome is None:
+            accepted = {c["memory_id"] for c in conflicts if c["new"] == number}
+            outcome = await memories.writer.remember(
+                context.owner, fact, said, origin="teach", contradicts=accepted
+            )
+            context.on_change(changes_of([outcome]))
         if outcome.denied and outcome.kind == "asked":
             disputes.append(Dispute(fact, said, outcome.denied))
-            continue
-        context.on_change(changes_of([outcome]))
-        outcomes.append(outcome)
+        else:
+            outcomes.append(outcome)
     return {"outcomes": outcomes, "disputes": disputes}
 
 
@@ -317,8 +303,7 @@ async def generate_confirmation(
     Updates: ``answer``, ``references``.
     Side effects: none.
     """
-    outcomes = state["outcomes"]
-    answer = ""
+    outcomes, answer = state["outcomes"], ""
     if outcomes or not state["disputes"]:
         answer = confirmation_text(outcomes, runtime.context.language)
     stored = [outcome.uid for outcome in outcomes if outcome.kind in ("new", "update")]
@@ -358,7 +343,7 @@ async def react_loop(
             break  # neither the message nor the model's query finds anything
         progress = {"queries": searched, "searches_left": left}
         result = await _understand(history, hits, context, caller, progress)
-        query, answer = _search_query(result), result.answer
+        query, answer = result.query.strip()[:MAX_QUERY], result.answer
     return {"retrieved_context": hits, "answer": answer}
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytz
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
@@ -159,9 +159,9 @@ class ToolHistoryService:
             context.on_change(turn_repo.NO_CHANGES)  # it may do anything, but not twice
         ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
         if ids.index(call["id"]) >= MAX_AT_ONCE:
-            return _failure(request, WAIT, artifact=NOT_RUN)
+            return _failure(call, WAIT, artifact=NOT_RUN)
         if UNREADABLE in call["args"]:
-            return _failure(request, NO_JSON, artifact=NOT_RUN)
+            return _failure(call, NO_JSON, artifact=NOT_RUN)
         reply = await self._run_recorded(request, execute, context)
         changes = get_finding(reply).changes
         if changes != turn_repo.NO_CHANGES:
@@ -177,13 +177,14 @@ class ToolHistoryService:
         """
         call, start = request.tool_call, time.perf_counter()
         text, failure = "", None
+        metadata = (request.tool and request.tool.metadata) or {}
         try:
-            async with asyncio.timeout(_timeout(request)):
+            async with asyncio.timeout(metadata.get("timeout", TOOL_TIMEOUT)):
                 reply = await execute(request)
         except TimeoutError as error:  # other errors are told by ToolNode
             failure = "TimeoutError"
             logger.warning("tool failed", extra={"tool": call["name"]}, exc_info=error)
-            reply = _failure(request, describe_tool_error(error))
+            reply = _failure(call, describe_tool_error(error))
         if isinstance(reply, ToolMessage):
             text = str(reply.text)
             if reply.status == "error":
@@ -202,15 +203,8 @@ class ToolHistoryService:
         return reply
 
 
-def _timeout(request: ToolCallRequest) -> float:
-    metadata = None
-    if request.tool is not None:
-        metadata = request.tool.metadata
-    return float((metadata or {}).get("timeout", TOOL_TIMEOUT))
-
-
-def _failure(request: ToolCallRequest, text: str, *, artifact: str | None = None) -> ToolMessage:
-    name, id_ = request.tool_call["name"], request.tool_call["id"] or ""
+def _failure(call: ToolCall, text: str, *, artifact: str | None = None) -> ToolMessage:
+    name, id_ = call["name"], call["id"] or ""
     return ToolMessage(text, name=name, tool_call_id=id_, status="error", artifact=artifact)
 
 

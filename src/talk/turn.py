@@ -192,7 +192,7 @@ class AgentService:
         progress = graph_run.Progress(turn, self._settings.last_known)
         # Another attempt continues in the message that shows the beginning.
         store = partial(self._turns.set_stream_message, turn.conversation_id, turn.message_id)
-        turn.view.rendered = progress.number_references
+        turn.view.draft = progress.draft
         await turn.view.open(turn, partial(self._client.run, store))
         watch = asyncio.create_task(self._watch_for_more(turn))
         try:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from operator import add, or_
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
@@ -19,15 +19,9 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import EnclosedText
-from src.memory import (
-    digest_repo,
-    memory_repo,
-    prompts,
-    question_repo,
-    retrieval_repo,
-    turn_context,
-    writer,
-)
+from src.memory import digest_repo, memory_repo, prompts, question_repo, retrieval_repo
+from src.memory.turn_context import WHOLE, Window, wants_privacy
+from src.memory.writer import Outcome
 from src.pg.client import storable
 from src.queue.update_repo import NewerUpdates
 from src.reading import facts, plain_facts, voices
@@ -158,7 +152,7 @@ class IncomingMessage(WithCaller):
             return True
         if not is_taught and holds_secret(self.text):
             return True
-        return turn_context.wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
+        return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property
     def sender_id(self) -> int:
@@ -183,12 +177,12 @@ class AnswerView:
         shown_in: Telegram message in which an earlier attempt began to show the answer.
         answer_after: Moment before which the answer is not delivered, as the sender may go on.
         first_word_at: When the first piece of a growing answer arrived.
-        rendered: Returns what to show of the beginning of an answer.
+        draft: Returns the beginning of the answer, as it is to be shown.
     """
 
     def __init__(self) -> None:
         """Start without sent messages."""
-        self.rendered: Callable[[str], str] = str
+        self.draft: Callable[[], str] = str
         self.sent_ids: list[int] = []
         self.shown_in: int | None = None
         self.answer_after: datetime | None = None
@@ -207,8 +201,8 @@ class AnswerView:
             on_message: Called with the number of the message that shows the beginning, if any.
         """
 
-    def feed(self, text: str) -> None:
-        """Show the next piece of the answer."""
+    def grow(self) -> None:
+        """Show the draft, which has grown."""
 
     def think(self) -> None:
         """Show that the model thinks, until it writes."""
@@ -392,7 +386,7 @@ class Turn:
     is_new: bool = True
     behind: NewerUpdates = field(default_factory=NewerUpdates)
     history: tuple[HistoryMessage, ...] = ()
-    window: turn_context.Window = turn_context.WHOLE
+    window: Window = WHOLE
     summaries: Sequence[digest_repo.Summary] = ()
     wish: str = ""
     lead: TurnResult | None = None
@@ -409,11 +403,6 @@ class Turn:
         """True while the user notices nothing if a later message is answered instead."""
         has_said = self.lead is not None or self.view.is_shown
         return not (self.control.is_left or self.control.has_acted or has_said)
-
-    def show(self, piece: str) -> None:
-        """Show the next piece of a growing answer."""
-        self.view.first_word_at = self.view.first_word_at or datetime.now(UTC)
-        self.view.feed(piece)
 
     @property
     def new_ids(self) -> list[int]:
@@ -497,7 +486,7 @@ class StrictState(TypedDict, total=False):
     extracted_facts: list[facts.Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
-    outcomes: list[writer.Outcome]
+    outcomes: list[Outcome]
     retrieved_context: list[retrieval_repo.Hit]
     references: list[str]
 

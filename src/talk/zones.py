@@ -34,8 +34,8 @@ LIKELY: dict[Language, tuple[str, ...]] = {
 
 def zone_label(zone: str, caller: Caller) -> str:
     """Return the zone's place and time, as in ``Прага, там сейчас 11:05``."""
-    place, time = place_of_zone(zone, caller.language), f"{local_time(caller.moment, zone):%H:%M}"
-    return say("zone_now", caller.language, zone=place, time=time)
+    place, now = place_of_zone(zone, caller.language), local_time(caller.moment, zone)
+    return say("zone_now", caller.language, zone=place, time=f"{now:%H:%M}")
 
 
 def zone_action(zone: str, *numbers: int) -> Action:
@@ -61,9 +61,8 @@ def not_mine_button(language: Language) -> Button:
 
 def zone_note(caller: Caller) -> str:
     """Return the note about the bot's time zone, shown once to users who named none."""
-    zone = caller.time_zone
-    place, time = place_of_zone(zone, caller.language), f"{local_time(caller.moment, zone):%H:%M}"
-    return f"{CLOCK} {say('zone_named', caller.language, place=place, time=time)}"
+    place = place_of_zone(caller.time_zone, caller.language)
+    return f"{CLOCK} {say('zone_named', caller.language, place=place, time=f'{caller.now:%H:%M}')}"
 
 
 def city_row(language: Language) -> tuple[Button, ...]:
@@ -91,17 +90,9 @@ class ZoneService:
         """
         change, now = self._reminders.rows.change_zone, datetime.now(UTC)
         moved = await self._client.run(change, owner, zone, guessed=guessed, now=now)
-        await self.note(owner, zone)
+        store = self._settings.change
+        await self._client.run(store, owner.telegram_user_id, time_zone=zone)
         return moved
-
-    async def note(self, owner: Owner, zone: str) -> None:
-        """Store a zone that the owner was told of; they may still name another."""
-        change = self._settings.change
-        await self._client.run(change, owner.telegram_user_id, time_zone=zone)
-
-    async def doubt(self, owner: Owner) -> None:
-        """Store that the zone is not the owner's: its reminders move once they name theirs."""
-        await self._client.run(self._settings.change, owner.telegram_user_id, time_zone=None)
 
     async def set(self, caller: Caller, zone: str) -> str:
         """Store the zone; return the confirmation, also of moved reminders."""

@@ -39,7 +39,7 @@ DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 
 
 class AnswerStream(AnswerView):
-    """Display of one growing answer: ``feed`` it, and ``close`` it before the final message."""
+    """Display of one growing answer: ``close`` it before the final message."""
 
     def __init__(
         self,
@@ -69,7 +69,6 @@ class AnswerStream(AnswerView):
         self.message_id: int | None = None
         self._grows = streaming != "off"
         self._uses_drafts = streaming == "drafts" and address.chat_id > 0
-        self._text = ""
         self._line = ""  # shown in place of the answer
         self._changed = asyncio.Event()
         self._shown: Part | None = None
@@ -91,9 +90,8 @@ class AnswerStream(AnswerView):
             works.append(self._show_slow_line())
         self._tasks = [asyncio.create_task(work) for work in works]
 
-    def feed(self, text: str) -> None:
-        """Append the next piece of the answer."""
-        self._text += text
+    def grow(self) -> None:
+        """See ``AnswerView``."""
         self._changed.set()
 
     def think(self) -> None:
@@ -153,7 +151,7 @@ class AnswerStream(AnswerView):
         self._changed.set()
 
     def _frame_text(self) -> str:
-        text = storable(self.rendered(self._text))
+        text = storable(self.draft())
         units = (text if text.strip() else self._line).encode("utf-16-le")
         piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
         return piece.decode("utf-16-le", "ignore")

@@ -391,8 +391,8 @@ class ReminderTasks:
         else:
             reply = await core.follow_ups.compose(found, caller)
         day = local_time(now, caller.time_zone).date()
-        take, restore = core.day.rows.take, core.day.rows.restore
-        if reply is None or not await self._run(take, reminder.id, due, now=now, day=day):
+        mark, restore = self._rows.mark_delivered, core.day.rows.restore
+        if reply is None or not await self._run(mark, reminder.id, due, now=now, day=day):
             return False
         try:
             await self._delivery.show_reply(address, reply)

@@ -220,7 +220,7 @@ async def erase_person(site: AdminSite, request: Request, form: Fields) -> str |
     if form.get("confirm", "").strip() != number:
         problem = f"Nothing was erased: type {number} to erase everything of them."
         return await show_person(site, request, status=422, problem=problem)
-    await site.core.commands.erasing.erase_owner(owner.telegram_user_id)
+    await site.core.commands.forgetting.erase_owner(owner.telegram_user_id)
     await site.note(request, "erase everything", path_of(owner)[1:])
     return "/audit"  # it lists the erasure
 

@@ -21,7 +21,7 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.base.owners import Caller, Owner, Preferences
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
+from src.history.new_messages import add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import quoted
 from src.llm.reply import ModelReply, read_arguments, sanitize
 from src.llm.reply_text import ReplyText, without_thoughts
@@ -56,10 +56,10 @@ from src.reminders.day import read_date
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, stake_of
 from src.reminders.rules import read_change, read_words
-from src.talk.about import subject_of_text
 from src.talk.commands import parse_command
 from src.talk.notes import read_correction
 from src.talk.orders import reads_as_yes
+from src.talk.search_screens import subject_of_text
 from src.telegram.entities import convert
 from src.telegram.messages import without_address
 from src.telegram.updates import AllowList, BotIdentity, classify
@@ -117,9 +117,9 @@ def quoted_by_a_fact(text: str) -> object:
 
 def streamed(text: str) -> object:
     """Read an answer streamed in pieces of eight characters."""
-    reply, labels = ModelReply(), LabelFilter()
+    reply = ModelReply()
     for start in range(0, len(text), 8):
-        labels.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
+        reply.feed(AIMessageChunk(content=text[start : start + 8]))
     reply.flush()
     return reply.message()
 

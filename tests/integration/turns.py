@@ -16,9 +16,11 @@ class WatchedView(AnswerView):
     def __init__(self, on_text: Callable[[str], None]) -> None:
         super().__init__()
         self._on_text = on_text
+        self._shown = ""
 
-    def feed(self, text: str) -> None:
-        self._on_text(text)
+    def grow(self) -> None:
+        before, self._shown = self._shown, self.draft()
+        self._on_text(self._shown.removeprefix(before))
 
 
 async def begin_turn(agent: AgentService, incoming: IncomingMessage) -> Turn:

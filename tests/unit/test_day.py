@@ -11,8 +11,8 @@ from src.reminders.briefs import read_days, read_order, read_times
 from src.reminders.day import Dated, by_sentence, is_on, read_date, tells
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
-from src.talk.about import subject_of_text
 from src.talk.notes import read_correction
+from src.talk.search_screens import subject_of_text
 
 NOW = datetime(2026, 11, 28, 9, tzinfo=UTC)  # a Saturday, 11:00 in Kyiv
 KYIV = "Europe/Kyiv"

@@ -22,10 +22,10 @@ from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem
 from src.reminders.follow_ups import Stake
 from src.reminders.reminder_service import PERIODS
-from src.talk.about import SUBJECTS
 from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
 from src.talk.notes import WISHES
+from src.talk.search_screens import SUBJECTS
 from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
 from src.telegram.content import UNREADABLE, UNSEEN
@@ -103,8 +103,8 @@ BUILT = {
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
     "notes.py": {"undo_button", "undo_saved_button"},
-    "erasure_screens.py": {"delete_ask", "delete_ask_again"},
-    "pages.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
+    "forget_screens.py": {"delete_ask", "delete_ask_again"},
+    "commands.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "orders.py": {"zone_which", "zone_unknown"},
     "content.py": {UNREADABLE, *UNSEEN.values()},

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from src.history.new_messages import (
-    LabelFilter,
     add_time_label,
     read_time_label,
     strip_time_label,
@@ -17,12 +16,6 @@ from src.history.new_messages import (
 
 MOMENT = datetime(2026, 1, 31, 21, 30, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-02-01 00:30]"
-
-
-def filtered(pieces: list[str]) -> list[str]:
-    """What is shown after each piece, and at the end."""
-    label_filter = LabelFilter()
-    return [*(label_filter.feed(piece) for piece in pieces), label_filter.flush()]
 
 
 @pytest.mark.parametrize(("zone", "expected"), [
@@ -57,27 +50,6 @@ def test_where_no_label_stands_no_moment_is_read(text: str) -> None:
 ])  # fmt: skip
 def test_only_labels_at_the_beginning_are_stripped(text: str, expected: str) -> None:
     assert strip_time_label(text) == expected
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 33, 34, 35, 100])
-@pytest.mark.parametrize(
-    "labels", [LABEL, "[2026-02-01 00:30] ", f"{LABEL} {LABEL}\n", f"\n {LABEL} "]
-)
-def test_a_streamed_label_never_shows_however_it_is_cut(size: int, labels: str) -> None:
-    text = f"{labels} Привет, [Текущее] мир"
-    pieces = [text[start : start + size] for start in range(0, len(text), size)]
-    assert "".join(filtered(pieces)) == "Привет, [Текущее] мир"
-
-
-def test_other_text_is_shown_as_soon_as_it_can_be_no_label() -> None:
-    long = f"[Текущее время: {'о' * 60}"
-    assert filtered(["[", "1", "] да"]) == ["", "[1", "] да", ""]
-    assert filtered(["При", "вет"]) == ["При", "вет", ""]
-    assert filtered(["[Текущее ", "положение"]) == ["", "[Текущее положение", ""]
-    assert filtered(["Привет ", LABEL, " мир"]) == ["Привет ", LABEL, " мир", ""]
-    assert filtered(["[Текущее время: "]) == ["", "[Текущее время: "]
-    assert filtered([long, "!"]) == [long, "!", ""]
-    assert filtered([LABEL]) == ["", ""] and filtered([]) == [""]
 
 
 LONG = 1000  # messages of a conversation

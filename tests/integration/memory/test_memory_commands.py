@@ -11,7 +11,7 @@ import pytest
 
 from src.memory.screens import PAGE_SIZE
 from src.pg.client import PgClient
-from src.talk.erasure_screens import CONFIRM_SECONDS
+from src.talk.forget_screens import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_types import SentMessage

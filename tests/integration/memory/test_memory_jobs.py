@@ -292,7 +292,7 @@ async def test_new_between_the_turn_and_its_jobs_is_no_error(works: Works) -> No
     for number in range(14):
         await works.turn(f"реплика {number}")
     [(conversation_id,)] = works.rig.rows("SELECT id::text FROM conversations")
-    await works.rig.core.commands.erasing.start_new_conversation(Owner(USER))
+    await works.rig.core.commands.forgetting.start_new_conversation(Owner(USER))
     await works.defer("digest_conversation", conversation_id=conversation_id)
     await works.work_off()
     assert works.jobs() == []

@@ -80,7 +80,6 @@ def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
         message_id=turn.message_id if turn else 1,
         text=turn.incoming.text if turn else "",
         window=turn.window if turn else Window(),
-        on_text=lambda _text: None,
     )
 
 

@@ -532,7 +532,7 @@ def ask_about(days: Any, s: Stage, who: Filled) -> bool:
 def mute_question(days: Any, s: Stage, who: Filled) -> bool:
     ask_about(days, s, who)
     [number] = s.do.ids("SELECT max(id) FROM reminders WHERE kind = 'follow_up'")
-    days.take(number, int(DUE.timestamp()), now=SAID, day=SAID.date())
+    s.do.ReminderRepository.mark_delivered(number, int(DUE.timestamp()), now=SAID)
     return bool(days.mute(s.me.owner))
 
 
@@ -721,7 +721,7 @@ FOR_EVERYBODY = frozenset(
                 "delete_abandoned", "find_price",
             )
         ),
-        "DayRepository.list_followed", "DayRepository.take", "DayRepository.restore",
+        "DayRepository.list_followed", "DayRepository.restore",
     }
 )  # fmt: skip
 # What concerns a chat as a whole, with all its topics.

@@ -293,7 +293,7 @@ async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, mo
         facts = [fact(text) for text in [*burst, "я боюсь пауков", MARS]]
         person.model.queue(Reply(tool_calls=[("ExtractedFacts", {"facts": facts})]))
         calls = len(person.requests)
-        await person.core.commands.erasing.start_new_conversation(Owner(person.user))
+        await person.core.commands.forgetting.start_new_conversation(Owner(person.user))
         assert person.facts() == [] and len(person.requests) == calls, "nobody waits for a model"
         left = person.rows(
             "SELECT message_text(content) FROM parting_messages"
@@ -310,7 +310,7 @@ async def test_without_extraction_new_leaves_nothing(person: Person) -> None:
     person.rig.set(memory_extraction_enabled=False)
     person.core.memory.settings._read_at = float("-inf")
     await _left(person, "Меня зовут Анна")
-    await person.core.commands.erasing.start_new_conversation(Owner(person.user))
+    await person.core.commands.forgetting.start_new_conversation(Owner(person.user))
     person.rig.set(memory_extraction_enabled=True)
     assert person.rows("SELECT 1 FROM parting_messages") == []
 
@@ -323,16 +323,16 @@ async def test_an_erasure_of_a_member_reaches_quotes_names_and_what_new_left(gro
     message = incoming("Ого", group.id, origin=origin)
     message = replace(message, voice=quoting)
     turn = await begin_turn(group.rig.core.agent, message)
-    await group.rig.core.commands.erasing.erase_owner(BORIS)
+    await group.rig.core.commands.forgetting.erase_owner(BORIS)
     told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
     assert group.rig.rows(told, id=str(turn.conversation_id)) == [(None, "Анна")]
     await group.say(BORIS, secret, "Ясно.")
-    await group.rig.core.commands.erasing.start_new_conversation(Owner(group.id))
+    await group.rig.core.commands.forgetting.start_new_conversation(Owner(group.id))
     left = "SELECT speaker FROM parting_messages WHERE owner_id = %(owner)s ORDER BY 1"
     assert group.rig.rows(left, group=group.id) == [("Анна",), ("Борис",)]
-    await group.rig.core.commands.erasing.erase_owner(BORIS)
+    await group.rig.core.commands.forgetting.erase_owner(BORIS)
     assert group.rig.rows(left, group=group.id) == [("Анна",)]
-    await group.rig.core.commands.erasing.erase_owner(group.id)
+    await group.rig.core.commands.forgetting.erase_owner(group.id)
     assert group.rig.rows(left, group=group.id) == []
 
 

@@ -250,7 +250,7 @@ async def test_the_background_does_not_decide_instead(
     said = replace(person.write("x"), message_id=message, text=TOMSK["text"])
     outcome = await person.tell(said=said, origin="extraction", **TOMSK)
     assert (outcome.kind, outcome.reason) == ("refused", "disputed")
-    await person.core.commands.erasing.start_new_conversation(person.owner)
+    await person.core.commands.forgetting.start_new_conversation(person.owner)
     left = "SELECT content FROM parting_messages WHERE owner_id = %(owner)s"
     assert all(TOMSK["text"] not in content for (content,) in person.rows(left))
     assert person.facts() == [OMSK["text"]]
@@ -303,7 +303,7 @@ async def wipe_facts(person: Person) -> None:
 
 
 async def begin_anew(person: Person) -> None:
-    await person.core.commands.erasing.start_new_conversation(person.owner)
+    await person.core.commands.forgetting.start_new_conversation(person.owner)
 
 
 async def edited(person: Person) -> None:

@@ -108,7 +108,7 @@ async def test_an_answer_without_a_model_has_no_record_and_new_deletes_all(
     assert records(person) == [None]
     await person.say("привет", "ответ")
     assert len([record for record in records(person) if record]) == 1
-    await person.core.commands.erasing.start_new_conversation(person.owner)
+    await person.core.commands.forgetting.start_new_conversation(person.owner)
     assert records(person) == []
     assert person.rows("SELECT 1 FROM why WHERE telegram_user_id = %(user)s") == []
 

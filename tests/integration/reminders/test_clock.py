@@ -276,15 +276,6 @@ async def test_of_two_cities_of_one_name_one_is_tapped(phone: Phone) -> None:
     assert zone_of(phone) == "America/Chicago" and phone.rig.model.requests == []
 
 
-async def test_a_place_in_the_ocean_is_offered_and_not_taken(phone: Phone) -> None:
-    await phone.write("/settings")
-    await phone.tap(say("settings_zone", "ru"))
-    await phone.send(location={"latitude": 30.0, "longitude": -40.0})
-    assert say("zone_sea", "ru") in phone.last.text and zone_of(phone) is None
-    await phone.tap("UTC-3")
-    assert zone_of(phone) == "Etc/GMT+3"
-
-
 async def test_what_follows_a_zone_in_a_message_goes_by_it(phone: Phone) -> None:
     reminder = {"text": "позвонить", "when": "2036-01-05T09:00"}
     phone.rig.model.queue(Reply(tool_calls=[("set_reminder", reminder)]), "Напомню.")

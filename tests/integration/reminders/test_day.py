@@ -228,7 +228,11 @@ async def test_with_the_memory_off_reminders_alone_are_on_the_page(life: Life) -
 
 async def test_a_group_has_no_day(life: Life) -> None:
     group = replace(life.caller(), owner=life.person.owner._replace(telegram_user_id=-5))
-    for screen in (life.core.briefs.today, life.core.briefs.brief, life.core.commands.about.page):
+    for screen in (
+        life.core.briefs.today,
+        life.core.briefs.brief,
+        life.core.commands.search.about,
+    ):
         reply = await screen(group)
         assert (reply.text, reply.is_personal) == (say("day_in_private", "ru"), True)
 

@@ -35,7 +35,7 @@ class Desk:
         self.client = client
         self.owner = Owner(new_user())
         self.repository = ReminderRepository(client)
-        self.service = ReminderService(client, self.repository)
+        self.service = ReminderService(client)
 
     def asking(self, **changes: Any) -> Caller:
         usual: dict[str, Any] = {"moment": NOW, "time_zone": "Europe/Kyiv", "language": "ru"}
@@ -65,7 +65,11 @@ class Desk:
         return found
 
     def deliver(self, reminder: Reminder, now: datetime) -> datetime | None:
-        return self.repository.mark_delivered(reminder.id, epoch(reminder.due_at), now=now)
+        due = epoch(reminder.due_at)
+        if not self.repository.mark_delivered(reminder.id, due, now=now):
+            return None
+        after = self.again(reminder)
+        return after.due_at if after.is_waiting else None
 
     def put_off(self, reminder: Reminder, later: datetime) -> Reminder | None:
         return self.repository.snooze(

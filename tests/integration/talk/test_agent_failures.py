@@ -99,7 +99,7 @@ async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: i
     turn = await rig.begin("тайна")
     answering = asyncio.create_task(answer_turn(rig.core.agent, turn))
     await rig.model.wait_for(lambda: rig.model.waiting_at_gate == 1)
-    fresh = await rig.core.commands.erasing.start_new_conversation(Owner(USER))
+    fresh = await rig.core.commands.forgetting.start_new_conversation(Owner(USER))
     gate.set()
     expected = ConversationGoneError if status == 200 else ModelUnavailableError
     with pytest.raises(expected):

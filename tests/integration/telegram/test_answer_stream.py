@@ -31,6 +31,13 @@ def turn() -> Turn:
     return Turn(IncomingMessage(caller, "вопрос"))
 
 
+def write(stream: AnswerStream, piece: str) -> None:
+    """Let an answer grow by a piece."""
+    text = stream.draft() + piece
+    stream.draft = lambda: text
+    stream.grow()
+
+
 class Shown:
     """Streams of one bot, and the messages that they made."""
 
@@ -67,7 +74,7 @@ async def test_a_private_answer_grows_as_one_draft_with_a_stop_button(
 ) -> None:
     stream = await shown.open(Address(USER))
     for piece in ("Раз", ", **два**", ", три"):
-        stream.feed(piece)
+        write(stream, piece)
         count = len(fake.drafts)
         await fake.wait_for(lambda count=count: len(fake.drafts) > count)
     await stream.close()
@@ -83,10 +90,10 @@ async def test_by_default_answers_grow_by_edits_with_a_stop_button(
 ) -> None:
     asked = await fake.send_text(USER, "вопрос", chat_id=owner, chat_type="supergroup")
     stream = await shown.open(Address(owner, 5, asked), streaming="edits")
-    stream.feed("Раз")
+    write(stream, "Раз")
     [message] = await fake.wait_sent(owner)
     assert message.reply_to == asked
-    stream.feed(", https://example.org")
+    write(stream, ", https://example.org")
     await fake.wait_for(lambda: message.edits)
     await stream.close()
     assert message.shown == ["Раз", "Раз, https://example.org"] and message.thread_id == 5
@@ -105,7 +112,7 @@ async def test_with_streaming_off_only_typing_is_shown(
     stream = AnswerStream(Delivery(bot, never), Address(USER), DRAFT_ID, True, streaming="off")
     await stream.open(turn(), Shown(bot).note)
     stream.think()
-    stream.feed("Раз")
+    write(stream, "Раз")
     await fake.wait_for(lambda: fake.calls_of("sendChatAction"))
     assert await requests_after(fake, stream) == 0
     assert fake.sent == [] and fake.drafts == []
@@ -116,16 +123,16 @@ async def test_a_lost_topic_is_asked_once_while_an_answer_grows(
 ) -> None:
     fake.close_topic(GROUP, 5)
     stream = await shown.open(Address(GROUP, 5), streaming="edits")
-    stream.feed("Раз")
+    write(stream, "Раз")
     await fake.wait_for(lambda: fake.calls_of("sendMessage"))
-    stream.feed(", два")
+    write(stream, ", два")
     assert await requests_after(fake, stream) == 0
     assert len(fake.calls_of("sendMessage")) == 1 and shown.messages == []
 
 
 async def test_a_long_draft_shows_its_end_in_its_topic(fake: FakeTelegram, shown: Shown) -> None:
     stream = await shown.open(Address(USER, 5))
-    stream.feed("😀" * 3000 + "конец")
+    write(stream, "😀" * 3000 + "конец")
     await fake.wait_for(lambda: fake.drafts)
     await stream.close()
     assert fake.drafts[0].text.endswith("конец") and utf16_length(fake.drafts[0].text) <= 4096
@@ -135,11 +142,11 @@ async def test_a_long_draft_shows_its_end_in_its_topic(fake: FakeTelegram, shown
 @pytest.mark.parametrize("owner", [USER, GROUP])
 async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown, owner: int) -> None:
     stream = await shown.open(Address(owner))
-    stream.feed("начало")
+    write(stream, "начало")
     await fake.wait_for(lambda: fake.drafts or fake.sent)
-    stream.feed(" и ещё")
+    write(stream, " и ещё")
     assert await requests_after(fake, stream) == 0
-    stream.feed("поздно")
+    write(stream, "поздно")
     assert [one.text for one in (*fake.drafts, *fake.sent)] == ["начало"]
 
 
@@ -149,13 +156,13 @@ async def test_on_a_server_without_drafts_answers_are_edited_instead(
 ) -> None:
     fake.disable_method("sendMessageDraft", style)
     first = await shown.open(Address(USER))
-    first.feed("первый")
+    write(first, "первый")
     await fake.wait_sent(USER)
     await first.close()
     assert shown.messages == [first.message_id]
 
     second = await shown.open(Address(USER))
-    second.feed("второй")
+    write(second, "второй")
     await fake.wait_sent(USER, 2)
     await second.close()
     assert len(fake.calls_of("sendMessageDraft")) == 2, "each answer tries once"
@@ -164,12 +171,12 @@ async def test_on_a_server_without_drafts_answers_are_edited_instead(
 
 async def test_edits_obey_retry_after(fake: FakeTelegram, shown: Shown) -> None:
     stream = await shown.open(Address(GROUP))
-    stream.feed("раз")
+    write(stream, "раз")
     await fake.wait_sent(GROUP)
     fake.fail_next(
         "editMessageText", status=429, description="Too Many", parameters={"retry_after": 3}
     )
-    stream.feed(" два")
+    write(stream, " два")
     await fake.wait_for(lambda: fake.calls_of("editMessageText"))
     await fake.wait_for(lambda: len(fake.calls_of("editMessageText")) == 2)
     await stream.close()
@@ -186,7 +193,7 @@ async def test_errors_of_typing_and_drafts_harm_nobody_and_it_goes_on(
         getattr(fake, f"{trouble}_next")(method)
     stream = await shown.open(Address(USER))
     await fake.wait_for(lambda: fake.calls_of("sendChatAction"))
-    stream.feed("раз")
+    write(stream, "раз")
     await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
     await fake.wait_for(lambda: fake.drafts, what="a draft after the trouble")
     await stream.close()
@@ -205,7 +212,7 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
         return [draft.text for draft in fake.drafts] + [str(edit) for edit in edits]
 
     await fake.wait_for(lambda: texts() == [say("model_slow", "ru")])
-    stream.feed("ответ")
+    write(stream, "ответ")
     await fake.wait_for(lambda: any("ответ" in text for text in texts()))
     await stream.close()
     assert len(fake.sent_to(owner)) == (owner == GROUP)

@@ -84,6 +84,6 @@ async def test_the_export_and_an_erasure_reach_all_topics(phone: Phone) -> None:
     assert [fact["text"] for fact in found["facts"]] == [HOME, SEA]
     assert {message["thread_id"] for message in found["messages"]} == {7, 8}
     assert [reminder["thread_id"] for reminder in found["reminders"]] == [8]
-    await phone.rig.core.commands.erasing.erase_owner(USER)
+    await phone.rig.core.commands.forgetting.erase_owner(USER)
     assert rows_of(phone.rig.core.dsn, Owner(USER, 8)) == []
     assert history(phone, SEVEN) == [] == history(phone, EIGHT)

@@ -102,7 +102,7 @@ async def test_names_come_with_updates_and_go_with_the_owner(rig: Rig) -> None:
     handle(3, username="no name told")
     handle(4, title="x" * 500)
     assert rig.rows(names, id=USER + 30) == [("x" * 200, None)]
-    await rig.core.commands.erasing.erase_owner(USER + 30)
+    await rig.core.commands.forgetting.erase_owner(USER + 30)
     handle(5, first_name="Anna")
     assert rig.rows(names, id=USER + 30) == [], "who is erased is not added again"
 
