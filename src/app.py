@@ -40,7 +40,6 @@ OPEN_AND_PAID = (
     "daily_tokens in global_settings; doctor says how"
 )
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
-UNAUTHORIZED = 3  # consecutive 401s at a start, after which the token counts as wrong
 
 
 async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> None:
@@ -185,19 +184,13 @@ async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
     """Ask Telegram for the identity of the bot, until it answers.
 
     Raises:
-        ConfigError: Telegram refuses the token several times in a row.
+        ConfigError: Telegram does not know the token.
     """
-    pause, unauthorized = 0.5, 0
+    pause = 0.5
     while True:
         try:
             return await setup.get_identity(bot)
-        except ConfigError:
-            unauthorized += 1
-            if unauthorized == UNAUTHORIZED:
-                raise
-            logger.error("Telegram does not know this token; asking again")  # noqa: TRY400
         except DeliveryError as error:
-            unauthorized = 0
             logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
         pause = min(MAX_PAUSE, pause * 2)

@@ -18,7 +18,6 @@ from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
-from uuid import UUID
 
 from src.base.errors import AppError
 from src.base.owners import Caller, Mode, Owner
@@ -26,7 +25,6 @@ from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.imports.files import find_file
-from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, notes, turn_state, zones
@@ -128,7 +126,6 @@ class Console:
         self._folder = folder
         self._streams = streams or _standard_streams()
         self._code = self._language = language
-        self._conversation_id: UUID | None = None  # of the last turn
         self._told_where_reminders_arrive = False
 
     async def run(self) -> None:
@@ -151,22 +148,12 @@ class Console:
 
     async def _talk(self) -> None:
         while True:
-            pause = asyncio.create_task(self._digest_in_pause())
-            try:
-                line = await self._read_line()
-            finally:
-                pause.cancel()
+            line = await self._read_line()
             if line is None:
                 return
             text = storable(line).strip()
             if text:
                 await self._answer(text)
-
-    async def _digest_in_pause(self) -> None:
-        """Do in a long pause the background work for which a slow server had no time."""
-        await asyncio.sleep(SILENCE_SECONDS)
-        if self._conversation_id is not None:
-            await self._in_background(self._memory.digest_turn(self._conversation_id))
 
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
@@ -243,7 +230,6 @@ class Console:
             self._language = turn.incoming.language
         if outcome == "refused silently" and self._as_json:
             self.reply("")  # each line has its reply
-        self._conversation_id = turn.conversation_id
         await self._in_background(self._memory.digest_turn(turn.conversation_id))
 
     async def _load_caller(self) -> Caller:

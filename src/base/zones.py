@@ -66,13 +66,6 @@ def parse_day_start(day: str, time_zone: str) -> datetime | None:
         return None
 
 
-def is_shown_twice(moment: datetime, time_zone: str) -> bool:
-    """Return True if the local time of an aware moment occurs twice on that day."""
-    zone = pytz.timezone(time_zone)
-    written = moment.astimezone(zone).replace(tzinfo=None)
-    return zone.localize(written, is_dst=True) != zone.localize(written, is_dst=False)
-
-
 def name_of_zone(zone: str) -> str:
     """Return the name of a zone for users: the sign of ``Etc/GMT-3`` is inverted."""
     if zone.startswith(("Etc/GMT+", "Etc/GMT-")):

@@ -11,7 +11,7 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Caller
-from src.base.zones import DAY, is_shown_twice, local_time, locale_of, place_of_zone
+from src.base.zones import DAY, local_time, locale_of, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
@@ -42,8 +42,7 @@ def describe_reminder_time(
 ) -> str:
     """Return a reminder's time in words.
 
-    Examples: ``завтра, 24 ноября, в 09:00``; ``every Monday at 08:00 (next: 30 November)``. The
-    UTC offset is added only to times that the clock shows twice, in autumn.
+    Examples: ``завтра, 24 ноября, в 09:00``; ``every Monday at 08:00 (next: 30 November)``.
 
     Args:
         when: Next time (aware).
@@ -53,13 +52,24 @@ def describe_reminder_time(
         now: Current time (aware); decides what is today, and whether the year is added.
     """
     local, today = local_time(when, time_zone), local_time(now, time_zone)
-    clock, date = _clock(local, time_zone), _date(local, today, language)
+    clock, date = f"{local:%H:%M}", _date(local, today, language)
     if repeats is None:
-        day = _day(local, today, date, language)
+        days = (local.date() - today.date()) // DAY
+        if days in (0, 1):
+            day = say("reminder_tomorrow" if days else "reminder_today", language, date=date)
+        else:
+            number = local.weekday()
+            weekday = say(f"on_weekday_{number}", language)
+            day = say("reminder_on_day", language, day=weekday, date=date)
         return _respelt(say("reminder_once", language, day=day, time=clock), language)
     if len(repeats.hours) > 1:
         date = say("reminder_date_time", language, date=date, time=clock)
-    habit = _with_end(_habit(repeats, language), repeats.until, today, language)
+    habit, until = _habit(repeats, language), repeats.until
+    if until is not None:
+        end = _date(until, today, language)
+        if until.time() < END_OF_DAY:
+            end = say("reminder_date_time", language, date=end, time=f"{until:%H:%M}")
+        habit = say("habit_until", language, habit=habit, date=end)
     text = say("reminder_repeated", language, habit=habit, next=date)
     return _respelt(text, language)
 
@@ -70,38 +80,12 @@ def _respelt(text: str, language: Language) -> str:
     return text
 
 
-def _clock(local: datetime, time_zone: str) -> str:
-    if not is_shown_twice(local, time_zone):
-        return f"{local:%H:%M}"
-    offset = f"{local:%z}"
-    return f"{local:%H:%M} (UTC{offset[:3]}:{offset[3:5]})"
-
-
-def _day(local: datetime, today: datetime, date: str, language: Language) -> str:
-    """Return ``завтра, 24 ноября`` or ``в пятницу, 27 ноября``."""
-    days = (local.date() - today.date()) // DAY
-    if days in (0, 1):
-        return say("reminder_tomorrow" if days else "reminder_today", language, date=date)
-    number = local.weekday()
-    return say("reminder_on_day", language, day=say(f"on_weekday_{number}", language), date=date)
-
-
 def _date(local: datetime, today: datetime, language: Language) -> str:
     """Return ``24 ноября``, with the year unless it is the current one."""
     date = str(format_date(local, "d MMMM", locale=locale_of(language)))
     if local.year == today.year:
         return date
     return say("date_of_year", language, date=date, year=local.year)
-
-
-def _with_end(habit: str, until: datetime | None, today: datetime, language: Language) -> str:
-    """Return ``каждый день в 09:00, последний раз не позже 30 ноября``."""
-    if until is None:
-        return habit
-    date = _date(until, today, language)
-    if until.time() < END_OF_DAY:
-        date = say("reminder_date_time", language, date=date, time=f"{until:%H:%M}")
-    return say("habit_until", language, habit=habit, date=date)
 
 
 def _habit(repeats: Recurrence, language: Language) -> str:
@@ -127,7 +111,12 @@ def _step(repeats: Recurrence) -> int | None:
 
 def _days(repeats: Recurrence, language: Language) -> str:
     """Return ``каждый понедельник`` or ``раз в 2 недели, по понедельникам``."""
-    often = _often(repeats, language)
+    unit = PERIODS[repeats.frequency]
+    if repeats.interval == 1:
+        often = say(f"every_{unit}", language)
+    else:
+        period = _period(repeats.interval, unit, language)
+        often = say("every_so_often", language, period=period)
     match repeats.frequency:
         case "daily":
             return often
@@ -144,13 +133,6 @@ def _days(repeats: Recurrence, language: Language) -> str:
             date = str(format_date(day, "d MMMM", locale=locale_of(language)))
             where = say("on_date", language, date=date)
     return say("often_where", language, often=often, where=where)
-
-
-def _often(repeats: Recurrence, language: Language) -> str:
-    unit = PERIODS[repeats.frequency]
-    if repeats.interval == 1:
-        return say(f"every_{unit}", language)
-    return say("every_so_often", language, period=_period(repeats.interval, unit, language))
 
 
 def _period(number: int, unit: str, language: Language) -> str:
@@ -392,13 +374,12 @@ def _named(
     said: str, reminders: Sequence[reminder_repo.Reminder]
 ) -> tuple[reminder_repo.Reminder, ...]:
     """Return the reminders that share most words, or beginnings of words, with a text."""
-    scores = {one: _likeness(said, one.text) for one in reminders}
+    sought = set(terms(said))
+    scores = {
+        one: (len(shared(said, one.text)), len(sought & set(terms(one.text)))) for one in reminders
+    }
     best = max(scores.values(), default=(0, 0))
     return tuple(one for one, score in scores.items() if score == best != (0, 0))
-
-
-def _likeness(said: str, text: str) -> tuple[int, int]:
-    return len(shared(said, text)), len(set(terms(said)) & set(terms(text)))
 
 
 def format_result(asked: ReminderResult, caller: Caller) -> str:
@@ -447,7 +428,7 @@ def time_marks(reminder: reminder_repo.Reminder, caller: Caller, *, in_text: str
     """
     zone, language = _zone_of(reminder), caller.language
     local, today = local_time(reminder.due_at, zone), local_time(caller.moment, zone)
-    clock, date = _clock(local, zone), _date(local, today, language)
+    clock, date = f"{local:%H:%M}", _date(local, today, language)
     if reminder.repeats is not None:
         return ((clock, reminder.due_at), (date, reminder.due_at))
     whole = describe_reminder_time(

@@ -1,14 +1,14 @@
 """Commands as data; pages that tell of the bot: /start, /help, /tools, /usage, /privacy."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.owners import Caller
 from src.memory import budget, memories
-from src.outside.servers import McpServers, ServerState
+from src.outside.servers import McpServers
 from src.queue.update_repo import UpdateKind
 from src.talk.zones import city_row
 from src.texts import Language, format_number, say
@@ -152,43 +152,6 @@ def _read_kinds(features: Features, language: Language) -> str:
     return ", ".join(kinds)
 
 
-def tools_page(
-    states: Sequence[ServerState], features: Features, place: Place, caller: Caller
-) -> str:
-    """Return the page of /tools: our own tools that are there, then each server with its tools.
-
-    Descriptions of servers are left out: they are words of others, meant for a model. So are odd
-    names, which are only counted.
-    """
-    language = caller.language
-    own = [say("tools_own", language)]
-    if caller.preferences.memory_on:
-        own.append(say("tools_memory", language))
-    own.append(say("tools_time", language))
-    if place != "console":
-        own.append(say("tools_reads", language, kinds=_read_kinds(features, language)))
-    parts = ["\n".join(own)]
-    if states:
-        parts.append(say("tools_servers", language))
-    parts += [_server_part(state, language) for state in states]
-    return "\n\n".join(parts)
-
-
-def _server_part(state: ServerState, language: Language) -> str:
-    if not state.is_ready:
-        key = "tools_connecting"
-        if state.cause:
-            key = "tools_away"
-        return f"• {state.name}: {say(key, language)}"
-    lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
-    names = list(filter(None, state.tools))[:MAX_LINES]
-    lines += [f"   {name}" for name in names]
-    rest = len(state.tools) - len(names)
-    if rest:
-        lines.append(f"   {say('tools_more', language, count=rest)}")
-    return "\n".join(lines)
-
-
 @dataclass(eq=False, repr=False)
 class Pages:
     """Replies of the commands that tell of the bot."""
@@ -208,8 +171,34 @@ class Pages:
         return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
 
     def tools(self, caller: Caller, place: Place) -> Reply:
-        """Return the page of /tools."""
-        return Reply(tools_page(self._servers.states(), self._features, place, caller))
+        """Return the page of /tools: our own tools that are there, then those of each server.
+
+        Descriptions of servers are left out: they are words of others, meant for a model. So are
+        odd names, which are only counted.
+        """
+        language = caller.language
+        lines = [say("tools_own", language)]
+        if caller.preferences.memory_on:
+            lines.append(say("tools_memory", language))
+        lines.append(say("tools_time", language))
+        if place != "console":
+            kinds = _read_kinds(self._features, language)
+            lines.append(say("tools_reads", language, kinds=kinds))
+        states = self._servers.states()
+        if states:
+            lines.append(f"\n{say('tools_servers', language)}")
+        for state in states:
+            if not state.is_ready:
+                key = "tools_away" if state.cause else "tools_connecting"
+                lines.append(f"\n• {state.name}: {say(key, language)}")
+                continue
+            count = say("tools_ready", language, count=len(state.tools))
+            names = list(filter(None, state.tools))[:MAX_LINES]
+            lines += [f"\n• {state.name}: {count}", *(f"   {name}" for name in names)]
+            rest = len(state.tools) - len(names)
+            if rest:
+                lines.append(f"   {say('tools_more', language, count=rest)}")
+        return Reply("\n".join(lines))
 
     async def usage(self, caller: Caller) -> Reply:
         """Reply with today's messages and tokens, the month's tokens, and the limits.

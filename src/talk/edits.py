@@ -137,10 +137,17 @@ class EditRepository(OwnerSteps):
         return nearest.get(False, NearbyMessage()), nearest.get(True, NearbyMessage())
 
     def set_text(self, edited: EditedMessage, origin: TelegramOrigin, text: str) -> None:
-        """Replace its text; delete the summaries, refusals, tool results and questions of it."""
+        """Replace its text; delete the summaries, refusals, tool results and questions of it.
+
+        Facts that only its old text told are retired.
+        """
         self._run(UPDATE_TEXT, **origin.columns(), id=edited.id, content=storable(text))
         derived = (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, CLEAR_QUESTIONS)
         self._run(*derived, id=edited.id, ids=[edited.id])
+        facts = ForgettingRepository(self._transaction, self._owner)
+        for memory_id, quote, has_others in facts.list_facts_of(edited.id):
+            if not cutting.spans(text, quote):
+                facts.remove_source(edited.id, memory_id, has_others=has_others)
 
     def requeue_for_extraction(self, edited: EditedMessage) -> None:
         """Queue it to be read for facts once more."""
@@ -212,7 +219,6 @@ def take_edit(
             return EditOutcome("last" if unanswered else "same")
         facts = ForgettingRepository(transaction, topic)
         edits.set_text(edited, origin, text)
-        _retire_facts(facts, edited, text)
         this = NearbyMessage(edited.id, text, origin.message_id)
         masked = _mask_nearby(facts, *edits.find_nearby(edited), this)
         secret = masked or (this if text != original else None)
@@ -247,10 +253,3 @@ def _mask_nearby(
     for message in masked:
         facts.mask(message.id, message.text)
     return next(iter(masked), None)
-
-
-def _retire_facts(facts: ForgettingRepository, edited: EditedMessage, text: str) -> None:
-    """Retire the facts that only its old text told."""
-    for memory_id, quote, has_others in facts.list_facts_of(edited.id):
-        if not cutting.spans(text, quote):
-            facts.remove_source(edited.id, memory_id, has_others=has_others)

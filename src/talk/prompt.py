@@ -245,13 +245,18 @@ async def load_facts(
     Side effects: none.
     """
     context, pending = runtime.context, state.get("pending_facts", ())
-    sources = state.get("sources", [])
+    sources, start = state.get("sources", []), context.window.fresh_from
     fact_ids: frozenset[int] = frozenset()
     texts = []
     for is_fresh, budget in ((False, FACTS_BUDGET), (True, FRESH_BUDGET)):
-        facts = [fact for fact in pending if _is_fresh(fact, context) == is_fresh]
-        records = [_fact_record(fact, context.time_zone) for fact in facts]
-        records = within_budget(records, counter, budget)
+        facts = [
+            fact
+            for fact in pending
+            if is_fresh == (start is not None and (fact.source.message_id or 0) >= start)
+        ]
+        records = within_budget(
+            (_fact_record(fact, context.time_zone) for fact in facts), counter, budget
+        )
         facts = facts[: len(records)]
         numbers, sources = number_hits(sources, map(fact_as_hit, facts))
         groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
@@ -274,11 +279,6 @@ async def load_facts(
         "key_facts": fact_ids,
         "shown_facts": fact_ids,
     }
-
-
-def _is_fresh(fact: StoredFact, context: TurnContext) -> bool:
-    start, told_in = context.window.fresh_from, fact.source.message_id
-    return start is not None and told_in is not None and told_in >= start
 
 
 def _fact_record(fact: StoredFact, time_zone: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from src.base.owners import Caller
 from src.base.zones import local_time
 from src.history.conversation_repo import ConversationRepository
-from src.history.timeline_repo import TimelineMessage, TimelineRepository
+from src.history.timeline_repo import TimelineRepository
 from src.memory import memories, memory_repo, retriever
 from src.memory.compaction import CompactionService
 from src.memory.retrieval_repo import Hit
@@ -109,7 +109,15 @@ class SearchScreens:
             return page
         list_before = TimelineRepository(self._client).list_before
         last = await self._client.run(list_before, caller.owner, limit=NEWEST)
-        moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
+        moments = {
+            one.text: one.said_at
+            for one in reversed(last)
+            if one.role == "user"
+            and not one.is_private
+            and one.text not in page.text
+            and is_note(one.text)
+            and not asks_for_reminder(one.text)
+        }
         notes = [
             say(
                 "offline_quote", caller.language,
@@ -184,11 +192,6 @@ def _is_on_topic(hit: Hit, query: str) -> bool:
     """
     words = terms(time_expressions.read_time(query, hit.said_at).content)
     return not words or hit.match.bm25 > 0 or hit.match.is_linked
-
-
-def _is_public_note(message: TimelineMessage, facts: str) -> bool:
-    is_public = message.role == "user" and not message.is_private and message.text not in facts
-    return is_public and is_note(message.text) and not asks_for_reminder(message.text)
 
 
 # ``/about``: who the user is to the bot, in a line by subject, each with its sources.

@@ -9,7 +9,7 @@ from dateutil.rrule import rrulestr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.base.zones import first_moment, is_shown_twice, local_time, zone_at
+from src.base.zones import first_moment, local_time, zone_at
 from src.reading.recurrences import Recurrence, next_after
 from src.reminders.reminder_service import describe_reminder_time
 from src.texts import LANGUAGES, Language
@@ -165,11 +165,6 @@ def test_a_recurrence_ends_with_the_calendar() -> None:
         next_after(Recurrence("daily", (9,)), datetime(9999, 12, 31, 12, tzinfo=UTC), "UTC")
 
 
-def test_a_time_shown_twice_is_known() -> None:
-    assert is_shown_twice(datetime(2026, 10, 25, 0, 30, tzinfo=UTC), "Europe/Berlin")
-    assert not is_shown_twice(datetime(2026, 10, 25, 2, 30, tzinfo=UTC), "Europe/Berlin")
-
-
 DESCRIBED = [
     (None, "2026-11-23 12:00", "сегодня, 23 ноября, в 12:00", "сьогодні, 23 листопада, о 12:00",
      "today, 23 November, at 12:00"),
@@ -241,18 +236,6 @@ def test_a_time_is_told_in_three_languages(
         for language in LANGUAGES
     }
     assert told == {"ru": ru, "uk": uk, "en": en}
-
-
-def test_the_offset_is_told_where_the_clock_shows_a_time_twice() -> None:
-    def told(hour: int) -> str:
-        return describe_reminder_time(
-            datetime(2026, 10, 25, hour, 30, tzinfo=UTC), None,
-            language="en", time_zone="Europe/Berlin", now=datetime(2026, 10, 1, tzinfo=UTC),
-        )  # fmt: skip
-
-    assert told(0) == "on Sunday, 25 October, at 02:30 (UTC+02:00)"
-    assert told(1) == "on Sunday, 25 October, at 02:30 (UTC+01:00)"
-    assert told(2) == "on Sunday, 25 October, at 03:30"
 
 
 @for_random(

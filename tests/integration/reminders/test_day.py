@@ -19,7 +19,6 @@ from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import ReminderRequest
 from src.reminders.briefs import BriefOrder
 from src.reminders.reminder_repo import Reminder
-from src.talk.orders import taught_fact
 from src.telegram.tasks import ReminderTasks
 from src.texts import Language, say
 from src.texts.reply import Action, Reply
@@ -551,10 +550,6 @@ async def test_the_page_about_the_user_has_a_line_by_subject_with_sources(life: 
 async def test_the_page_about_nobody_says_so(life: Life) -> None:
     reply = await life.core.commands.run("about", life.caller())
     assert reply.text == say("memory_empty", "ru")
-
-
-def test_a_wish_is_taught_as_written() -> None:
-    assert taught_fact("Отвечай коротко").text == "Отвечай коротко"
 
 
 # Weeks of many people

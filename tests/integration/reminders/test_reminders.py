@@ -15,7 +15,7 @@ from src.queue.dead_jobs import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import ReminderRequest
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
-from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
+from src.reminders.reminder_service import ReminderService, format_result
 from tests.integration.person import new_user
 
 NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
@@ -88,31 +88,6 @@ def epoch(moment: datetime) -> int:
 @pytest.fixture
 def desk(client: PgClient) -> Desk:
     return Desk(client)
-
-
-@pytest.mark.parametrize(("words", "language", "answer"), [
-    ("завтра в 9 позвонить маме", "ru", "⏰ Напомню завтра, 24 ноября, в 09:00: позвонить маме"),
-    ("щопонеділка о 8 полити квіти", "uk",
-     "⏰ Нагадаю щопонеділка о 08:00 (найближче: 30 листопада): полити квіти"),
-    ("every day at 9 take pills for 3 days", "en",
-     "⏰ I’ll remind you every day at 09:00, until 26 November (next: 24 November): take pills"),
-])  # fmt: skip
-async def test_a_phrase_is_confirmed_with_the_exact_time(
-    desk: Desk, words: str, language: str, answer: str
-) -> None:
-    assert await desk.say(words, language=language) == answer
-    assert desk.repository.count(desk.owner) == 1
-
-
-@pytest.mark.parametrize(("when", "text", "refusal"), [
-    (NOW, "чай", "past"), (None, "чай", "no_time"), (TOMORROW, " \n", "no_text"),
-    (datetime.max.replace(tzinfo=UTC), "чай", "too_far"),
-])  # fmt: skip
-async def test_a_model_cannot_set_what_makes_no_sense(
-    desk: Desk, when: datetime | None, text: str, refusal: str
-) -> None:
-    asked = await desk.service.set(desk.asking(), ReminderRequest(text, when))
-    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
 
 
 async def test_hostile_texts_are_kept_as_far_as_they_can(desk: Desk) -> None:
@@ -226,14 +201,6 @@ async def test_after_an_outage_only_the_next_regular_time_follows(desk: Desk) ->
     assert desk.deliver(ending, TOMORROW) == TOMORROW + timedelta(days=1)
     assert desk.deliver(desk.again(ending), TOMORROW + timedelta(days=1)) is None
     assert not desk.again(ending).is_waiting
-
-
-async def test_a_recurrence_that_nobody_can_read_comes_once(desk: Desk) -> None:
-    daily = await desk.set(repeats=DAILY)
-    desk.client.execute(
-        "UPDATE reminders SET recurrence = 'daily, please' WHERE id = %(id)s", {"id": daily.id}
-    )
-    assert desk.deliver(daily, TOMORROW) is None and not desk.again(daily).is_waiting
 
 
 # Putting off
