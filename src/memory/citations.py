@@ -52,51 +52,34 @@ def number_references(
     Returns:
         The answer, and the sources in the order of their new numbers.
     """
-    references = References()
-    return references.number(answer, known, said=said), references.cited
+    cited: list[int] = []
+    adjacent: set[int] = set()  # sources of the references at the end of what was read
+    pieces = []
 
-
-class References:
-    """References of one answer, which may come in pieces that split no reference and no code.
-
-    Attributes:
-        cited: The sources in the order of their new numbers.
-    """
-
-    def __init__(self) -> None:
-        """Start without citations."""
-        self.cited: list[int] = []
-        self._adjacent: set[int] = set()  # sources of the references at the end of what was read
-
-    def number(self, piece: str, known: Mapping[str, int], *, said: Iterable[str] = ()) -> str:
-        """Renumber the next piece; see ``number_references``."""
-        parts = _protected_pattern(said).split(piece) if "[" in piece else [piece]
-        return "".join(
-            self._keep(part) if number % 2 else self._renumber(part, known)
-            for number, part in enumerate(parts)  # the odd ones are protected
-        )
-
-    def _keep(self, text: str) -> str:
+    def keep(text: str) -> None:
         if text:
-            self._adjacent.clear()
-        return text
+            adjacent.clear()
+        pieces.append(text)
 
-    def _renumber(self, text: str, known: Mapping[str, int]) -> str:
-        text = REFERENCE_LIST.sub(lambda match: _split_list(match, known), text)
-        pieces = []
-        end = 0
+    parts = _protected_pattern(said).split(answer) if "[" in answer else [answer]
+    for number, part in enumerate(parts):
+        if number % 2:  # protected
+            keep(part)
+            continue
+        text, end = REFERENCE_LIST.sub(lambda match: _split_list(match, known), part), 0
         for match in REFERENCE.finditer(text):
-            pieces.append(self._keep(text[end : match.start()]))
+            keep(text[end : match.start()])
             end = match.end()
             source = known.get(match[1] or match[2])
-            if source is None or source in self._adjacent:
+            if source is None or source in adjacent:
                 continue
-            self._adjacent.add(source)
-            if source not in self.cited:
-                self.cited.append(source)
+            adjacent.add(source)
+            if source not in cited:
+                cited.append(source)
             spaces = match[0].partition("[")[0]
-            pieces.append(f"{spaces}[{self.cited.index(source) + 1}]")
-        return "".join([*pieces, self._keep(text[end:])])
+            pieces.append(f"{spaces}[{cited.index(source) + 1}]")
+        keep(text[end:])
+    return "".join(pieces), cited
 
 
 def _protected_pattern(said: Iterable[str]) -> re.Pattern[str]:
