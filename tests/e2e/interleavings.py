@@ -230,12 +230,11 @@ async def haunt(
     actions: asyncio.Semaphore,
     enough: asyncio.Event,
     troubles: list[Json],
-    life: tuple[int, int],
 ) -> int:
     """Kill and restart the bot after some actions until ``enough``; returns the kills."""
     bot, kills = await world.start(), 0
     while True:
-        for _ in range(numbers.randint(*life)):
+        for _ in range(numbers.randint(*LIFE_ACTIONS)):
             await actions.acquire()
             if enough.is_set():
                 return kills
@@ -250,9 +249,7 @@ def troubles_of(bot: BotProcess) -> list[Json]:
     return [line for line in bot.lines if line.get("level") in ("warning", "error")]
 
 
-async def run(
-    world: World, model: Echo, *, n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS
-) -> Result:
+async def run(world: World, model: Echo, *, n: int, seed: int) -> Result:
     """Let ``n`` users act, and return the result."""
     start = time.monotonic()
     world.telegram.keep_calls = False
@@ -267,7 +264,7 @@ async def run(
         async with places:
             await live(world, person, actions)
 
-    death = asyncio.create_task(haunt(world, random.Random(seed), actions, enough, troubles, life))
+    death = asyncio.create_task(haunt(world, random.Random(seed), actions, enough, troubles))
     await asyncio.gather(*map(take_turn, people))
     enough.set()
     actions.release()
@@ -356,11 +353,11 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
     }
 
 
-async def main(n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS) -> Result:
+async def main(n: int, seed: int) -> Result:
     """Run it on its own PostgreSQL."""
     model = Echo()
     async with own_postgres() as own, open_world(own.dsn, model=model) as world:
-        return await run(world, model, n=n, seed=seed, life=life)
+        return await run(world, model, n=n, seed=seed)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from src.talk.commands import Place, offered
 from src.telegram.buttons import STOP_LABEL
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import Reply
+from tests.fakes.openai_server import Reply, call_text
+from tests.fakes.telegram_people import Sender
 from tests.help_pages import WITH_MODEL, help_of
 from tests.integration.phone import buttons
 
@@ -71,18 +72,8 @@ async def test_a_burst_is_answered_once_by_its_last_one(shared_world: World, per
     assert all(text in seen for text in sent), "none of them is lost"
 
 
-@pytest.mark.parametrize(
-    ("code", "language"),
-    [
-        ("uk", "uk"),
-        ("de", "en"),
-        *(pytest.param(code, code, marks=pytest.mark.proof) for code in ("ru", "en")),
-    ],
-)
-async def test_commands_answer_in_the_person_s_language(
-    shared_world: World, person: int, code: str, language: Language
-) -> None:
-    telegram, other = shared_world.telegram, next(_people)
+async def test_commands_answer_in_the_person_s_language(shared_world: World, person: int) -> None:
+    telegram, other, language = shared_world.telegram, next(_people), "uk"
     start = "\n\n".join(say(key, language) for key in ("start", "start_model", "zone_start"))
     expected = {"/start": start, "/help": help_of(language)}
     expected |= {"/mode": say("mode_is_assistant", language)}
@@ -92,7 +83,7 @@ async def test_commands_answer_in_the_person_s_language(
     for number, command in enumerate(expected):
         # Whoever has sent five messages is answered once a second.
         who, count = (person, number + 1) if number < 4 else (other, number - 3)
-        await telegram.send_text(who, command, language_code=code)
+        await telegram.send_text(who, command, language_code=language)
         await telegram.wait_sent(who, count)
     answers = shared_world.answers(person) + shared_world.answers(other)
     assert answers == list(expected.values())
@@ -173,30 +164,6 @@ async def test_messages_around_new_in_one_batch(shared_world: World, person: int
     assert "до" not in str(model.requests[-1].messages).split()
 
 
-async def test_the_last_message_is_answered_again_in_place_when_it_is_edited(
-    shared_world: World, person: int
-) -> None:
-    telegram = shared_world.telegram
-    asked = await telegram.send_text(person, "апечатка")
-    await telegram.wait_sent(person)
-    await telegram.wait_confirmed(await telegram.edit_text(person, asked, "опечатка"))
-    await shared_world.settled()
-    assert shared_world.history(person) == [("user", "опечатка"), ("assistant", "эхо: опечатка")]
-    [answer] = telegram.sent_to(person)
-    assert answer.text == "эхо: опечатка" and answer.edits
-
-
-async def test_a_redelivered_message_is_answered_once(shared_world: World, person: int) -> None:
-    telegram = shared_world.telegram
-    update = telegram.update_id_of(await telegram.send_text(person, "раз"))
-    await telegram.wait_sent(person)
-    await telegram.redeliver(update)
-    await telegram.send_text(person, "два")
-    await telegram.wait_sent(person, 2)
-    await shared_world.settled()
-    assert shared_world.answers(person) == ["эхо: раз", "эхо: два"]
-
-
 async def test_a_blocked_bot_is_inactive_until_the_next_message_or_the_end_of_the_block(
     shared_world: World, person: int
 ) -> None:
@@ -220,33 +187,38 @@ async def test_a_blocked_bot_is_inactive_until_the_next_message_or_the_end_of_th
         )
 
 
-async def test_a_model_that_fails_a_while_costs_only_time(
+async def test_in_a_group_only_what_is_addressed_to_the_bot_is_answered_and_stored(
     shared_world: World, person: int
 ) -> None:
-    shared_world.model.queue(Reply(status=500), Reply(text="Нача", cut_after_chunks=1))
-    await shared_world.telegram.send_text(person, "вопрос")
-    await shared_world.telegram.wait_sent(person)
+    telegram, group, name = shared_world.telegram, -1_001_000_000_001, "@pomni_test_bot"
+    place = Sender(chat_id=group, chat_type="supergroup")
+    await telegram.send_text(person, "пойдём обедать?", **place)
+    await telegram.send_text(person, "/start@another_bot", **place)
+    asked = await telegram.send_text(person, f"{name}, где обед?", **place)
+    [answer] = await telegram.wait_sent(group)
+    again = await telegram.send_text(next(_people), "а ужин?", **place, reply_to=answer.message_id)
+    await telegram.wait_sent(group, 2)
     await shared_world.settled()
-    assert shared_world.answers(person) == ["эхо: вопрос"]
-    assert [role for role, _ in shared_world.history(person)] == ["user", "assistant"]
+    assert shared_world.answers(group) == ["эхо: где обед?", "эхо: а ужин?"]
+    assert [sent.reply_to for sent in telegram.sent_to(group)] == [asked, again]
+    assert "обедать" not in str(shared_world.history(group))
 
 
-@pytest.mark.parametrize("status", [429, 500])
-async def test_a_telegram_that_refuses_for_a_while_gets_the_answer_once(
-    shared_world: World, person: int, status: int
+async def test_the_prompt_is_read_ahead_and_a_call_that_is_text_is_never_seen(
+    shared_world: World, person: int
 ) -> None:
-    parameters = {"retry_after": 6} if status == 429 else None
-    shared_world.telegram.fail_next(
-        "sendMessage",
-        times=1 if status == 429 else 5,
-        status=status,
-        description="no",
-        parameters=parameters,
-    )
-    text = f"вопрос {status}"
-    await shared_world.telegram.send_text(person, text)
+    told = "Меня зовут Зоряна"
+    await shared_world.model.wait_for(lambda: shared_world.model.read_ahead)
+    call = call_text("save_user_fact", text=told, quote=told)
+    shared_world.model.queue(Reply(text=call, chunk_size=2, chunk_delay=0.02), "Запомнил.")
+    await shared_world.telegram.send_text(person, told)
     await shared_world.telegram.wait_sent(person)
     await shared_world.settled()
-    assert shared_world.answers(person) == [f"эхо: {text}"]
-    asked = [r for r in shared_world.model.requests if r.last_user_text == text]
-    assert len(asked) == 1, "the stored answer is sent again"
+    ahead = shared_world.model.read_ahead[0]
+    asked = next(r for r in shared_world.model.requests if r.last_user_text == told)
+    assert ahead.tools == asked.tools and ahead.messages[0] == asked.messages[0]
+    shown = [text for sent in shared_world.telegram.sent_to(person) for text in sent.shown]
+    assert not any("name" in text or "`" in text or "{" in text for text in shown), shown
+    assert shown[-1].startswith("Запомнил.")
+    facts = "SELECT text FROM facts WHERE telegram_user_id = %s"
+    assert shared_world.query(facts, person) == [(told,)]

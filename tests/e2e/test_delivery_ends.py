@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from src.texts import say
 from tests.attacks.status_walk import list_cases, walk_buttons, walk_chats
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.fakes.telegram_faults import RawAnswer
 
 STOPPED, NEW, LONG = 2**41 + 11, 2**41 + 12, 2**41 + 13
 TEN_PARTS = "\n\n".join(f"абзац {number} " + "слово " * 550 for number in range(9))
@@ -75,22 +71,6 @@ async def test_after_new_nothing_more_of_the_old_answer_arrives(world: World) ->
     assert world.history(NEW) == [("user", "снова"), ("assistant", "эхо: снова")]
 
 
-async def test_the_bounds_hold_within_seconds_of_being_set(world: World) -> None:
-    world.query("UPDATE global_settings SET answer_max_parts = 2")
-    try:
-        for number in range(30):  # the settings are read again every five seconds
-            user = LONG + number
-            await world.telegram.send_text(user, "расскажи")
-            await world.telegram.wait_sent(user, 2)
-            await world.settled()
-            if len(world.answers(user)) == 2:
-                break
-            await asyncio.sleep(0.5)
-        assert world.answers(user)[-1].endswith("дальше я его обрезал.)")
-    finally:
-        world.query("UPDATE global_settings SET answer_max_parts = 10")
-
-
 async def test_every_status_and_form_of_telegram_ends_in_an_outcome(world: World) -> None:
     """A small share of ``python -m tests.attacks.status_walk``."""
     cases = list_cases(0.012, seed=5)
@@ -98,39 +78,6 @@ async def test_every_status_and_form_of_telegram_ends_in_an_outcome(world: World
     assert result.cases == len(cases) >= 50
     assert result.violations == []
     assert result.answered > result.given_up > 0
-
-
-NONSENSE = RawAnswer(200, b'{"ok": true, "result": true}')
-HURRY = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND attempts > 0"
-
-
-async def test_a_file_that_telegram_says_it_took_goes_once(world: World) -> None:
-    telegram = world.telegram
-    telegram.answer_next("sendDocument", NONSENSE, 9, chat_id=LONG + 10, when="after")
-    await telegram.send_text(LONG + 10, "/export")
-    await telegram.send_text(LONG + 10, "дальше")
-    await telegram.wait_for(lambda: world.answers(LONG + 10)[-1:] == ["эхо: дальше"])
-    files = [m for m in telegram.sent_to(LONG + 10) if m.method == "sendDocument"]
-    assert len(files) == 2  # one to read, one for programs
-
-
-async def test_a_file_of_which_telegram_talks_nonsense_is_given_up_after_two_tries(
-    world: World,
-) -> None:
-    telegram, user = world.telegram, LONG + 11
-    telegram.state.files["f1"] = b"text"
-    telegram.answer_next("getFile", NONSENSE, 9)
-    document = {"file_id": "f1", "file_unique_id": "f1", "file_name": "a.txt", "file_size": 4}
-    await telegram.send_message(user, document=document)
-    await telegram.send_text(user, "дальше")
-
-    def is_answered() -> bool:
-        world.query(HURRY)
-        return world.answers(user)[-1:] == ["эхо: дальше"]
-
-    await eventually(is_answered, "the next answer")
-    assert len(telegram.calls_of("getFile")) == 2
-    assert world.answers(user) == [say("error_busy", "ru"), "эхо: дальше"]
 
 
 async def test_buttons_that_cannot_be_confirmed_are_handled(world: World) -> None:

@@ -8,19 +8,14 @@ from typing import Any
 
 import pytest
 
-from bot import parse_arguments
 from src.base.owners import Owner
 from tests.e2e.bot_command import Finished, Machine
 from tests.e2e.bot_process import World, eventually, open_world
 from tests.fakes.telegram_people import Sender
-from tests.tables import (
-    columns_that_hold,
-    rows_of,
-)
+from tests.tables import columns_that_hold, rows_of
 
 ANNA, BORIS = 2**41 + 301, 2**41 + 302
 GROUP = Sender(chat_id=-1_000_000_000_333, chat_type="supergroup", thread_id=7)
-OTHER_TOPIC = Sender(chat_id=-1_000_000_000_333, chat_type="supergroup", thread_id=9)
 TOPIC = Owner(-1_000_000_000_333, 7)
 NAME = "@pomni_test_bot"
 # What each of them writes and is called: in Latin letters, which the index keeps whole.
@@ -107,26 +102,3 @@ def of_boris_in_group(world: World) -> list[Any]:
         BORIS,
         TOPIC.telegram_user_id,
     )
-
-
-async def test_erase_of_a_group_takes_all_its_topics_and_nobody_s_own_chat(
-    filled: World, tmp_path: Path
-) -> None:
-    world = filled
-    for place in (GROUP, OTHER_TOPIC):
-        await say(world, BORIS, f"{NAME} и здесь {WORDS[BORIS]}", **place)
-    await digested(world)
-    people = [rows_of(world.dsn, Owner(person)) for person in (ANNA, BORIS)]
-    done = await erase(world, tmp_path, "--user-id", str(TOPIC.telegram_user_id))
-    assert (done.status, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Erased group {TOPIC.telegram_user_id}: ")
-    assert columns_that_hold(world.dsn, "и здесь", "В группе") == set()
-    assert columns_that_hold(world.dsn, str(TOPIC.telegram_user_id)) == set()
-    assert [rows_of(world.dsn, Owner(person)) for person in (ANNA, BORIS)] == people
-
-
-@pytest.mark.parametrize("wrong", ["", "anna", "0", str(2**52), str(-(2**52))])
-def test_what_is_no_user_id_erases_nothing(capsys: pytest.CaptureFixture[str], wrong: str) -> None:
-    with pytest.raises(SystemExit) as refused:
-        parse_arguments(["erase", *(["--user-id", wrong] if wrong else [])])
-    assert refused.value.code == 2 and "--user-id" in capsys.readouterr().err

@@ -51,29 +51,6 @@ async def test_commands_and_buttons_are_answered_while_every_place_is_held(world
     assert model.waiting_at_gate == 0 and world.undelivered() == []
 
 
-async def test_a_flood_lets_the_first_messages_of_others_pass(world: World) -> None:
-    """One place, held; a flood in many pieces, then others, who pass it."""
-    telegram, model, gate = world.telegram, world.model, asyncio.Event()
-    model.reply = held_by(gate)  # type: ignore[assignment]
-    await world.start(WORKER_CONCURRENCY="1")
-    await telegram.send_text(FIRST_SLOW, "медленно")
-    await model.wait_for(lambda: model.waiting_at_gate == 1)
-    for number in range(30):
-        await telegram.send_text(FLOODER, f"№{number}")
-    others = range(FIRST_OTHER, FIRST_OTHER + 4)
-    for person in others:
-        await telegram.send_text(person, "привет")
-    await world.telegram.wait_for(lambda: not telegram.pending_updates)
-    gate.set()
-    await world.settled()
-    order = "SELECT user_id FROM telegram_updates ORDER BY handled_at, id"
-    served = [person for (person,) in world.query(order)]
-    assert served[0] == FIRST_SLOW
-    assert served.index(others[-1]) <= len(others) + 3, "before the flood's fourth message"
-    assert [world.answers(person) for person in others] == [["эхо: привет"]] * 4
-    assert world.answers(FLOODER) == ["эхо: №29"]
-
-
 async def test_one_person_in_forty_chats_lets_the_first_message_of_another_pass(
     world: World,
 ) -> None:

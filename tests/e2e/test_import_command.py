@@ -31,17 +31,3 @@ def test_an_operator_brings_a_file_and_takes_it_back(dsn: str, tmp_path: Path) -
     assert "All that was brought over from ChatGPT is deleted" in undone.stdout
     refused = machine.run("import", "--undo", "--user-id", str(ANNA + 1))
     assert refused.status == 1 and "there is no import" in refused.stderr
-
-
-def test_an_operator_is_asked_what_the_file_does_not_tell(dsn: str, tmp_path: Path) -> None:
-    machine = Machine(tmp_path, {"DATABASE_URL": dsn})
-    export = tmp_path / "_chat.txt"
-    lines = "05/06/2024, 10:00 - Анна: мой кот\n05/06/2024, 10:01 - Борис: чужое"
-    export.write_text(lines, encoding="utf-8")
-    command = ("import", str(export), "--user-id", str(ANNA))
-    assert "--speaker with one of Анна, Борис" in machine.run(*command).stderr
-    command = (*command, "--speaker", "Анна")
-    assert "--dates day, or --dates month" in machine.run(*command).stderr
-    assert "Done: 1 brought over" in machine.run(*command, "--dates", "month").stdout
-    missing = machine.run("import", str(tmp_path / "no.zip"), "--user-id", str(ANNA))
-    assert missing.status == 1 and "there is no file" in missing.stderr

@@ -17,7 +17,6 @@ import pytest
 from src.memory.embedding_space import CHECK_EVERY
 from src.pg.client import PgClient
 from src.talk.prompt import SYSTEM_PROMPT
-from tests.conftest import query
 from tests.e2e.bot_command import Machine
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import ChatRequest
@@ -176,14 +175,6 @@ async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
     with_vector = MESSAGES + 1 + asked  # mere questions have none
     await eventually(lambda: vectors(world) == {"openai:new": with_vector}, "the tidying")
     assert DOG in memories(await ask(world, "Ещё раз: как зовут собаку?"))
-
-
-def test_without_its_endpoint_it_says_so_and_changes_nothing(dsn: str, tmp_path: Path) -> None:
-    away = {"EMBEDDING_MODEL": "openai:new", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
-    done = Machine(tmp_path, {"DATABASE_URL": dsn, **away}).run("reembed")
-    assert (done.status, done.stdout) == (1, "")
-    assert done.stderr.startswith("Pomni stopped: ") and "Traceback" not in done.stderr
-    assert query(dsn, "SELECT name FROM embedding_models") == [("local",)]
 
 
 async def test_a_setting_changes_the_model_while_two_processes_work(

@@ -11,7 +11,6 @@ import pytest
 
 from src.base.shutdown import STATUS_FORCED
 from src.pg.migrations import LOCK_KEY
-from tests.attacks import stops
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import Reply
 from tests.fakes.tcp_proxy import SwallowingProxy
@@ -40,15 +39,13 @@ async def end(bot: BotProcess) -> int:
         return await bot.wait_end()
 
 
-@pytest.mark.parametrize("command", ["run", "worker"])
 async def test_a_database_that_says_nothing_does_not_keep_the_process(
-    world: World, proxy: SwallowingProxy, command: str
+    world: World, proxy: SwallowingProxy
 ) -> None:
-    bot = await world.start(command, DATABASE_URL=proxy.dsn, SHUTDOWN_TIMEOUT=str(TIMEOUT))
-    if command == "run":
-        world.model.queue(Reply(hang=True))
-        await world.telegram.send_text(USER, "раз")
-        await world.model.wait_for(lambda: world.model.active)
+    bot = await world.start(DATABASE_URL=proxy.dsn, SHUTDOWN_TIMEOUT=str(TIMEOUT))
+    world.model.queue(Reply(hang=True))
+    await world.telegram.send_text(USER, "раз")
+    await world.model.wait_for(lambda: world.model.active)
     proxy.swallow()
     swallowed = proxy.swallowed
     await eventually(lambda: proxy.swallowed > swallowed, "a statement without an answer")
@@ -57,24 +54,15 @@ async def test_a_database_that_says_nothing_does_not_keep_the_process(
     if status == STATUS_FORCED:
         assert any("by force" in line["event"] for line in bot.lines), bot.logs()
     proxy.fail_over()
-    if command == "run":
-        # The server would find out by itself that nobody is there, in half a minute.
-        world.query(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        await world.start()
-        await world.telegram.wait_sent(USER)
-        await world.settled()
-        assert world.answers(USER) == ["эхо: раз"]
-
-
-async def test_a_telegram_that_hangs_at_the_start_does_not_keep_the_process(world: World) -> None:
-    world.telegram.hang_next("getMe", when="before")
-    bot = world.process(SHUTDOWN_TIMEOUT=str(TIMEOUT))
-    await bot.spawn()
-    await world.telegram.wait_for(lambda: world.telegram.calls_of("getMe"))
-    assert await end(bot) == 0
+    # The server would find out by itself that nobody is there, in half a minute.
+    world.query(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await world.start()
+    await world.telegram.wait_sent(USER)
+    await world.settled()
+    assert world.answers(USER) == ["эхо: раз"]
 
 
 async def test_a_migration_that_waits_does_not_keep_the_process(world: World) -> None:
@@ -128,8 +116,3 @@ async def test_sigterm_ends_what_can_end_and_leaves_the_rest_for_later(world: Wo
     assert [world.answers(person) for person in people] == [
         ["доскажу", "эхо: два"], ["эхо: раз"], ["эхо: раз"],
     ]  # fmt: skip
-
-
-async def test_the_end_comes_soon_after_the_last_answer_on_a_fresh_folder() -> None:
-    took, log = await stops.time_an_end(6)
-    assert took < stops.BOUND + 5, "\n".join(log)  # the machine may be busy

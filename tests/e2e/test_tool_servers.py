@@ -1,11 +1,9 @@
-"""MCP servers of a whole bot: over Telegram, in ``doctor``, and when it is killed."""
+"""MCP servers of a whole bot: over Telegram, and when it is killed."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from tests.e2e.bot_command import Machine
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import Reply, text_of
 from tests.integration.outside.test_tool_servers import TIME
@@ -47,20 +45,3 @@ async def test_a_bot_asks_a_real_server_and_leaves_no_process_when_it_is_killed(
     await bot.kill()
     await eventually(lambda: not living(pids), "the processes of its server to be gone")
     assert KEY not in bot.logs()
-
-
-def test_doctor_names_each_server_and_what_is_wrong(dsn: str, tmp_path: Path) -> None:
-    file = file_of(
-        tmp_path, time=TIME, gone={"url": f"http://127.0.0.1:1/{KEY}"}, no={"command": KEY}
-    )
-    machine = Machine(tmp_path, {"DATABASE_URL": dsn, "MCP_SERVERS": str(file)})
-    done = machine.run("doctor", "--json")
-    findings = [f for f in json.loads(done.stdout)["findings"] if f["subject"] == "mcp server"]
-    assert findings == [
-        {"subject": "mcp server", "state": "gone: nobody listens at its address",
-         "mend": "check its entry in MCP_SERVERS"},
-        {"subject": "mcp server", "state": "no: its command is not found",
-         "mend": "check its entry in MCP_SERVERS"},
-        {"subject": "mcp server", "state": "time, 2 tools", "mend": None},
-    ]  # fmt: skip
-    assert done.status == 1 and KEY not in done.stdout + done.stderr

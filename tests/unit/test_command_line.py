@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot import main, parse_arguments, report_warnings
+from bot import COMMANDS, main, parse_arguments, report_warnings
 from tests.pages import ROOT
 from tests.unit.settings_environment import load
 
@@ -37,6 +37,39 @@ def test_a_wrong_word_is_one_line_with_what_was_meant(
         parse_arguments(line.split())
     assert end.value.code == 2
     assert capsys.readouterr() == ("", f"{SAID[line]}\n")
+
+
+@pytest.mark.parametrize("wrong", ["anna", "0", str(2**52), str(-(2**52))])
+def test_what_is_no_user_id_erases_nothing(capsys: pytest.CaptureFixture[str], wrong: str) -> None:
+    with pytest.raises(SystemExit) as refused:
+        parse_arguments(["erase", "--user-id", wrong])
+    assert refused.value.code == 2 and "--user-id" in capsys.readouterr().err
+
+
+def test_help_names_each_command_and_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, told in (["--help"], [f"    {name} " for name in COMMANDS]), (
+        ["console", "--help"], ["--user-id"],
+    ):  # fmt: skip
+        with pytest.raises(SystemExit) as end:
+            parse_arguments(words)
+        said = capsys.readouterr().out
+        assert end.value.code == 0 and all(word in said for word in told)
+
+
+@pytest.mark.parametrize("command", ["run", "doctor"])
+def test_bad_settings_are_all_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    command: str,
+) -> None:  # fmt: skip
+    load(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    wrong = {"TELEGRAM_BOT_TOKEN": "TOPSECRET", "PG_POOL_MAX": "x", "TIMEZONE": "Mars"}
+    for name, value in wrong.items():
+        monkeypatch.setenv(name, value)
+    assert main([command], root=tmp_path) == 2
+    out, said = capsys.readouterr()
+    assert [line.partition(":")[0] for line in said.splitlines()] == list(wrong)
+    assert out == "" and "TOPSECRET" not in said
 
 
 def test_right_words_are_read() -> None:

@@ -48,9 +48,8 @@ RUN: dict[str, tuple[str, ...]] = {
     f"{E2E}/test_import_command.py::test_an_operator_brings_a_file_and_takes_it_back": (
         "python bot.py import FILE --user-id N [--facts]",
     ),
-    f"{E2E}/test_doctor.py::test_doctor_tells_a_program_in_json_what_it_tells_people": (
-        "python bot.py doctor [--json]",
-    ),
+    "tests/integration/operate/test_doctor.py"
+    "::test_a_program_is_told_in_json_what_people_are_told": ("python bot.py doctor [--json]",),
     f"{E2E}/test_console.py"
     "::test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes": (
         "python bot.py console [--user-id N] [--json]",
@@ -58,7 +57,9 @@ RUN: dict[str, tuple[str, ...]] = {
     f"{E2E}/test_workers.py::test_three_processes_answer_each_message_once_and_in_order": (
         "python bot.py worker",
     ),
-    f"{E2E}/test_doctor.py::test_migrate_says_from_where_to_where": ("python bot.py migrate",),
+    f"{E2E}/test_right_folder.py::test_migrate_says_from_where_to_where": (
+        "python bot.py migrate",
+    ),
     f"{E2E}/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence": (
         "python bot.py eval FILE",
     ),
