@@ -4,11 +4,9 @@
 
 runs the bot as a process against loopback fakes, once per kind of flood, and prints one JSON line:
 the seconds (p50, p99, max) that other users, each writing for the first time, wait for the reply
-to a command and to a plain message during the flood, and the number of model calls. "quiet" is the
-same without a flood. The exit status is 1 when a command waited longer than a second (p99), the
-flood of messages cost more than MAX_CALLS, or messages of others waited more than MAX_RATIO times
-as long (p99) as in "quiet" while one user wrote twenty messages per second. A thousand at once are
-worse for the first half second, since they precede all others in Telegram's queue.
+to a command and to a plain message during the flood, and the number of model calls. The exit
+status is 1 when a command waited longer than a second (p99), or the flood of messages cost more
+than MAX_CALLS.
 """
 
 from __future__ import annotations
@@ -31,9 +29,6 @@ from tests.fakes.telegram_people import Sender
 
 MAX_COMMAND_SECONDS = 1.0  # limit of others' p99 wait for a command
 MAX_CALLS = 40  # model calls for a flood of a thousand messages
-MAX_RATIO = 1.5
-QUIET_SECONDS = 40.0
-PER_SECOND = 20  # messages per second of a steady flood, faster than a person types
 WARM_SECONDS = 0.5  # upper bound of a reply's time once the embedder is ready
 FLOODER = 2**41
 FIRST_SLOW = 2**41 + 1_000
@@ -128,13 +123,6 @@ async def flood_messages(world: World, count: int) -> None:
         await world.telegram.send_text(FLOODER, f"сообщение номер {number} о всяком разном")
 
 
-async def flood_stream(world: World, count: int) -> None:
-    """Write PER_SECOND messages per second."""
-    for number in range(count):
-        await world.telegram.send_text(FLOODER, f"сообщение номер {number} о всяком разном")
-        await asyncio.sleep(1 / PER_SECOND)
-
-
 async def flood_commands(world: World, count: int) -> None:
     """Send commands, of which some must keep their order."""
     for _, text in zip(range(count), itertools.cycle(("/help", "/mode", "/stop", "/new"))):
@@ -174,11 +162,6 @@ async def flood_groups(world: World, count: int) -> None:
 
 async def no_flood(_world: World, _count: int) -> None:
     """Do nothing."""
-
-
-async def quiet(_world: World, _count: int) -> None:
-    """Do nothing for QUIET_SECONDS."""
-    await asyncio.sleep(QUIET_SECONDS)
 
 
 @asynccontextmanager
@@ -235,11 +218,8 @@ def waiting_of(world: World, person: int) -> int:
 
 
 FLOODS: dict[str, tuple[Flood, bool]] = {
-    "quiet": (quiet, False),
     "messages": (flood_messages, False),
-    "stream": (flood_stream, False),
     "slow": (no_flood, True),
-    "messages_slow": (flood_messages, True),
     "commands": (flood_commands, False),
     "buttons": (flood_buttons, False),
     "edits": (flood_edits, False),
@@ -285,10 +265,6 @@ def violations(seen: dict[str, Any]) -> Iterator[str]:
     for kind, result in seen.items():
         if result["command"]["p99"] >= MAX_COMMAND_SECONDS:
             yield f"{kind}: a command waited {result['command']['p99']} s"
-    if {"quiet", "stream"} <= seen.keys():
-        ratio = seen["stream"]["message"]["p99"] / seen["quiet"]["message"]["p99"]
-        if ratio > MAX_RATIO:
-            yield f"stream: others waited {ratio:.1f} times as long"
     calls = sum(seen.get("messages", {}).get("calls", {}).values())
     others = seen.get("messages", {}).get("message", {}).get("n", 0)
     if calls - others > MAX_CALLS:

@@ -26,7 +26,7 @@ from src.pg.embedded import EmbeddedPostgres
 from src.queue.dead_jobs import DEAD_AFTER
 from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import BotProcess, World
-from tests.e2e.kill_loop import FIRST_PERSON, Result, is_whole, judge, slow_echo
+from tests.e2e.kill_loop import FIRST_PERSON, Result, judge, slow_echo, talk
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_updates import Queued
@@ -36,7 +36,6 @@ HOOK = {
     "TELEGRAM_WEBHOOK_URL": "https://bot.example.org/telegram/webhook",
     "TELEGRAM_WEBHOOK_SECRET": "a-secret-of-the-webhook",
 }
-ANSWER_SECONDS = 120.0
 TWICE = 0.05  # share of updates that go to two receivers
 PAUSE = DEAD_AFTER + 14.0  # seconds of a pause, long enough for others to take over
 
@@ -110,27 +109,6 @@ class Hosts:
         await self.start(command)
 
 
-async def talk(world: World, person: int, enough: asyncio.Event, waits: list[float]) -> int:
-    """Write messages one after another until ``enough``; returns their number."""
-    sent = 0
-    answers = world.telegram.state.sent_by_chat[person]
-    while not enough.is_set():
-        sent += 1
-        start = time.monotonic()
-        await world.telegram.send_text(person, f"№{sent}")
-        expected = {f"эхо: №{sent}"}
-        try:
-            await world.telegram.wait_for(
-                lambda expected=expected: any(is_whole(m, expected) for m in answers[-5:]),
-                ANSWER_SECONDS,
-            )
-        except AssertionError:
-            break  # lost; ``judge`` counts it
-        waits.append(time.monotonic() - start)
-        await asyncio.sleep(0.3)
-    return sent
-
-
 async def run_hosts(
     world: World,
     server: EmbeddedPostgres | None,
@@ -156,7 +134,7 @@ async def run_hosts(
         await hosts.start(command)
     enough, waits = asyncio.Event(), list[float]()
     persons = range(FIRST_PERSON, FIRST_PERSON + people)
-    talks = [asyncio.create_task(talk(world, person, enough, waits)) for person in persons]
+    talks = [asyncio.create_task(talk(world, person, enough, waits, 0.3)) for person in persons]
     ends = [*[False] * kills, *[True] * pauses]
     numbers.shuffle(ends)
     for number, paused in enumerate(ends, 1):

@@ -10,6 +10,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Literal
 
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, pieces, tool_call, usage
@@ -220,18 +221,25 @@ def refuse(script: Script) -> None:
     script.texts, script.calls, script.extra = [], [], {"refusal": "Этого я не скажу."}
 
 
+def between(
+    name: str, record: Any, outcome: UpdateOutcome = "good", *, where: str = "middle"
+) -> Row:
+    """Return a row with another record ``before``, in the ``middle`` of or ``after`` the texts."""
+    return Row(
+        name,
+        lambda script: getattr(script, where).append(record),
+        outcome=outcome,
+        stream_only=True,
+    )
+
+
 def stream_rows() -> Iterator[Row]:
     """Yield rows with faults between chunks."""
     for value in ODD_VALUES:
-        for name, record in (
-            ("chunk", value),
-            ("choices", {"choices": value}),
-            ("choice", {"choices": [value]}),
-            ("delta", {"choices": [{"index": 0, "delta": value}]}),
-        ):
-            yield Row(
-                f"{name} {value!r}", lambda s, r=record: s.middle.append(r), stream_only=True
-            )
+        yield between(f"chunk {value!r}", value)
+        yield between(f"choices {value!r}", {"choices": value})
+        yield between(f"choice {value!r}", {"choices": [value]})
+        yield between(f"delta {value!r}", {"choices": [{"index": 0, "delta": value}]})
     for name, garbage in (
         ("garbage", f"data: {{не JSON {CANARY}\n\n".encode()),
         ("binary", b"data: \xff\xfe\x00\n\n"),
@@ -241,38 +249,18 @@ def stream_rows() -> Iterator[Row]:
         ("deep", b"data: " + b"[" * 200_000 + b"\n\n"),
         ("a huge number", b'data: {"created": ' + b"9" * 10_000 + b"}\n\n"),
         ("NaN", b'data: {"created": NaN}\n\n'),
+        ("another choice", {"choices": [{"index": 1, "delta": {"content": CANARY}}]}),
     ):
-        yield Row(name, lambda s, g=garbage: s.middle.append(g), stream_only=True)
-    another = {"choices": [{"index": 1, "delta": {"content": CANARY}}]}
-    yield Row("another choice", lambda s: s.middle.append(another), stream_only=True)
+        yield between(name, garbage)
     yield Row("no [DONE]", lambda s: setattr(s, "done", False), stream_only=True)
     yield Row("cut off", cut_off, outcome="bad", stream_only=True)
     for error in (ERROR, CANARY, {"code": 503}, {"code": "429"}, {"code": {}}, [1], True):
-        record = {"error": error}
         label = json.dumps(error)[:20]
-        yield Row(
-            f"error first {label}",
-            lambda s, r=record: s.before.append(r),
-            outcome="bad",
-            stream_only=True,
-        )
-        yield Row(
-            f"error in the middle {label}",
-            lambda s, r=record: s.middle.append(r),
-            outcome="bad",
-            stream_only=True,
-        )
-        yield Row(
-            f"error after the end {label}", lambda s, r=record: s.after.append(r), stream_only=True
-        )
+        yield between(f"error first {label}", {"error": error}, "bad", where="before")
+        yield between(f"error in the middle {label}", {"error": error}, "bad")
+        yield between(f"error after the end {label}", {"error": error}, where="after")
     for code in ("content_filter", "insufficient_quota", "rate_limit_exceeded", 401, 400):
-        record = {"error": {**ERROR, "code": code}}
-        yield Row(
-            f"error {code}",
-            lambda s, r=record: s.middle.append(r),
-            outcome="bad",
-            stream_only=True,
-        )
+        yield between(f"error {code}", {"error": {**ERROR, "code": code}}, "bad")
 
 
 def cut_off(script: Script) -> None:
@@ -393,17 +381,10 @@ def http_rows() -> Iterator[Row]:
         for body in {bodies[number % len(bodies)], odd[number % len(odd)]}:
             raw = Raw(body, status=f"{status} Odd", headers=JSON)
             yield Row(f"HTTP {status} {body[:12]!r}", raw=raw, outcome="bad")
-    for status in (301, 302, 307, 308):
-        for location in (
-            "/v1/models",
-            "/elsewhere",
-            f"//{'x' * 300}/",
-            CANARY.encode(),
-        ):
-            where = location if isinstance(location, str) else location.decode("latin-1")
-            headers = (*JSON, ("Location", where))
-            raw = Raw(b"", status=f"{status} Moved", headers=headers)
-            yield Row(f"HTTP {status} to {where[:20]!r}", raw=raw, outcome="bad")
+    for status, where in product((301, 308), ("/v1/models", f"//{'x' * 300}/", CANARY)):
+        headers = (*JSON, ("Location", where))
+        raw = Raw(b"", status=f"{status} Moved", headers=headers)
+        yield Row(f"HTTP {status} to {where[:20]!r}", raw=raw, outcome="bad")
 
 
 STREAM = Script(["Хорошо."], [], {"prompt_tokens": 1, "completion_tokens": 1}, "stop").stream()

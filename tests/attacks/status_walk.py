@@ -16,23 +16,14 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
-from src.base.config import Settings
-from src.base.errors import ConfigError, DeliveryError
-from src.base.metrics import Metrics
-from src.pg.client import PgClient
-from src.telegram.setup import build_bot, configure_telegram, get_identity
 from tests.attacks.frame import own_postgres, run_attack
-from tests.conftest import open_client
 from tests.e2e.bot_process import World, eventually
 from tests.e2e.conftest import open_world
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_faults import RawAnswer
 from tests.fakes.telegram_people import Sender
-from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import build_poller, open_bot, running, texts
 
 FIRST_PERSON, FIRST_GROUP = 2**40 + 1, -1_002_000_000_000
 STATUSES = (
@@ -262,98 +253,15 @@ async def walk_buttons(world: World, share: float, seed: int) -> Result:
     return Result(len(chosen), wrong, answered=len(rows) - len(wrong))
 
 
-async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed: int) -> Result:
-    """Check that the poller receives the next message after odd answers to getUpdates."""
-    numbers = random.Random(seed)
-    result = Result()
-    async with open_bot(fake) as bot, running(build_poller(bot, client)):
-        for status in STATUSES:
-            forms = [form for form in (*FORMS, *ENDLESS) if numbers.random() < share]
-            for form in forms:
-                fake.answer_next("getUpdates", raw(status, form))
-            result.cases += len(forms)
-            await fake.send_text(FIRST_PERSON, str(status))
-            try:
-                await fake.wait_for(lambda: not fake.pending_updates, timeout=60)
-                result.answered += len(forms)
-            except AssertionError:
-                result.violations.append(f"getUpdates {status} {forms}: it receives no more")
-                return result
-    if texts(client.dsn) != [str(status) for status in STATUSES]:
-        result.violations.append("getUpdates: a message was lost, or came twice")
-    return result
-
-
-async def walk_start(fake: FakeTelegram, share: float, seed: int) -> Result:
-    """Check that each request of the start succeeds or fails with a retryable error."""
-    numbers = random.Random(seed)
-    result = Result()
-    values: dict[str, Any] = {"telegram_bot_token": fake.token, "telegram_api_base": fake.url}
-    polling = Settings(**values)
-    webhook = Settings(
-        **values, telegram_webhook_url="https://bot.example/", telegram_webhook_secret="x" * 20
-    )
-    bot = build_bot(polling, Metrics())
-    starts: dict[str, Callable[[], Any]] = {
-        "getMe": lambda: get_identity(bot),
-        "deleteWebhook": lambda: announce_or_tell(bot, polling),
-        "setWebhook": lambda: announce_or_tell(bot, webhook),
-        "setMyCommands": lambda: announce_or_tell(bot, polling),
-        "getChatMenuButton": lambda: announce_or_tell(bot, polling),
-        "setChatMenuButton": lambda: announce_or_tell(bot, webhook),
-    }
-    table = [(*case, form) for case in product(starts, STATUSES) for form in (*FORMS, *ENDLESS)]
-    for method, status, form in table:
-        if numbers.random() < share:
-            fake.answer_next(method, raw(status, form))
-            await begin(starts[method], f"{method} {status} {form}", result)
-    await bot.session.close()
-    return result
-
-
-async def begin(start: Callable[[], Any], case: str, result: Result) -> None:
-    """Make one request of the start, and record its outcome."""
-    result.cases += 1
-    try:
-        await start()
-    except DeliveryError:
-        result.given_up += 1
-    except ConfigError:
-        result.given_up += 1
-        if not case.startswith("getMe 401"):
-            result.violations.append(f"{case}: a wrong token?")
-    except Exception as error:  # noqa: BLE001  (any other error is a violation)
-        result.violations.append(f"{case}: {error!r}")
-    else:
-        result.answered += 1
-
-
-async def announce_or_tell(bot: Any, settings: Settings) -> None:
-    """Call ``configure_telegram``, and convert aiogram's errors, which its caller retries."""
-    from aiogram.exceptions import AiogramError
-
-    try:
-        await configure_telegram(bot, settings)
-    except AiogramError as error:
-        raise DeliveryError("waited out") from error
-
-
 async def main(share: float, seed: int) -> Result:
-    """Run all walks through a share of the table, from 0 to 1."""
-    parts = []
-    async with own_postgres() as own:
-        async with FakeTelegram() as fake:
-            parts.append(await walk_start(fake, share, seed))
-            for client in open_client(own.dsn):
-                parts.append(await walk_polling(fake, client, share, seed))
-                client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
-        async with open_world(own.dsn) as world:
-            world.model.reply = slow_or_not
-            await world.start(STREAMING="drafts")  # groups have edits
-            parts.append(await walk_buttons(world, share, seed))
-            cases = list_cases(share, seed)
-            waves = [cases[begin : begin + WAVE] for begin in range(0, len(cases), WAVE)]
-            parts += [await walk_chats(world, wave) for wave in waves]
+    """Run both walks through a share of the table, from 0 to 1."""
+    async with own_postgres() as own, open_world(own.dsn) as world:
+        world.model.reply = slow_or_not
+        await world.start(STREAMING="drafts")  # groups have edits
+        parts = [await walk_buttons(world, share, seed)]
+        cases = list_cases(share, seed)
+        waves = [cases[begin : begin + WAVE] for begin in range(0, len(cases), WAVE)]
+        parts += [await walk_chats(world, wave) for wave in waves]
     return Result(
         sum(part.cases for part in parts),
         [what for part in parts for what in part.violations],

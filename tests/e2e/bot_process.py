@@ -15,6 +15,7 @@ import psycopg2
 
 from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes import PATIENCE, Changes
+from tests.fakes import eventually as eventually
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -308,19 +309,3 @@ async def open_world(
             yield world
         finally:
             await world.close()
-
-
-async def eventually(condition: Any, what: Any, timeout: float = PATIENCE) -> Any:
-    """Poll a condition, and return its first true value.
-
-    Raises:
-        AssertionError: It did not become true in time; ``what`` is a description or returns one.
-    """
-    try:
-        async with asyncio.timeout(timeout):
-            while not (value := condition()):  # noqa: ASYNC110  (there is no event to wait for)
-                await asyncio.sleep(0.03)
-            return value
-    except TimeoutError:
-        text = what() if callable(what) else what
-        raise AssertionError(f"waited {timeout} s in vain for {text}") from None

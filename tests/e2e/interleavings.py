@@ -19,7 +19,6 @@ A user's behaviour is determined by the seed and the user's number, which ``wron
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -29,12 +28,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
 from src.texts import LANGUAGES, say
-from tests.attacks.frame import own_postgres
+from tests.attacks.frame import own_postgres, run_attack
 from tests.conftest import execute
 from tests.e2e.bot_process import BotProcess, World, open_world
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
@@ -361,10 +360,5 @@ async def main(n: int, seed: int) -> Result:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    result = asyncio.run(main(**vars(parser.parse_args())))
-    print(json.dumps(asdict(result), ensure_ascii=False))
-    faults = (result.lost, result.stale, result.foreign, result.together, result.unhandled)
-    sys.exit(any(faults))
+    faults = ["lost", "stale", "foreign", "together", "unhandled"]
+    run_attack(main, {"--n": 1000, "--seed": 1}, wrong=faults)

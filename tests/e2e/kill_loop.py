@@ -3,8 +3,8 @@
     python -m tests.e2e.kill_loop --kills 200
 
 prints one JSON line: {"kills", "messages", "lost", "out_of_order", "duplicates", ...}. Each user
-sends the next message as soon as the last one is answered or, with ``--think 4``, four seconds
-later on average. The model echoes, so that each answer identifies its message.
+sends the next message as soon as the last one is answered. The model echoes, so that each answer
+identifies its message.
 
 A kill after Telegram accepted an answer but before the bot recorded it cannot be distinguished
 from an earlier kill, so the answer is sent again: a duplicate. It is unexcused if its first copy
@@ -17,20 +17,17 @@ the user gets an apology. Such a message is not lost; this is rare.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
 import random
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Container
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 
 from src.texts import LANGUAGES, say
-from tests.attacks.frame import own_postgres
+from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import World, open_world
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_types import SentMessage
@@ -74,9 +71,7 @@ class Result:
     seconds: float
 
 
-async def run_loop(
-    world: World, *, kills: int, people: int, seed: int, think: float = 0.0
-) -> Result:
+async def run_loop(world: World, *, kills: int, people: int, seed: int) -> Result:
     """Kill the bot ``kills`` times while ``people`` users write; returns the counts."""
     start = time.monotonic()
     numbers = random.Random(seed)
@@ -84,10 +79,7 @@ async def run_loop(
     world.model.keep_requests = world.telegram.keep_calls = False
     enough = asyncio.Event()
     persons = range(FIRST_PERSON, FIRST_PERSON + people)
-    talks = [
-        asyncio.create_task(talk(world, person, enough, random.Random(person), think))
-        for person in persons
-    ]
+    talks = [asyncio.create_task(talk(world, person, enough, [])) for person in persons]
     killed_at = [await one_life(world, numbers) for _ in range(kills)]
     bot = await world.start()
     enough.set()
@@ -119,14 +111,22 @@ async def one_life(world: World, numbers: random.Random) -> float:
 
 
 async def talk(
-    world: World, person: int, enough: asyncio.Event, numbers: random.Random, think: float
+    world: World, person: int, enough: asyncio.Event, waits: list[float], pause: float = 0.0
 ) -> int:
-    """Write at least two messages, each after the last answer; returns their number."""
+    """Write at least two messages, each after the last answer; returns their number.
+
+    Args:
+        world: The world.
+        person: Who writes.
+        enough: Set when no more is to be written.
+        waits: Gets the seconds of each wait for an answer.
+        pause: Seconds between an answer and the next message.
+    """
     sent = 0
     answers = world.telegram.state.sent_by_chat[person]
     while sent < 2 or not enough.is_set():
         sent += 1
-        seen, ends = len(answers), {f"эхо: №{sent}", *SORRY}
+        start, seen, ends = time.monotonic(), len(answers), {f"эхо: №{sent}", *SORRY}
         await world.telegram.send_text(person, f"№{sent}")
         try:
             await world.telegram.wait_for(
@@ -135,9 +135,8 @@ async def talk(
             )
         except AssertionError:
             break  # lost; ``judge`` counts it
-        if think:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(enough.wait(), numbers.expovariate(1 / think))
+        waits.append(time.monotonic() - start)
+        await asyncio.sleep(pause)
     return sent
 
 
@@ -199,18 +198,12 @@ def left_over(world: World) -> int:
     return int(updates + jobs + undelivered)
 
 
-async def main(kills: int, people: int, seed: int, think: float) -> Result:
+async def main(kills: int, people: int, seed: int) -> Result:
     """Run the loop on its own PostgreSQL."""
     async with own_postgres() as own, open_world(own.dsn) as world:
-        return await run_loop(world, kills=kills, people=people, seed=seed, think=think)
+        return await run_loop(world, kills=kills, people=people, seed=seed)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--people", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--think", type=float, default=0.0, help="seconds between two messages")
-    result = asyncio.run(main(**vars(parser.parse_args())))
-    print(json.dumps(asdict(result)))
-    sys.exit(bool(result.lost or result.out_of_order or result.unexcused))
+    options = {"--kills": 200, "--people": 20, "--seed": 1}
+    run_attack(main, options, wrong=["lost", "out_of_order", "unexcused"])

@@ -194,7 +194,7 @@ async def in_mid_stream(one: Someone) -> Life:
 
 async def before_the_answer_was_sent(one: Someone, when: str = "before") -> Life:
     text = f"раз, {when}"
-    await one.meets("sendMessage", when=when)
+    await one.meets("sendMessage", when=when, text=f"эхо: {text}")
     await one.says(text)
     await one.hangs("sendMessage")
     assert one.undelivered() == 1, "it was stored before it was sent"
@@ -232,17 +232,6 @@ async def while_a_message_shows_the_growing_answer_in_a_group(one: Someone) -> L
     assert len(one.telegram.sent_to(one.group)) == 1
     yield ALIVE
     assert one.world.answers(one.group) == ["эхо: розкажи у групі"], "one message shows it"
-
-
-async def while_a_message_shows_the_growing_answer_in_private(one: Someone) -> Life:
-    before = len(one.sent)
-    growing = Reply(text="Начало и конец", chunk_size=6, gate=asyncio.Event(), gate_after_chunks=1)
-    await one.says("розкажи поволі", growing)
-    shown = f"SELECT 1 FROM messages m {OF_USER} AND stream_message_id IS NOT NULL"
-    await eventually(lambda: one.count(shown), "the message to be remembered")
-    assert len(one.sent) == before + 1
-    yield ALIVE
-    assert one.answers[before:] == ["эхо: розкажи поволі"], "one message shows the answer"
 
 
 # Questions with buttons
@@ -408,30 +397,8 @@ async def days_before_reminders_came_due(one: Someone) -> Life:
     assert len(one.sent) == 4, "what was missed does not come one by one"
 
 
-async def with_a_memory_in_hand(one: Someone) -> Life:
-    taught_it = await one.write(f"/remember {BROTHER}", 1)
-    assert taught_it.text == say("taught_new", "uk", text=BROTHER) and one.facts == [BROTHER]
-    listed = await one.write("/memory", 2)
-    assert BROTHER in listed.text
-    assert listed.text.startswith(say("memory_title", "uk", count=1))
-    rows = (listed.reply_markup or {})["inline_keyboard"]
-    await one.press(listed, rows[0][0]["callback_data"])
-    assert listed.text.startswith(BROTHER), "the card stands where the list stood"
-    await one.press(listed, data_of(listed, "correct_button"))
-    yield ALIVE
-    right = "Мій брат живе в Києві"
-    corrected = await one.write(right, 4, reply_to=one.sent[-1].message_id)
-    assert corrected.text == say("taught_update", "uk", text=right, old=BROTHER)
-    forgotten = await one.write("/forget про брата", 5)
-    assert forgotten.text == say("forgot", "uk", text=right) and one.facts == []
-    await one.press(forgotten, data_of(forgotten, "undo_forgot_button"))
-    assert one.facts == [right]
-    assert one.asked(right) == 0, "no model was asked for any of it"
-
-
 # Points that block other users run last, one after another.
 LAST: tuple[Callable[[Someone], Life], ...] = (
-    while_a_message_shows_the_growing_answer_in_private,
     while_a_press_is_at_work,
     before_the_message_was_stored,
 )

@@ -50,16 +50,6 @@ async def test_a_bare_machine_remembers_a_name_also_in_new_processes(
     assert not server.exists(), "the server left"
 
 
-def test_without_its_embedding_model_it_goes_by_words(machine: Machine) -> None:
-    away = {"EMBEDDING_MODEL": "openai:any", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    done = machine.with_variables(LLM_MODEL="offline", **away).run(
-        "console", stdin="Меня зовут Анна\nКак меня зовут?\n"
-    )
-    assert done.replies[0] == STORED and says_the_name(done.replies[1:]), done.replies
-    assert done.status == 0
-    assert "the memory is not warm" in done.stderr
-
-
 def test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes(
     machine: Machine,
 ) -> None:

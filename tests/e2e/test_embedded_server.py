@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL under a bot: restarted and killed; one folder for all tests."""
+"""The embedded PostgreSQL under a bot: killed, left and found again; one folder for all tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.attacks.time_outs import MESSAGES, kill_server
 from tests.conftest import execute
 from tests.e2e.bot_command import Machine, say_to
 from tests.e2e.bot_process import World, open_world
-from tests.fakes.openai_server import Reply, echo
+from tests.fakes.openai_server import echo
 from tests.integration.embedded_users import find_postmaster
 
 USER = 2**41 + 1
@@ -39,35 +39,6 @@ async def embedded() -> AsyncIterator[Embedded]:
             yield world, Path(folder)
         await asyncio.to_thread(server.start)  # so that nothing of it runs afterwards
         await asyncio.to_thread(server.stop)
-
-
-async def test_a_restart_in_the_middle_of_work_loses_nothing(embedded: Embedded) -> None:
-    world, folder = embedded
-    telegram, server = world.telegram, EmbeddedPostgres(folder)
-    await asyncio.to_thread(server.start)
-    bot = await world.start()
-    world.model.reply = lambda request: Reply(
-        text=f"эхо: {request.last_user_text}", chunk_size=3, chunk_delay=0.05
-    )
-    people, messages = range(USER, USER + PEOPLE), 4
-
-    async def talk(person: int) -> None:
-        for number in range(messages):
-            await telegram.send_text(person, f"№{number}")
-            await telegram.wait_sent(person, number + 1)
-
-    talks = asyncio.gather(*(talk(person) for person in people))
-    await telegram.wait_for(lambda: len(telegram.sent) >= PEOPLE + 1)
-    await asyncio.to_thread(server.stop)
-    await asyncio.to_thread(server.start)
-    await talks
-    await world.settled()
-    for person in people:
-        assert world.answers(person) == [f"эхо: №{number}" for number in range(messages)]
-        assert len(world.history(person)) == 2 * messages
-    assert world.undelivered() == []
-    assert await bot.terminate() == 0
-    await asyncio.to_thread(server.stop)
 
 
 async def test_killing_the_server_costs_no_answer(embedded: Embedded) -> None:

@@ -23,13 +23,12 @@ WHERE m.import_source = 'chatgpt' AND d.id IS NULL
 """
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("count", "kills"), [(1200, 0), pytest.param(4800, 10, marks=pytest.mark.proof)]
-)
 async def test_an_import_is_stored_once_over_kills_and_its_progress_is_edited(
-    world: World, count: int, kills: int
+    world: World,
 ) -> None:
+    count, kills = 4800, 10
     chats = [chat(f"c{n}", *(f"слово {n} {k}" for k in range(100))) for n in range(count // 100)]
     world.telegram.state.files["export"] = json.dumps(chats).encode()
     bot = await world.start(LLM_MODEL="offline")

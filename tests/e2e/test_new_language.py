@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from src.texts import say
 from tests.e2e.bot_process import World
 from tests.e2e.nursery import ROOT
@@ -47,6 +49,7 @@ def add_language(folder: Path) -> Path:
     return Path(shutil.copy(ROOT / "bot.py", folder))
 
 
+@pytest.mark.proof
 async def test_a_language_begins_with_one_sentence(world: World, tmp_path: Path) -> None:
     bot = world.process(program=add_language(tmp_path), cold=True, LLM_MODEL="offline")
     await bot.start()

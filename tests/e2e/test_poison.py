@@ -156,6 +156,7 @@ def is_poisoned_digest(body: Json) -> bool:
 POISON = "эхо: яд"  # the bot's own words
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kills", [is_poisoned_document, is_poisoned_digest])
 async def test_a_text_that_kills_whoever_works_on_the_memory(
     world: World, service: Service, kills: Callable[[Json], bool], tmp_path: Path

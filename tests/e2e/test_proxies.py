@@ -14,7 +14,7 @@ LOGIN = ("user", "p@ss/w:rd%1")
 PERSON = 7_000_000_000_001
 
 
-@pytest.mark.parametrize("kind", ["socks5", "http"])
+@pytest.mark.parametrize("kind", ["socks5", pytest.param("http", marks=pytest.mark.proof)])
 async def test_a_proxy_that_dies_in_mid_answer_loses_nothing_and_repeats_nothing(
     world: World, kind: Kind
 ) -> None:

@@ -177,6 +177,7 @@ async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
     assert DOG in memories(await ask(world, "Ещё раз: как зовут собаку?"))
 
 
+@pytest.mark.proof
 async def test_a_setting_changes_the_model_while_two_processes_work(
     world: World, model: TwoModels
 ) -> None:

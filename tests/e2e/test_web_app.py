@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from tests.integration.person import new_user
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look at the page with"),
 ]
-MAIN_BUTTON = "#telegram-main-button"
 HOLDS = "SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
 # Fields and buttons without a name, and what is too small for a finger.
 UNUSABLE = """() => [...document.querySelectorAll("button, input, textarea, select")]
@@ -75,28 +73,6 @@ async def press(page: Page, text: str, action: str) -> None:
     await line(page, text).get_by_role("button", name=action, exact=True).click()
 
 
-async def calls(page: Page) -> list[list[str]]:
-    """What the page asked Telegram's application for."""
-    found: list[list[str]] = await page.evaluate("Telegram.WebApp.calls")
-    return found
-
-
-async def test_the_menu_button_and_the_command_open_the_page(
-    bot: tuple[World, BotProcess],
-) -> None:
-    world, _ = bot
-    telegram, user = world.telegram, new_user()
-    url = f"{PUBLIC['PUBLIC_URL']}/app/"
-    await telegram.wait_for(lambda: telegram.menu_button["type"] == "web_app")
-    assert telegram.menu_button["web_app"] == {"url": url}
-    for code, language in (("ru", "ru"), ("uk", "uk"), ("de", "en")):
-        await telegram.send_text(user, "/app", language_code=code)
-        sent = (await telegram.wait_sent(user, len(world.answers(user)) + 1))[-1]
-        assert sent.text == say("app_open", language)  # type: ignore[arg-type]
-        [[button]] = sent.reply_markup["inline_keyboard"]  # type: ignore[index]
-        assert button == {"text": say("app_button", language), "web_app": {"url": url}}  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("width", "schemes"),
     [
@@ -133,7 +109,7 @@ async def test_a_visit_says_why_it_refuses_and_tells_no_address(
         field = page.get_by_label(say("page_right", "ru"))
         assert await field.input_value() == "У меня есть кот Барсик"
         await field.fill("Мой пароль от почты: hunter2-Zx9")
-        await page.locator(MAIN_BUTTON).click()
+        await page.locator("#telegram-main-button").click()
         await page.get_by_role("alert").filter(has_text=say("refused_secret", "ru")).wait_for()
         await page.keyboard.press("Escape")
         await press(page, "зелёный чай", "Забыть")
@@ -151,22 +127,13 @@ async def test_a_visit_says_why_it_refuses_and_tells_no_address(
     assert "hunter2" not in process.logs() and "auth_date" not in process.logs()
 
 
-@asynccontextmanager
-async def open_thousand_facts(
+async def test_a_thousand_facts_are_loaded_while_they_are_scrolled_each_once(
     bot: tuple[World, BotProcess], browser: Browser
-) -> AsyncIterator[Page]:
-    """The page of somebody new of whom a thousand facts are known."""
+) -> None:
     world, process = bot
     user = new_user()
     world.query(FACT, user, [f"факт номер {number}" for number in range(1000)])
     async with open_phone(browser, process, world.telegram.token, user=user) as page:
-        yield page
-
-
-async def test_a_thousand_facts_are_loaded_while_they_are_scrolled_each_once(
-    bot: tuple[World, BotProcess], browser: Browser
-) -> None:
-    async with open_thousand_facts(bot, browser) as page:
         rows = page.locator("[data-fact]")
         for shown in range(50, 1001, 50):
             await rows.nth(shown - 1).wait_for(state="attached")
@@ -193,7 +160,8 @@ async def test_an_old_telegram_gets_buttons_in_the_page(
         await page.locator(".found").get_by_text("Я живу в Киеве").wait_for()
         await page.get_by_role("button", name="‹ Назад").click()
         await line(page, "Киеве").wait_for()
-        assert {name for name, *_ in await calls(page)} <= {"ready", "expand"}
+        calls = await page.evaluate("Telegram.WebApp.calls")
+        assert {name for name, *_ in calls} <= {"ready", "expand"}
 
 
 async def test_hostile_texts_run_nowhere(bot: tuple[World, BotProcess], browser: Browser) -> None:
@@ -202,7 +170,9 @@ async def test_hostile_texts_run_nowhere(bot: tuple[World, BotProcess], browser:
     for statement in (MESSAGES, FACT):
         assert len(world.query(statement, user, texts)) >= 40
     heard: list[str] = []
+    addresses: list[str] = []
     async with open_phone(browser, process, world.telegram.token, user=user) as page:
+        page.on("request", lambda request: addresses.append(request.url))
         page.on("console", lambda line: heard.append(line.text))
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("dialog", lambda dialog: heard.append(dialog.message))
@@ -223,12 +193,15 @@ async def test_hostile_texts_run_nowhere(bot: tuple[World, BotProcess], browser:
         await open_tab(page, "Напоминания")
         await page.get_by_role("button", name="+ Новое").click()
         await page.get_by_label("О чём и когда").fill(f"завтра в 9 {HOSTILE[0]}")
-        await page.locator(MAIN_BUTTON).click()
+        await page.locator("#telegram-main-button").click()
         await page.locator("#note").get_by_text(HOSTILE[0]).wait_for()
         assert await page.evaluate("window.__xss") is None
         made = "document.querySelectorAll('main :is(script, img, iframe, svg, a, style)').length"
         assert await page.evaluate(made) == 0
     assert heard == []
+    ours = (process.http, TELEGRAM_SCRIPT, f"blob:{process.http}", "data:")
+    assert all(url.startswith(ours) for url in addresses), addresses
+    assert not [url for url in addresses if "hash" in url or "%D0" in url], "they say nothing"
 
 
 async def test_what_is_asked_during_a_search_is_searched_next(

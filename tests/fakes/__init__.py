@@ -143,3 +143,23 @@ async def drop_connection(request: web.Request) -> NoReturn:
 def is_integer(value: Any) -> TypeGuard[int]:
     """Return True if the value is an int and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+async def eventually(
+    condition: Callable[[], Any],
+    what: str | Callable[[], object] = "the condition",
+    timeout: float = PATIENCE,
+) -> Any:
+    """Poll a condition, and return its first true value.
+
+    Raises:
+        AssertionError: It did not become true in time; ``what`` is a description or returns one.
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            while not (value := condition()):  # noqa: ASYNC110  (there is no event to wait for)
+                await asyncio.sleep(0.03)
+            return value
+    except TimeoutError:
+        text = what() if callable(what) else what
+        raise AssertionError(f"waited {timeout} s in vain for {text}") from None

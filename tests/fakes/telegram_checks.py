@@ -11,7 +11,6 @@ from tests.fakes.telegram_types import Json, Params, bad_request
 
 MAX_TEXT_UNITS = 4096
 MAX_TEXT_BYTES = 32768
-MAX_RICH_CHARACTERS = 32768
 MAX_CAPTION_UNITS = 1024
 MAX_BUTTON_BYTES = 64
 MAX_COMMANDS = 100
@@ -45,21 +44,6 @@ def check_caption(params: Params) -> str:
         raise bad_request("message caption is too long")
     check_entities(caption, params.get("caption_entities"))
     return caption
-
-
-def rich_text(rich_message: Any) -> str:
-    """Return the source of a rich message: its Markdown, its HTML or its blocks."""
-    if not isinstance(rich_message, dict):
-        raise bad_request("rich message must be specified")
-    sources = [name for name in ("html", "markdown", "blocks") if rich_message.get(name)]
-    if len(sources) > 1:
-        raise bad_request("exactly one of html, markdown and blocks must be specified")
-    if not sources:
-        return ""
-    text = str(rich_message[sources[0]])
-    if len(text) > MAX_RICH_CHARACTERS:
-        raise bad_request("message is too long")
-    return text
 
 
 def check_entities(text: str, entities: Any) -> None:

@@ -12,7 +12,6 @@ from tests.fakes.telegram_checks import (
     check_markup,
     check_text,
     check_web_app,
-    rich_text,
 )
 from tests.fakes.telegram_state import TelegramState
 from tests.fakes.telegram_types import ApiError, Draft, Json, Params, SentMessage, bad_request
@@ -22,18 +21,6 @@ NOT_MODIFIED = (
     "same as a current content and reply markup of the message"
 )
 MAX_FILE = 20 << 20  # bytes that a bot may fetch
-MEDIA_METHODS = frozenset(
-    [
-        "sendPhoto", "sendAudio", "sendDocument", "sendVideo", "sendAnimation", "sendVoice",
-        "sendVideoNote", "sendSticker", "sendLocation", "sendVenue", "sendContact", "sendPoll",
-        "sendDice", "sendInvoice",
-    ]
-)  # fmt: skip
-PROFILE_FIELDS = {
-    "MyName": "name",
-    "MyDescription": "description",
-    "MyShortDescription": "short_description",
-}
 
 
 class BotMethods:
@@ -44,16 +31,14 @@ class BotMethods:
         self._handlers: dict[str, Callable[[Params], Any]] = {
             "getMe": self._get_me,
             "sendMessage": self._send_message,
-            "sendRichMessage": self._send_rich_message,
+            "sendDocument": self._send_document,
             "sendMessageDraft": self._send_draft,
-            "sendRichMessageDraft": self._send_rich_draft,
             "editMessageText": self._edit_text,
             "editMessageReplyMarkup": self._edit_markup,
             "deleteMessage": self._delete,
             "deleteMessages": self._delete_many,
             "setMyCommands": self._set_commands,
             "getMyCommands": self._get_commands,
-            "deleteMyCommands": self._delete_commands,
             "setChatMenuButton": self._set_menu_button,
             "getChatMenuButton": self._get_menu_button,
             "answerCallbackQuery": self._answer_callback,
@@ -71,10 +56,6 @@ class BotMethods:
         handler = self._handlers.get(method)
         if handler is not None:
             return handler(params)
-        if method in MEDIA_METHODS:
-            return self._send_media(method, params)
-        if method[3:] in PROFILE_FIELDS:
-            return self._profile(method, params)
         return True
 
     def _check_chat(self, params: Params) -> None:
@@ -103,14 +84,9 @@ class BotMethods:
     def _send_message(self, params: Params) -> Json:
         return self._send(params, "sendMessage", check_text(params), params.get("entities"))
 
-    def _send_rich_message(self, params: Params) -> Json:
-        text = rich_text(params.get("rich_message"))
-        if not text:
-            raise bad_request("message text is empty")
-        return self._send(params, "sendRichMessage", text, None)
-
-    def _send_media(self, method: str, params: Params) -> Json:
-        return self._send(params, method, check_caption(params), params.get("caption_entities"))
+    def _send_document(self, params: Params) -> Json:
+        caption = check_caption(params)
+        return self._send(params, "sendDocument", caption, params.get("caption_entities"))
 
     def _send(self, params: Params, method: str, text: str, entities: Any) -> Json:
         chat_id = self._required_chat(params)
@@ -130,7 +106,6 @@ class BotMethods:
                 at=time.monotonic(),
                 method=method,
                 parse_mode=params.get("parse_mode"),
-                rich_message=params.get("rich_message"),
                 link_preview=params.get("link_preview_options"),
                 receiver=receiver,
             )
@@ -173,21 +148,13 @@ class BotMethods:
         raise bad_request("message to be replied not found")
 
     def _send_draft(self, params: Params) -> bool:
-        return self._add_draft(params, "sendMessageDraft", check_text(params, may_be_empty=True))
-
-    def _send_rich_draft(self, params: Params) -> bool:
-        return self._add_draft(
-            params, "sendRichMessageDraft", rich_text(params.get("rich_message"))
-        )
-
-    def _add_draft(self, params: Params, method: str, text: str) -> bool:
-        chat_id = self._required_chat(params)
+        text, chat_id = check_text(params, may_be_empty=True), self._required_chat(params)
         if self.state.chat(chat_id)["type"] != "private":
             raise bad_request("TEXTDRAFT_PEER_INVALID")
         self._check_place(chat_id, params.get("message_thread_id"))
         if not params.get("draft_id"):
             raise bad_request("invalid draft_id specified")
-        self.state.add_draft(
+        self.state.drafts.append(
             Draft(
                 chat_id=chat_id,
                 draft_id=params["draft_id"],
@@ -196,15 +163,12 @@ class BotMethods:
                 thread_id=params.get("message_thread_id"),
                 can_stop=bool(params.get("can_stop")),
                 at=time.monotonic(),
-                method=method,
-                parse_mode=params.get("parse_mode"),
             )
         )
         return True
 
     def _edit_text(self, params: Params) -> Json:
-        rich = params.get("rich_message")
-        text = rich_text(rich) if rich is not None else check_text(params)
+        text = check_text(params)
         entities = params.get("entities") or []
         markup = self._check_markup(params)
         sent = self._editable(params)
@@ -212,7 +176,7 @@ class BotMethods:
             raise bad_request(NOT_MODIFIED)
         sent.link_preview = params.get("link_preview_options")
         sent.text, sent.entities, sent.reply_markup = text, entities, markup
-        sent.parse_mode, sent.rich_message = params.get("parse_mode"), rich
+        sent.parse_mode = params.get("parse_mode")
         sent.edits.append(text)
         self.state.on_shown(sent)
         return self.state.store_json(sent)
@@ -254,10 +218,6 @@ class BotMethods:
     def _get_commands(self, params: Params) -> list[Json]:
         return self.state.commands.get(_commands_key(params), [])
 
-    def _delete_commands(self, params: Params) -> bool:
-        self.state.commands.pop(_commands_key(params), None)
-        return True
-
     def _set_menu_button(self, params: Params) -> bool:
         button = params.get("menu_button") or {"type": "default"}
         if button["type"] == "web_app":
@@ -274,14 +234,6 @@ class BotMethods:
                 "query is too old and response timeout expired or query ID is invalid"
             )
         return True
-
-    def _profile(self, method: str, params: Params) -> Json | bool:
-        name = PROFILE_FIELDS[method[3:]]
-        key = (name, str(params.get("language_code") or ""))
-        if method.startswith("set"):
-            self.state.profile[key] = str(params.get(name) or "")
-            return True
-        return {name: self.state.profile.get(key, "")}
 
     def _get_file(self, params: Params) -> Json:
         file_id = str(params.get("file_id"))

@@ -21,7 +21,6 @@ from tests.fakes.telegram_state import TelegramState
 from tests.fakes.telegram_types import (
     ApiError,
     Call,
-    Draft,
     Json,
     Params,
     SentMessage,
@@ -132,10 +131,6 @@ class FakeTelegram(LoopbackServer, People):
     def sent_to(self, chat_id: int) -> list[SentMessage]:
         """Return the bot's messages in one chat, oldest first."""
         return list(self.state.sent_by_chat.get(chat_id, ()))
-
-    def visible_drafts(self, chat_id: int) -> list[Draft]:
-        """Return the drafts that are visible now (until the bot sends a message, at most 30 s)."""
-        return self.state.visible_drafts(chat_id)
 
     def calls_of(self, method: str) -> list[Call]:
         """Return the recorded calls of one method."""

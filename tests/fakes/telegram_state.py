@@ -10,9 +10,6 @@ from typing import Any
 
 from tests.fakes.telegram_types import ApiError, Draft, Json, SentMessage, bad_request
 
-DRAFT_SECONDS = 30.0
-"""Time after its last frame at which a draft disappears."""
-
 
 @dataclass
 class TelegramState:
@@ -35,11 +32,9 @@ class TelegramState:
     files: dict[str, bytes] = field(default_factory=dict)
     admins: dict[int, set[int]] = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)
-    shown_drafts: dict[tuple[int, int | None], Draft] = field(default_factory=dict)
     callback_ids: set[str] = field(default_factory=set)
     commands: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     menu_button: Json = field(default_factory=lambda: {"type": "default"})
-    profile: dict[tuple[str, str], str] = field(default_factory=dict)
     on_shown: Callable[[SentMessage], None] = lambda _message: None  # sent, or its text edited
 
     @property
@@ -79,13 +74,11 @@ class TelegramState:
         self.messages[chat["id"], message["message_id"]] = message
 
     def add_sent(self, message: SentMessage) -> Json:
-        """Store a message of the bot, remove the chat's drafts, and return it as JSON."""
+        """Store a message of the bot, and return it as JSON."""
         self.sent.append(message)
         self.on_shown(message)
         self.sent_by_chat[message.chat_id].append(message)
         self.sent_by_key[message.chat_id, message.message_id] = message
-        for key in [key for key in self.shown_drafts if key[0] == message.chat_id]:
-            del self.shown_drafts[key]
         return self.store_json(message)
 
     def store_json(self, sent: SentMessage) -> Json:
@@ -96,9 +89,7 @@ class TelegramState:
             "chat": self.chat(sent.chat_id),
             "from": self.bot,
         }
-        if sent.rich_message is not None:
-            message["rich_message"] = {"blocks": [{"type": "paragraph", "text": sent.text}]}
-        elif sent.method in {"sendMessage", "copyMessage", "forwardMessage"}:
+        if sent.method == "sendMessage":
             message["text"] = sent.text
         elif sent.text:
             message["caption"] = sent.text
@@ -130,20 +121,6 @@ class TelegramState:
         if sent is not None:
             sent.deleted = True
         return self.messages.pop((chat_id, message_id), None) is not None
-
-    def add_draft(self, draft: Draft) -> None:
-        """Record a frame and show it instead of the previous one."""
-        self.drafts.append(draft)
-        self.shown_drafts[draft.chat_id, draft.thread_id] = draft
-
-    def visible_drafts(self, chat_id: int) -> list[Draft]:
-        """Return the drafts that are visible now."""
-        oldest = time.monotonic() - DRAFT_SECONDS
-        return [
-            draft
-            for draft in self.shown_drafts.values()
-            if draft.chat_id == chat_id and draft.at > oldest
-        ]
 
 
 def new_chat(chat_id: int, chat_type: str, first_name: str = "") -> Json:

@@ -57,7 +57,6 @@ class SentMessage:
     at: float = 0.0
     method: str = "sendMessage"
     parse_mode: str | None = None
-    rich_message: Json | None = None
     edits: list[str] = field(default_factory=list)
     deleted: bool = False
     link_preview: Json | None = None
@@ -83,17 +82,6 @@ class Draft:
     entities: list[Json]
     thread_id: int | None
     can_stop: bool
-    at: float
-    method: str = "sendMessageDraft"
-    parse_mode: str | None = None
-
-
-@dataclass(frozen=True)
-class WebhookDelivery:
-    """One attempt to post an update; status 0 means no answer."""
-
-    update_id: int | None
-    status: int
     at: float
 
 

@@ -36,7 +36,6 @@ class UpdateQueue:
     def __init__(self, changes: Changes) -> None:
         self.next_update_id = 1000
         self.confirmed_offset = 0
-        self.filtered: list[Json] = []
         self._allowed: frozenset[str] = frozenset()
         self._changes = changes
         self._queue: list[Queued] = []
@@ -65,16 +64,13 @@ class UpdateQueue:
     def add(self, kind: str, payload: Json) -> int:
         """Queue an update under the next id and return the id.
 
-        A kind that the bot did not allow goes to `filtered` instead; Telegram drops it.
+        A kind that the bot did not allow is dropped.
         """
         update_id = self.next_update_id
         self.next_update_id += 1
         body = {"update_id": update_id, kind: payload}
         if kind in self._allowed or (not self._allowed and kind not in OFF_BY_DEFAULT):
             self._append(Queued(update_id, body))
-        else:
-            self.filtered.append(body)
-            self._changes.notify()
         return update_id
 
     def add_raw(self, update: Any) -> None:

@@ -8,7 +8,7 @@ import time
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from tests.fakes import Changes
-from tests.fakes.telegram_types import Json, WebhookDelivery
+from tests.fakes.telegram_types import Json
 from tests.fakes.telegram_updates import Queued, UpdateQueue
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -22,7 +22,6 @@ class Webhook:
     def __init__(self, queue: UpdateQueue, changes: Changes) -> None:
         self.url = ""
         self.secret_token = ""
-        self.deliveries: list[WebhookDelivery] = []
         self.last_error = ""
         self._queue = queue
         self._changes = changes
@@ -72,7 +71,6 @@ class Webhook:
 
     async def _deliver(self, session: ClientSession, entry: Queued) -> bool:
         status = await self._post(session, entry)
-        self.deliveries.append(WebhookDelivery(entry.update_id, status, time.monotonic()))
         if 200 <= status < 300:
             self._queue.confirm(entry)
             return True

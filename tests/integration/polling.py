@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 from aiogram import Bot
 from aiogram.client.telegram import TelegramAPIServer
@@ -20,6 +19,7 @@ from src.telegram.receiver import Poller, PollTiming, UpdateIntake
 from src.telegram.requests import TelegramSession
 from src.telegram.updates import AllowList, BotIdentity
 from tests.conftest import query
+from tests.fakes import eventually as eventually
 from tests.fakes.telegram_server import FakeTelegram
 
 QUICK = PollTiming(
@@ -68,23 +68,6 @@ async def running(poller: Poller) -> AsyncIterator[asyncio.Task[None]]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-
-
-async def eventually(
-    condition: Callable[[], Any], what: str = "the condition", timeout: float = 15
-) -> Any:
-    """Poll a condition, and return its first true value.
-
-    Raises:
-        AssertionError: It did not become true in time.
-    """
-    try:
-        async with asyncio.timeout(timeout):
-            while not (value := condition()):  # noqa: ASYNC110  (there is no event to wait for)
-                await asyncio.sleep(0.02)
-            return value
-    except TimeoutError:
-        raise AssertionError(f"waited {timeout} s in vain for {what}") from None
 
 
 def texts(dsn: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -77,16 +76,6 @@ async def open_with_servers(
             await core.servers.close()
             await core.memory.close()
             set_conversation_repo_factory(None)
-
-
-async def until(condition: Callable[[], object], what: str, seconds: float = 15) -> None:
-    """Poll a condition until it is true."""
-    try:
-        async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"waited in vain for {what}") from None
 
 
 def state_of(person: Person, name: str) -> ServerState:

@@ -140,32 +140,12 @@ def test_every_entry_of_the_table_exists() -> None:
         assert room in PATHS, room
 
 
-def test_psycopg2_stays_in_its_room_and_in_repositories() -> None:
-    users = {
-        module
-        for module in PATHS
-        if any(name.split(".")[0] == "psycopg2" for name in imports(tree_of(module)))
-    }
-    wrong = {m for m in users if room_of(m) != "src.pg" and not m.endswith("_repo")}
-    assert users and wrong == set()
-
-
 def test_sql_names_the_table_of_facts_in_the_memory_alone() -> None:
     """Others read the view ``facts``."""
     named = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING|TABLE|ONLY)\s+memories\b")
     users = {module_of(path) for path in FILES if named.search(path.read_text(encoding="utf-8"))}
     wrong = {module for module in users if room_of(module) != "src.memory"}
     assert users and wrong == set()
-
-
-def test_only_the_settings_read_the_environment() -> None:
-    readers = set()
-    for module in PATHS:
-        reads = (n for n in ast.walk(tree_of(module)) if isinstance(n, ast.Attribute | ast.Name))
-        names = {n.attr if isinstance(n, ast.Attribute) else n.id for n in reads}
-        if names & {"environ", "environb", "getenv", "BaseSettings", "load_dotenv"}:
-            readers.add(module)
-    assert readers == {"src.base.config"}
 
 
 def nodes_of_graph() -> set[str]:

@@ -21,89 +21,6 @@ from src.talk.command_service import COMMANDS as CHAT_COMMANDS
 from tests.pages import ATTACKS, PAGES, README, ROOT, Page, page, rows
 from tests.unit.settings_environment import load
 
-E2E = "tests/e2e"
-# The commands of the pages, by the test that runs them or a shorter form of them.
-RUN: dict[str, tuple[str, ...]] = {
-    f"{E2E}/test_pages.py::test_the_dialogue_of_the_readme_is_what_the_console_says": (
-        "make run", "python bot.py [run]",
-    ),
-    f"{E2E}/test_pages.py::test_the_table_of_the_doctor_is_what_it_prints": (
-        "python bot.py doctor", ".venv/bin/python bot.py doctor",
-    ),
-    f"{E2E}/test_pages.py::test_the_console_answers_in_json_as_shown": (
-        "echo 'My name is Ann' | .venv/bin/python bot.py console --json",
-    ),
-    f"{E2E}/test_pages.py::test_a_backup_is_written_encrypted_and_restored_as_the_pages_say": (
-        "python bot.py backup FILE", "python bot.py restore FILE",
-        ".venv/bin/python bot.py backup pomni.backup",
-        '.venv/bin/python bot.py backup "before-$(date +%F-%H%M).backup"',
-        "DATA_DIR=./restored .venv/bin/python bot.py restore pomni.backup",
-        "python bot.py export --user-id N", "python bot.py export --user-id N [--markdown]",
-        "openssl rand -base64 32 > pomni.pass",
-        "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --cipher-algo AES256 "
-        "--symmetric pomni.backup",
-        "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --output "
-        "restored.backup --decrypt pomni.backup.gpg",
-    ),
-    f"{E2E}/test_import_command.py::test_an_operator_brings_a_file_and_takes_it_back": (
-        "python bot.py import FILE --user-id N [--facts]",
-    ),
-    "tests/integration/operate/test_doctor.py"
-    "::test_a_program_is_told_in_json_what_people_are_told": ("python bot.py doctor [--json]",),
-    f"{E2E}/test_console.py"
-    "::test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes": (
-        "python bot.py console [--user-id N] [--json]",
-    ),
-    f"{E2E}/test_workers.py::test_three_processes_answer_each_message_once_and_in_order": (
-        "python bot.py worker",
-    ),
-    f"{E2E}/test_right_folder.py::test_migrate_says_from_where_to_where": (
-        "python bot.py migrate",
-    ),
-    f"{E2E}/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence": (
-        "python bot.py eval FILE",
-    ),
-    f"{E2E}/test_reembed.py"
-    "::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works": (
-        "python bot.py reembed",
-    ),
-    f"{E2E}/test_erase_command.py"
-    "::test_erase_leaves_nothing_of_a_person_and_all_of_the_others": (
-        "python bot.py erase --user-id N",
-    ),
-    f"{E2E}/test_poison.py"
-    "::test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back": (
-        "python bot.py jobs", "python bot.py jobs --retry all",
-        "python bot.py jobs [--retry ID|all]",
-    ),
-    f"{E2E}/test_terminal.py::test_psql_opens_the_database_and_creates_none": (
-        "python bot.py psql [ARGUMENT...]", ".venv/bin/python bot.py psql",
-    ),
-    "tests/unit/test_command_line.py::test_the_version_is_that_of_the_project": (
-        "python bot.py --version",
-    ),
-    "tests/unit/test_install.py::test_the_locks_have_what_the_lists_ask_for": ("make lock",),
-    "tests/unit/test_install.py::test_the_page_has_the_licences_of_the_packages": (
-        "make licences",
-    ),
-    "tests/unit/test_hostile_documents.py::test_every_file_ends_in_a_text_or_in_a_sentence": (
-        "python -m tests.attacks.files",
-    ),
-    "tests/unit/base/test_config.py::test_the_example_file_says_the_defaults": (
-        "cp .env.example .env",
-    ),
-}  # fmt: skip
-# What a small part of stands in a test.
-ATTACK = "python -m tests."
-# The beginnings of commands that no test runs.
-NOT_RUN = (
-    "make test", "make check", "make proof",  # the suite cannot run itself
-    "make bench", "python -m benchmarks",  # they take minutes of a quiet machine
-    "docker ", "sudo ", "cd ", "journalctl ",  # see test_image.py and test_deploy.py
-    "ollama ", "OLLAMA_", "llama-server ", "vllm ",  # test_pages.py has another server
-    "age", "git pull", "chmod ", "shred ",  # programs of others
-)  # fmt: skip
-
 # Variables that are named and are no settings of the bot.
 OF_OTHERS = {
     "POSTGRES_PASSWORD",
@@ -116,7 +33,6 @@ OF_OTHERS = {
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 CODE_PATH = re.compile(r"(?:src|tests|benchmarks|migrations|monitoring|docs)/[\w./-]*\w")
 COMMANDS_OF_PAGES = {command for each in PAGES for command in each.commands()}
-COMMANDS_OF_TESTS = {command for commands in RUN.values() for command in commands}
 ROOMS = page("architecture.md").section("The rooms")
 
 
@@ -160,29 +76,6 @@ def test_blocks_say_what_they_are(each: Page) -> None:
     assert "```" not in each.prose
 
 
-def test_each_command_is_run_or_has_a_reason_why_not() -> None:
-    known = (*NOT_RUN, ATTACK)
-    left = [one for one in COMMANDS_OF_PAGES - COMMANDS_OF_TESTS if not one.startswith(known)]
-    assert left == [], "neither in RUN nor in NOT_RUN"
-    told = COMMANDS_OF_PAGES | set(ATTACKS.commands())
-    assert told >= COMMANDS_OF_TESTS, "no page names them any more"
-
-
-@pytest.mark.parametrize("test", RUN)
-def test_the_tests_that_run_them_are_there(test: str) -> None:
-    file, _, function = test.partition("::")
-    assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
-
-
-def test_a_test_has_a_part_of_each_attack() -> None:
-    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
-    for command in set(ATTACKS.commands()) - COMMANDS_OF_TESTS:
-        if command.startswith(ATTACK):
-            module = command.split()[2]
-            program = (ROOT / f"{module.replace('.', '/')}.py").read_text()
-            assert module in tests or re.search(r"^from tests\S+\.test_", program, re.M), module
-
-
 def test_what_make_is_asked_for_is_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for command in COMMANDS_OF_PAGES:
@@ -205,7 +98,11 @@ def test_the_commands_of_the_bot_are_understood(command: str) -> None:
         assert parse_arguments(arguments).command in (None, *COMMANDS)
 
 
-@pytest.mark.parametrize("command", sorted(c for c in COMMANDS_OF_PAGES if "python -m " in c))
+OWN_PROGRAMS = [c for c in COMMANDS_OF_PAGES if "python -m " in c]
+OWN_PROGRAMS += [c for c in ATTACKS.commands() if c.startswith("python -m tests.")]
+
+
+@pytest.mark.parametrize("command", sorted(set(OWN_PROGRAMS)))
 def test_the_programs_of_the_project_are_there_with_their_options(command: str) -> None:
     name, *arguments = command.partition("python -m ")[2].split()
     spec = importlib.util.find_spec(name)

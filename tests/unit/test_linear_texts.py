@@ -11,23 +11,13 @@ from typing import Any
 
 import pytest
 
-from src.reading.plain_facts import plain_facts
-from src.reading.requests import forget_request
 from src.telegram.messages import without_address
 from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import Kind, kinds
-from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
+from tests.attacks.linear_texts import BOUNDED, LIMIT, MESSAGE, READERS, measure
 from tests.attacks.repeated_choices import expressions, slow_text
-from tests.unit.test_time_expressions import calls_in
 
 BOT = BotIdentity(42, "pomni_bot", "Помни")
-
-# Nothing but the calls of functions is counted here, so it is the same on every machine.
-CALLS = {
-    "without_address": (lambda text: without_address(text, BOT), 3),
-    "plain_facts": (plain_facts, 60),
-    "forget_request": (forget_request, 20),
-}
 
 PROOF = pytest.param(True, marks=pytest.mark.proof)
 SHORT: dict[str, Any] = {
@@ -57,26 +47,6 @@ def test_a_reader_takes_a_time_in_proportion_to_the_length(name: str, every: boo
 def test_a_quadratic_reader_is_found_out() -> None:
     growth = measure(re.compile(r"\s*@pomni_bot\b").search, {"spaces": " ".__mul__}, **SHORT)
     assert growth.power > LIMIT
-
-
-@pytest.mark.parametrize("every", [False, PROOF])
-@pytest.mark.parametrize("name", CALLS)
-def test_a_message_of_the_longest_kind_takes_few_steps(name: str, every: bool) -> None:
-    reader, limit = CALLS[name]
-    reader("разогрев")
-    for kind, fill in some_kinds(name, CALLS, every=every).items():
-        text = fill(MESSAGE)
-        assert calls_in(lambda text=text: reader(text)) < limit * MESSAGE, kind
-
-
-@pytest.mark.parametrize("length", [10_000, pytest.param(LONG, marks=pytest.mark.proof)])
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("token", [" ", ".", "\u00a0", "@pomni_bot ", "забудь ", "я люблю чай. "])
-def test_a_long_paste_takes_few_steps(name: str, token: str, length: int) -> None:
-    """LONG is as long as one may be; what is quadratic takes half a minute and more."""
-    reader, limit = CALLS[name]
-    text = token * (length // len(token)) + "x"
-    assert calls_in(lambda: reader(text)) < limit * length
 
 
 @pytest.mark.parametrize(("text", "plain"), [
