@@ -3,8 +3,8 @@
     python -m tests.attacks.many_hosts --receivers 2 --workers 3 --kills 20 --every 3 --seed 1
 
 Updates arrive by webhook at one receiver, some at two, and again until one accepts them. Users
-write again as soon as they are answered. A random process is killed and restarted, or paused for
-longer than a heartbeat can be late (``--pauses``). PostgreSQL is restarted once in the middle.
+write again as soon as they are answered. A random process is killed and restarted. PostgreSQL is
+restarted once in the middle.
 Prints one JSON line: the counts of ``tests.e2e.kill_loop``, and the users' waits.
 """
 
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-import signal
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,7 +21,6 @@ from urllib.parse import urlsplit
 from aiohttp import ClientSession
 
 from src.pg.embedded import EmbeddedPostgres
-from src.queue.dead_jobs import DEAD_AFTER
 from tests.attacks.frame import own_postgres, run_attack
 from tests.e2e.bot_process import BotProcess, World
 from tests.e2e.kill_loop import FIRST_PERSON, Result, judge, slow_echo, talk
@@ -37,7 +34,6 @@ HOOK = {
     "TELEGRAM_WEBHOOK_SECRET": "a-secret-of-the-webhook",
 }
 TWICE = 0.05  # share of updates that go to two receivers
-PAUSE = DEAD_AFTER + 14.0  # seconds of a pause, long enough for others to take over
 
 
 class Balancer(Webhook):
@@ -91,17 +87,10 @@ class Hosts:
         if command == "run":
             self.balancer.hosts.append(process.http)
 
-    async def end_one(self, *, paused: bool) -> None:
-        """Kill and replace a random process, or pause it for ``PAUSE``."""
+    async def end_one(self) -> None:
+        """Kill and replace a random process."""
         command, process = self.running.pop(self.numbers.randrange(len(self.running)))
         self.ended_at.append(time.monotonic())
-        if paused:
-            os.kill(process.pid, signal.SIGSTOP)
-            await asyncio.sleep(PAUSE)
-            os.kill(process.pid, signal.SIGCONT)
-            self.ended_at.append(time.monotonic())
-            self.running.append((command, process))
-            return
         if command == "run":
             self.balancer.hosts.remove(process.http)
         await process.kill()
@@ -118,7 +107,6 @@ async def run_hosts(
     people: int = 12,
     kills: int = 20,
     every: float = 3.0,
-    pauses: int = 0,
     seed: int = 1,
 ) -> tuple[Result, Waits]:
     """Let users write while processes die; returns the counts and the waits."""
@@ -135,12 +123,10 @@ async def run_hosts(
     enough, waits = asyncio.Event(), list[float]()
     persons = range(FIRST_PERSON, FIRST_PERSON + people)
     talks = [asyncio.create_task(talk(world, person, enough, waits, 0.3)) for person in persons]
-    ends = [*[False] * kills, *[True] * pauses]
-    numbers.shuffle(ends)
-    for number, paused in enumerate(ends, 1):
+    for number in range(1, kills + 1):
         await asyncio.sleep(numbers.uniform(0.3, 2 * every - 0.3))
-        await hosts.end_one(paused=paused)
-        if server is not None and number == len(ends) // 2:
+        await hosts.end_one()
+        if server is not None and number == kills // 2:
             hosts.ended_at.append(time.monotonic())
             await asyncio.to_thread(server.stop)
             hosts.ended_at.append(time.monotonic())
@@ -182,6 +168,6 @@ async def main(**options: Any) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    options = {"--receivers": 2, "--workers": 3, "--people": 12, "--kills": 20, "--pauses": 0}
+    options = {"--receivers": 2, "--workers": 3, "--people": 12, "--kills": 20}
     options |= {"--seed": 1, "--every": 3.0}
     run_attack(main, options, wrong=["lost", "out_of_order", "unexcused", "unhandled"])

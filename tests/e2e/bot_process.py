@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import psycopg2
-
+from tests.conftest import query
 from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes import PATIENCE, Changes
 from tests.fakes import eventually as eventually
@@ -134,12 +133,12 @@ class BotProcess:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        await self._wait_end()
+        await self.wait_end()
 
     async def terminate(self) -> int:
         """Send SIGTERM, and return the exit status."""
         self.ask_to_stop()
-        return await self._wait_end()
+        return await self.wait_end()
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM without waiting."""
@@ -148,9 +147,6 @@ class BotProcess:
 
     async def wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
         """Wait for the end, and return the exit status."""
-        return await self._wait_end(timeout)
-
-    async def _wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
         process, reader = self._process, self._reader
         assert process is not None and reader is not None
         async with asyncio.timeout(timeout):
@@ -180,7 +176,6 @@ class World:
         self.telegram = telegram
         self.model = model
         self.processes: list[BotProcess] = []
-        self._connection: psycopg2.extensions.connection | None = None
 
     def settings(self) -> dict[str, str]:
         """Return the settings of a bot in this world."""
@@ -219,28 +214,10 @@ class World:
         for process in self.processes:
             if process.running:
                 await process.kill()
-        self._disconnect()
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Execute a statement on a cached connection, reconnecting once; returns the rows."""
-        try:
-            return self._query(sql, *parameters)
-        except (psycopg2.OperationalError, psycopg2.InterfaceError):
-            self._disconnect()
-            return self._query(sql, *parameters)
-
-    def _query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        if self._connection is None:
-            self._connection = psycopg2.connect(self.dsn)
-            self._connection.autocommit = True
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, parameters or None)
-            return cursor.fetchall() if cursor.description else []
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+        """Execute a statement; returns the rows."""
+        return query(self.dsn, sql, *parameters)
 
     def history(self, owner: int, thread_id: int = 0) -> list[tuple[str, str]]:
         """Return (role, text) of an owner's messages, oldest first."""

@@ -18,6 +18,7 @@ from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.outside.servers import ServerState
 from src.pg.client import PgClient
+from tests.fakes import eventually
 from tests.fakes.openai_server import FakeOpenAI
 from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, new_user
 
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GOOD = str(ROOT / "tests/fakes/good_tool_server.py")
 
 Json = dict[str, Any]
+until = eventually
 
 
 def fake(kind: str, *arguments: str, **more: Any) -> Json:
