@@ -60,8 +60,8 @@ class LoopbackServer:
     Handlers are cancelled when their client disconnects, so a killed bot leaves none waiting.
     """
 
-    def __init__(self, port: int = 0) -> None:
-        self.port = port
+    def __init__(self) -> None:
+        self.port = 0  # chosen at the first start
         self.changes = Changes()
         self._runner: web.AppRunner | None = None
 

@@ -193,17 +193,15 @@ class FakeOpenAI(LoopbackServer):
 
     def __init__(
         self,
-        port: int = 0,
         *,
         api_key: str | None = None,
         reply: Callable[[ChatRequest], Reply | str] = echo,
         keep_requests: bool = True,
-        embedding_dimension: int = DEFAULT_DIMENSION,
     ) -> None:
-        super().__init__(port)
+        super().__init__()
         self.api_key = api_key
         self.keep_requests = keep_requests
-        self.embedding_dimension = embedding_dimension
+        self.embedding_dimension = DEFAULT_DIMENSION
         self.models = ["fake-model"]
         self.active = 0
         self.abandoned = 0

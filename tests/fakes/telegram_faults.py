@@ -52,10 +52,9 @@ class Fault:
 
 @dataclass
 class Faults:
-    """Scripted faults, one queue per method, and lasting delays and refusals."""
+    """Scripted faults, one queue per method, and lasting refusals."""
 
     scripted: dict[str, deque[Fault]] = field(default_factory=lambda: defaultdict(deque))
-    delays: dict[str, tuple[float, When]] = field(default_factory=dict)
     disabled: dict[str, ApiError] = field(default_factory=dict)
 
     def add(self, method: str, fault: Fault, times: int) -> None:
@@ -70,11 +69,6 @@ class Faults:
                 faults.remove(fault)
                 return fault
         return None
-
-    def delay_of(self, method: str, when: When) -> float:
-        """Return the delay in seconds before or after the request takes effect."""
-        seconds, set_for = self.delays.get(method, (0.0, when))
-        return seconds if set_for == when else 0.0
 
 
 async def send_raw(request: web.Request, answer: RawAnswer) -> web.StreamResponse:

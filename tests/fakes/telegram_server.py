@@ -57,20 +57,13 @@ class FakeTelegram(LoopbackServer, People):
         commands: Commands by (scope, language), such as ("default", "") or ("chat:7", "ru").
     """
 
-    def __init__(
-        self,
-        token: str = "42:TEST",
-        bot_id: int = 42,
-        port: int = 0,
-        *,
-        keep_calls: bool = True,
-    ) -> None:
-        LoopbackServer.__init__(self, port)
+    def __init__(self, *, keep_calls: bool = True) -> None:
+        LoopbackServer.__init__(self)
         People.__init__(self)
-        self.token = token
+        self.token = "42:TEST"
         self.keep_calls = keep_calls
         self.calls: list[Call] = []
-        self.state = TelegramState(bot_id)
+        self.state = TelegramState()
         self.sent = self.state.sent
         self.drafts = self.state.drafts
         self.commands = self.state.commands
@@ -203,10 +196,6 @@ class FakeTelegram(LoopbackServer, People):
         fault = Fault("answer", when, answer=answer, chat_id=chat_id)
         self.faults.add(method, fault, times)
 
-    def delay(self, method: str, seconds: float, when: When = "after") -> None:
-        """Delay all answers until set to 0; by default the effect is immediate."""
-        self.faults.delays[method] = (seconds, when)
-
     def block(self, chat_id: int) -> None:
         """Answer 403 for the chat, as if the user had blocked the bot."""
         self.state.blocked.add(chat_id)
@@ -263,10 +252,8 @@ class FakeTelegram(LoopbackServer, People):
         fault = self.faults.take(method, params)
         if fault is not None and fault.when == "before":
             return await self._misbehave(request, method, params, fault)
-        await self._sleep(method, "before")
         result = await self._perform(method, params)
         self.changes.notify()
-        await self._sleep(method, "after")
         if fault is not None:
             return await self._misbehave(request, method, params, fault)
         self._record(method, params, 200)
@@ -297,11 +284,6 @@ class FakeTelegram(LoopbackServer, People):
         if fault.kind == "drop":
             await drop_connection(request)
         return await wait_for_client_to_leave()
-
-    async def _sleep(self, method: str, when: When) -> None:
-        seconds = self.faults.delay_of(method, when)
-        if seconds:
-            await asyncio.sleep(seconds)
 
     async def _get_updates(self, params: Params) -> list[Any]:
         if self.webhook.url:

@@ -15,7 +15,7 @@ from tests.fakes.telegram_types import ApiError, Draft, Json, SentMessage, bad_r
 class TelegramState:
     """State that survives a restart of the listener."""
 
-    bot_id: int
+    bot_id: int = 42
     username: str = "pomni_test_bot"
     next_message_id: int = 1
     next_callback_id: int = 1

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.test_architecture import MODULES, ROOT, imports, tree_of
+from tests.unit.test_architecture import MODULES, imports, tree_of
 
 # The only patch: aiogram's models are built at their first use.
 PATCHES = {"src.telegram.lazy_models"}
@@ -115,20 +113,7 @@ def test_no_class_overrides_a_private_method_of_a_library() -> None:
     assert {name for one in classes for name in find_overrides(one)} == set()
 
 
-IMPORT_ALL = """
-import importlib, sys
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-print(*{name.partition(".")[0] for name in sys.modules})
-"""
-
-
 def test_only_the_running_bot_imports_aiogram() -> None:
-    """The console, doctor and the other commands work without the two rooms that do."""
-    others = [name for name in MODULES if not name.startswith(("src.telegram", "src.app"))]
-    command = [sys.executable, "-c", IMPORT_ALL, *others]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "psycopg2" in done.stdout.split() and "aiogram" not in done.stdout.split()
     users = [
         function.name
         for function in tree_of("bot").body
