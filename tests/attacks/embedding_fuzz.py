@@ -1,4 +1,4 @@
-"""Fuzz test of the local embedder with all of Unicode, under a checking malloc.
+"""Fuzz test of the local embedder with all of Unicode.
 
     python -m tests.attacks.embedding_fuzz --n 20000
 
@@ -15,33 +15,19 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from src.base.errors import AppError
 from src.base.metrics import Metrics
-from src.llm.embedding_engine import ENVIRONMENT
 from src.llm.embeddings import LocalEmbedder
 from tests.attacks.frame import run_attack
 
 LONGEST, SHORT = 5000, 64  # characters
 LONG = 0.05  # share of texts of up to LONGEST; 1,500 characters take half a second
 SEED = 8
-# Since glibc 2.34 MALLOC_CHECK_ has no effect without this library (mallopt(3)). With it, each
-# free and realloc checks the block's last byte. MALLOC_PERTURB_ overwrites freed and new memory.
-CHECKER = "libc_malloc_debug.so.0"
-CHECKED = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "LD_PRELOAD": CHECKER}
-LIBRARIES = (Path("/lib"), Path("/usr/lib"), Path("/lib64"), Path("/usr/lib64"))
-
 Draw = Callable[[random.Random], str]
-
-
-def is_checked() -> bool:
-    """Return True if the checking malloc library is installed."""
-    folders = [folder for base in LIBRARIES for folder in (base, *base.glob("*-linux-gnu*"))]
-    return any((folder / CHECKER).exists() for folder in folders)
 
 
 @cache
@@ -106,8 +92,7 @@ def draw_text(rng: random.Random) -> str:
 async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
     """Embed ``count`` texts, half as queries and half as documents, concurrently."""
     metrics, rng = Metrics(), random.Random(seed)
-    environment = ENVIRONMENT | (CHECKED if is_checked() else {"MALLOC_PERTURB_": "165"})
-    embedder = LocalEmbedder(metrics, environment)
+    embedder = LocalEmbedder(metrics)
     texts = [draw_text(rng) for _ in range(count)]
     start = time.monotonic()
     half = count // 2
@@ -119,7 +104,6 @@ async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
     return {
         "texts": count,
         "characters": sum(map(len, texts)),
-        "checked_malloc": is_checked(),
         "deaths": int(metrics.engine_deaths._value.get()),
         "queries": half,
         "queries_answered": answers[0],
