@@ -487,7 +487,7 @@ MANY_WORDS = {"numbers": [*range(60)], "terms": [f"w{n}" for n in range(60)]}
 @pytest.mark.parametrize(("sql", "changes"), [
     (retrieval_repo.SEARCH, {}), (retrieval_repo.SEARCH, MANY_WORDS),
     (search_index_repo.SELECT_UNINDEXED, {}), (search_index_repo.SELECT_UNEMBEDDED, {}),
-    (search_index_repo.SELECT_UNEMBEDDED, {"model": 2}), (digest_repo.SELECT_STATES_TO_INDEX, {}),
+    (search_index_repo.SELECT_UNEMBEDDED, {"model": 2}), (digest_repo.SELECT_TO_INDEX, {}),
     (digest_repo.SELECT_SUMMARIES, {}), (digest_repo.SELECT_STATE, {}),
     (digest_repo.SELECT_UNREAD, {}), (memory_repo.SELECT_SOURCE, {}),
     (memory_repo.SELECT_SIMILAR, {}), (memory_repo.SELECT_CURRENT_SOURCE, {}),
