@@ -48,7 +48,8 @@ def read_form(
         if values is None:  # only the entries of what is the first field
             values = {next(iter(schema.model_fields)): entries}
         form, dropped = _validate(values, schema)
-        if dropped and not any(value for _, value in form):
+        is_empty = not any(value for _, value in form)
+        if dropped and is_empty and not _holds_empty_list(reply):
             raise ValueError("no entry fits")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
@@ -83,6 +84,11 @@ def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
         repaired = parse(json_repair.loads(text))
         found = repaired if isinstance(repaired, list) else [repaired]
     return [entry for one in found for entry in (one if isinstance(one, list) else [one])]
+
+
+def _holds_empty_list(reply: Mapping[str, Any] | str) -> bool:
+    """Return True for a list that is empty amid talk: "facts: [], as they tell nothing"."""
+    return isinstance(reply, str) and "[]" in "".join(without_thoughts(reply).split())
 
 
 def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:

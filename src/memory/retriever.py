@@ -322,7 +322,8 @@ class Retriever:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        closeness = (match.cosine or 0.0) + LEXICAL_WEIGHT * match.bm25
+        cosine = match.cosine or 0.0
+        closeness = cosine + LEXICAL_WEIGHT * match.bm25
         return self._space.similarity(closeness) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:

@@ -1,5 +1,6 @@
 """Places of messages: what each refusal of Telegram means, and where a message goes instead."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -57,6 +58,7 @@ REFUSALS = (
         "chat_id_invalid", "peer_id_invalid", "user_id_invalid",
     )),
 )  # fmt: skip
+SLOW_MODE = re.compile(r"slowmode_wait_(\d+)")
 # Buttons whose record is found wherever they are pressed (``RecordRepository``); of a message that
 # goes to another chat the others would act on what is there.
 ACT_ANYWHERE = frozenset({"later", "done", "norepeat"})
@@ -76,7 +78,12 @@ def is_refusal(error: BaseException | None, *phrases: str) -> bool:
 
 def refusal_error(error: Exception) -> errors.AppError:
     """Convert Telegram's refusal to our error."""
-    name, refusal = type(error).__name__, find_refusal(error)
+    name, slow = type(error).__name__, SLOW_MODE.search(str(error).lower())
+    if slow is not None:
+        delayed = errors.DeliveryError(f"slow mode asks to wait {slow[1]} s")
+        delayed.retry_after = float(slow[1])
+        return delayed
+    refusal = find_refusal(error)
     if refusal is None or refusal.scope == "reply":
         return errors.DeliveryRefusedError(f"Telegram refused a message ({name})")
     if refusal.scope == "everywhere":

@@ -94,14 +94,16 @@ def test_a_damaged_file_is_named_and_leaves_the_database_empty(
     assert query(empty_dsn, TABLES) == []
 
 
-@pytest.mark.parametrize("version", ["9999", "0012"])
-def test_a_backup_of_a_newer_program_or_of_a_too_old_one_is_refused_by_name(
-    client: PgClient, empty_dsn: str, tmp_path: Path, version: str
+@pytest.mark.parametrize(("version", "told"), [
+    ("9999", "version 9999"), ("0012", "tables of another program"),
+])  # fmt: skip
+def test_a_backup_of_a_newer_program_or_of_another_one_is_refused(
+    client: PgClient, empty_dsn: str, tmp_path: Path, version: str, told: str
 ) -> None:
     client.execute("UPDATE alembic_version SET version_num = %(v)s", {"v": version})
     file = tmp_path / "pomni.backup"
     backup(client.dsn, file)
-    with pytest.raises(SchemaRefusedError, match=f"version {version}"):
+    with pytest.raises(SchemaRefusedError, match=told):
         restore(empty_dsn, file)
     assert query(empty_dsn, TABLES) == [], "so that another one may be restored into it"
     file.unlink()

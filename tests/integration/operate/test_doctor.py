@@ -85,7 +85,6 @@ async def test_a_schema_that_the_next_start_migrates_is_no_fault(
 
 @pytest.mark.own_database
 @pytest.mark.parametrize(("version", "told"), [
-    ("0012", "newest file in migrations/versions is 0125_confidence_and_entities.py once"),
     ("a1b2c3d4e5f6", "give Pomni a database of its own"), ("9999", "start the newer program"),
 ])  # fmt: skip
 async def test_a_schema_that_cannot_be_migrated_is_a_fault(

@@ -81,14 +81,14 @@ async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
 
 
 async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) -> None:
-    """The message, the last 30, whether that is all, key facts; answer, delivery."""
+    """The message, the last 30, key facts, the search; answer, delivery."""
     counts = [await count_work(rig, text) for text in ("раз", "два", "три")]
-    assert counts == [(9, 4), (6, 4), (6, 4)], "the first makes the conversation"
+    assert counts == [(9, 5), (6, 5), (6, 5)], "the first makes the conversation"
     assert rig.model.request_count == 3
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
 
 
-async def test_a_turn_in_telegram_takes_eight_statements_in_five_transactions(rig: Rig) -> None:
+async def test_a_turn_in_telegram_takes_eight_statements_in_six_transactions(rig: Rig) -> None:
     """The update came with its job, and is kept while its message is stored.
 
     The last look before the answer is stored is for more of the same act.
@@ -100,7 +100,7 @@ async def test_a_turn_in_telegram_takes_eight_statements_in_five_transactions(ri
     await rig.core.memory.memories.settings()
     before = rig.client.statements, rig.client.transactions
     await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
-    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 5)
+    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 6)
     assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
     assert rig.rows(
         "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"
