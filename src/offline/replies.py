@@ -378,7 +378,8 @@ def _is_of_another(text: str, question: str) -> bool:
     mentioned = people_in(text) | named
     if asked and mentioned:
         return _are_different(asked, mentioned)
-    first = [word.text for word in reading_words.content_words(text)[:2]]
+    begin = reading_words.content_words(text)[:2]
+    first = [word.text for word in begin]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False
     is_whose = WHOSE.match(text) is not None
@@ -386,7 +387,9 @@ def _is_of_another(text: str, question: str) -> bool:
         # "с тарасом разошлись" is about the user
         is_beside = not is_whose and "PREP" in parts_of_speech(words(text)[0])
         return not is_beside and (is_whose or not ME_ALONE.isdisjoint(words(question.lower())))
-    return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
+    is_joined = not text[begin[0].end : begin[-1].start].strip()
+    of_thing = [bool(shared(word, question)) for word in first] == [False, True]
+    return is_whose and is_joined and of_thing
 
 
 def _is_name_in(name: str, word: str) -> bool:

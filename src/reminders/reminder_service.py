@@ -16,6 +16,7 @@ from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
 from src.reading.reminder_moments import Problem, ReminderRequest
+from src.reading.requests import pick_option
 from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
@@ -311,8 +312,8 @@ class ReminderService:
     async def _find(self, caller: Caller, said: str, said_before: str) -> ReminderResult:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.
 
-        Words match only reminders that the caller is allowed to change. ``IT`` is the one that the
-        bot mentioned last.
+        Words, or a place in the list, match only reminders that the caller is allowed to change.
+        ``IT`` is the one that the bot mentioned last.
         """
         waiting = await self.run(
             self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
@@ -328,7 +329,8 @@ class ReminderService:
             mentioned = tuple(one for one in own if one.text in said_before)
             matches = mentioned if len(mentioned) == 1 else own
         elif said != rules.ALL:
-            matches = _named(said, own)
+            in_list = pick_option(said, [one.text for one in own])  # "the second"
+            matches = _named(said, own) or _named(in_list, own)
         if not matches or (len(matches) > 1 and said != rules.ALL):
             return ReminderResult(refusal="which", others=matches or own)
         return ReminderResult(matches[0], others=matches[1:])

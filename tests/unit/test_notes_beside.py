@@ -142,6 +142,7 @@ def test_what_was_said_twice_is_quoted_once() -> None:
     (0.7, "как моего кта зовут", "кота зовут пельмень", "карта в машине"),
     # What is told of another answers nothing.
     (0.85, "what is my shoe size", "my shoe size is 38", "jakes shoe size is 44"),
+    (0.85, "what was my ferritin", "bloods back, ferritin was 11", "jakes ferritin was 20"),
     (0.85, "where do i work", "i work at a bakery", "my sister works at a bank"),
     (0.85, "where does my brother live", "my brother lives in york", "my sister lives in leeds"),
     (0.85, "коли день народження у марічки", "у марічки день народження 22 листопада",
