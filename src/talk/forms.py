@@ -40,6 +40,7 @@ Call = tuple[str, dict[str, Any]]
 SAVE, SET, FORGET = "save_user_fact", "set_reminder", "forget_fact"
 # Calls that are made up for beside an answer: what changes something, and names what it changes.
 MADE_UP_FOR = frozenset({SAVE, SET, FORGET, "cancel_reminder", "keep_private"})
+READS = frozenset({"current_time", "search_memory", "list_reminders"})  # they keep nothing
 TELLING = frozenset({NOTE, REQUEST, UNSURE})  # kinds of lines that may tell something
 MAX_MISSED = 2  # messages in a row whose wish got no call, until the model is tried
 MAX_ENTRIES: JsonDict = {"maxItems": 8}  # per field: a small model may repeat itself forever
@@ -135,7 +136,11 @@ class FormFilling:
         """
         for result in turn_of(messages):
             did = isinstance(result, ToolMessage) and result.status != "error"
-            if did and (result.name != SAVE or get_finding(result).facts_changed):
+            if (
+                did
+                and result.name not in READS
+                and (result.name != SAVE or get_finding(result).facts_changed)
+            ):
                 self._missed = 0
                 return []
         line = await self.read(messages, [tool.name for tool in tools])

@@ -15,7 +15,7 @@ from src.llm.reply import ModelUsage
 from src.talk.forms import ToldForm, find_words
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import Agents, Person, Rig, fact, new_user, saved
+from tests.integration.person import Agents, Person, Rig, called, fact, new_user, saved
 from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(llm_calls="form")
@@ -215,6 +215,16 @@ async def test_a_model_that_saves_only_the_example_gets_forms_beside_its_tools(
     assert await learner.tell(SECOND) == ["tools", "tools", "ToldForm"]
     assert await learner.tell("my neighbour has a red car") == ["tools", "ToldForm"]
     assert "my neighbour has a red car" in learner.person.facts()
+
+
+@pytest.mark.core(llm_calls="auto")
+@pytest.mark.own_database
+async def test_what_is_told_to_a_model_that_only_searches_is_kept(
+    learner: Learner,
+) -> None:
+    learner.person.model.queue(called("search_memory", query="cat"))
+    assert await learner.tell(FIRST) == ["tools", "tools", "ToldForm"]
+    assert learner.person.facts() == [FIRST]
 
 
 @pytest.mark.core(llm_calls="auto")
