@@ -37,7 +37,7 @@ class Spent:
         tokens: The conversation owner's model tokens of today, prompts and replies.
         tokens_in_month: The owner's tokens of thirty days.
         all_messages: Messages of today of all users.
-        all_tokens: Tokens of today of all owners.
+        all_tokens: Tokens of today of all owners, if they were asked for.
         ends_at: The next midnight.
     """
 
@@ -77,7 +77,7 @@ HAVING count(*) >= %(limit)s
 """
 
 # Messages and tokens of a user today, their tokens of thirty days, messages of all users, tokens
-# of all owners, and the end of the day.
+# of all owners if they are asked for (there are many to add), and the end of the day.
 SELECT_SPENT = """
 WITH today AS (
     SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
@@ -100,7 +100,7 @@ WITH today AS (
 ), total AS (
     SELECT coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0)::bigint
            AS tokens
-    FROM today JOIN model_usage ON created_at >= begins
+    FROM today JOIN model_usage ON %(with_total)s AND created_at >= begins
 )
 SELECT own, in_day, in_month, of_all, total.tokens, ends FROM today, written, used, total
 """
@@ -171,7 +171,7 @@ class DailyCeilings:
             minute_end = await self._client.run(self._client.fetch_one, SELECT_MINUTE_END, params)
             if minute_end is not None:
                 return self._report("messages_per_minute_per_user", minute_end[0])
-        today = await self.sum_spent(sender, owner)
+        today = await self.sum_spent(sender, owner, with_total=settings.daily_tokens > 0)
         messages, all_messages = today.messages, today.all_messages
         if not is_new:
             messages, all_messages = messages - 1, all_messages - 1  # without this message
@@ -203,14 +203,16 @@ class DailyCeilings:
         row = await self._client.run(self._client.fetch_one, UPSERT_REFUSED, params)
         return row is not None
 
-    async def sum_spent(self, sender: int, owner: int) -> Spent:
+    async def sum_spent(self, sender: int, owner: int, *, with_total: bool = False) -> Spent:
         """Return the messages and tokens of today and the tokens of thirty days.
 
         Args:
             sender: The sender.
             owner: Owner of the conversation: the same person, or a group.
+            with_total: True to add up the tokens of all owners, too.
         """
         params = {"sender": sender, "owner": owner, "zone": self._time_zone}
+        params["with_total"] = with_total
         [row] = await self._client.run(self._client.fetch_all, SELECT_SPENT, params)
         return Spent(*row)
 
@@ -229,7 +231,7 @@ class DailyCeilings:
         owner = state.owner.telegram_user_id if state is not None else 0
         if owner in self._exempt:
             return
-        today = await self.sum_spent(owner, owner)
+        today = await self.sum_spent(owner, owner, with_total=limit > 0)
         if 0 < limit <= today.all_tokens or 0 < own_limit <= today.tokens:
             seconds = max(MIN_PAUSE, (today.ends_at - datetime.now(UTC)).total_seconds())
             raise PostponedError("the tokens of this day are used up", seconds=seconds)
