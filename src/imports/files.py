@@ -19,7 +19,7 @@ import ijson
 
 from src.base.errors import AppError
 from src.base.zones import first_moment
-from src.imports.records import MALFORMED, Broken, Opened, Reading, Records, title_of
+from src.imports.records import Broken, Opened, Reading, Records, read_or_name, title_of
 from src.texts.encodings import detect_encoding, find_mark
 
 MAX_ENTRIES = 200_000
@@ -266,18 +266,16 @@ def read_each(
     Args:
         file: The file.
         prefix: See ``ijson.items``.
-        read_one: Reads a value, whose errors are those of ``MALFORMED``.
+        read_one: Reads a value (see ``read_or_name``).
         title: Name of the field by which a malformed one is named.
     """
     with file.open() as content:
         items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
         try:
             for number, value in enumerate(items, 1):
-                try:
-                    yield from list(read_one(value))
-                except MALFORMED:
-                    name = value.get(title) if isinstance(value, dict) else ""
-                    yield Broken(title_of(name) or f"{file.name} #{number}")
+                name = value.get(title) if isinstance(value, dict) else ""
+                named = title_of(name) or f"{file.name} #{number}"
+                yield from read_or_name(read_one, value, named)
         except ijson.JSONError:
             yield Broken(file.name, is_end=True)
 

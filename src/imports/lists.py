@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from src.imports.files import mend_json, read_each, read_lines
-from src.imports.records import MALFORMED, Broken, Opened, Record, Records, read_moment
+from src.imports.records import Opened, Record, Records, read_moment, read_or_name
 
 BULLET = re.compile(r"\s*(?:[-*•–—·▪◦]|\d{1,3}[.)])\s+(?=\S)(?:\[[ xX]\]\s+)?")
 HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|[^.!?]{1,80}:)\s*")
@@ -112,11 +112,12 @@ def read_rows(file: Opened, prefix: str) -> Records:
 
 def _read_json_lines(file: Opened) -> Records:
     for number, line in enumerate(read_lines(file), 1):
-        try:
-            if line.strip():
-                yield from list(_read_row(json.loads(mend_json(line))))
-        except MALFORMED:
-            yield Broken(f"{file.name} #{number}")
+        if line.strip():
+            yield from read_or_name(_read_line, line, f"{file.name} #{number}")
+
+
+def _read_line(line: str) -> Records:
+    return _read_row(json.loads(mend_json(line)))
 
 
 def _read_row(row: dict[str, Any]) -> Records:

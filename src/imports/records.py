@@ -116,6 +116,14 @@ def read_moment(value: Any) -> datetime | None:
         return None
 
 
+def read_or_name(read_one: Callable[[Any], Records], value: Any, title: str) -> Records:
+    """Yield the records of a value; of a malformed one only Broken, with this title."""
+    try:
+        yield from list(read_one(value))
+    except MALFORMED:
+        yield Broken(title)
+
+
 def title_of(value: Any) -> str:
     """Return a title as it is stored: a line of at most MAX_TITLE characters."""
     return " ".join(value.split())[:MAX_TITLE] if isinstance(value, str) else ""

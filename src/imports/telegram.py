@@ -1,18 +1,19 @@
 """Reader of Telegram Desktop's ``result.json``, of one chat or of all."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from src.base.zones import first_moment
 from src.imports.files import walk_json
 from src.imports.records import (
-    MALFORMED,
     Broken,
     Opened,
     Reading,
     Record,
     Records,
     read_moment,
+    read_or_name,
     title_of,
 )
 
@@ -34,10 +35,8 @@ def read(file: Opened, reading: Reading) -> Records:
         elif prefix == "personal_information.user_id":
             own = f"user{value}"
         elif prefix in MESSAGES:
-            try:
-                yield from list(_read_message(value, chat, own, reading))
-            except MALFORMED:
-                yield Broken(title_of(chat.get("name")) or "?")
+            read_one = partial(_read_message, chat=chat, own=own, reading=reading)
+            yield from read_or_name(read_one, value, title_of(chat.get("name")) or "?")
         elif prefix in FIELDS:
             field = prefix.rpartition(".")[2]
             if field == "name" or field in chat:  # the next chat; Saved Messages has no name
