@@ -160,12 +160,13 @@ class ReplyText:
         self._read(is_end=False)
         if len(self._text) > MAX_HELD:
             self._suspects, self._offered, self._calls_at = False, {}, None
-        is_blank = not (
-            self._kept or self._text[: self._calls_at].strip()
-        )  # dropped if calls follow
+        end = self._calls_at
+        if end is None:
+            end = len(self._text)
+        is_blank = not (self._kept or self._text[:end].strip())  # dropped if calls follow
         if self._suspects or is_blank:
             return ""
-        return self._pass_on(self._calls_at)
+        return self._pass_on(end)
 
     def flush(self) -> tuple[str, list[TextCall]]:
         """Return the rest of the text at the end of the reply, and the calls in it."""
@@ -175,14 +176,14 @@ class ReplyText:
             held = self._text[self._calls_at :]
             calls = read_text_calls(held, self._offered, self._prompt)
         if calls is None:
-            return self._pass_on(None), []
+            return self._pass_on(len(self._text)), []
         self._text = self._text[: self._calls_at]
         if not (self._kept or self._text.strip()):
             self._text = ""
-        return self._pass_on(None), calls
+        return self._pass_on(len(self._text)), calls
 
-    def _pass_on(self, end: int | None) -> str:
-        text, self._text = self._text[:end], self._text[len(self._text[:end]) :]
+    def _pass_on(self, end: int) -> str:
+        text, self._text = self._text[:end], self._text[end:]
         if self._calls_at is not None:
             self._calls_at -= len(text)
         self._kept.append(text)
