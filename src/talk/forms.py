@@ -135,12 +135,10 @@ class FormFilling:
             context: Context of the turn.
         """
         for result in turn_of(messages):
-            did = isinstance(result, ToolMessage) and result.status != "error"
-            if (
-                did
-                and result.name not in READS
-                and (result.name != SAVE or get_finding(result).facts_changed)
-            ):
+            if not isinstance(result, ToolMessage) or result.status == "error":
+                continue
+            kept_nothing = result.name == SAVE and not get_finding(result).facts_changed
+            if result.name not in READS and not kept_nothing:
                 self._missed = 0
                 return []
         line = await self.read(messages, [tool.name for tool in tools])
