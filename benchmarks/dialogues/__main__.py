@@ -100,14 +100,26 @@ def _dialogues(folder: Path, kind: str | None, language: str | None) -> Iterator
                 yield dialogue
 
 
-async def talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
-    """The reply to each line."""
+class Messages(io.StringIO):
+    """An input of the console whose lines are whole messages, which may have several lines."""
+
+    def __init__(self, messages: list[str]) -> None:
+        super().__init__()
+        self._messages = iter(messages)
+
+    def readline(self, _size: int | None = -1, /) -> str:
+        message = next(self._messages, None)
+        return "" if message is None else f"{message}\n"
+
+
+async def talk(core: Core, user_id: int, messages: list[str]) -> list[str]:
+    """The reply to each message."""
     target = io.StringIO()
     console = Console(
         core,
         user_id,
         as_json=True,
-        streams=ConsoleStreams(io.StringIO("\n".join(lines) + "\n"), target),
+        streams=ConsoleStreams(Messages(messages), target),
     )
     await console.run()
     return [json.loads(line)["reply"] for line in target.getvalue().splitlines()]
