@@ -50,7 +50,7 @@ from src.texts import Language, choose_language, detect_language, say
 SAVE, SEARCH, UNDO_CHANGE = "save_user_fact", "search_memory", "undo_change"
 SEARCHED = 20  # results per search
 CONTEXT = 5  # messages that decide the language of a short one
-MAX_CALLS = 8  # per reply; more would not run
+MAX_CALLS = 20  # per reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # the date in a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
 TAKES_BACK = lexicon.Expression(

@@ -52,6 +52,7 @@ BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
 LISTED = re.compile(r"[,;] $")
+LIST_MARK = re.compile(r"^(?:[-*•–—·]|\d{1,2}[.)])\s+")
 # How begins what is nothing to be done: "at 9 she comes", "at 7 in the park".
 NO_TASK = lexicon.Expression(
     r"(?:<reminder.pronoun>|<reminder.joining>|<reminder.wh>|<match.i>|<lines.you>"
@@ -160,10 +161,12 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
 def requests_in(text: str) -> list[str]:
     """Return the requests of a message as a message each; the second is on the day of the first.
 
-    So "remind me tomorrow at 8 to call mum and at 9 to pay rent", "remind me tonight at 11 and
-    tomorrow at 7 to take the pills", "remind me at 8 vet, at 9 gym" and "remind me to call mum at
-    5 and dad at 6" have two.
+    A list below the order has one on each line. "Remind me tomorrow at 8 to call mum and at 9 to
+    pay rent", "remind me tonight at 11 and tomorrow at 7 to take the pills", "remind me at 8 vet,
+    at 9 gym" and "remind me to call mum at 5 and dad at 6" have two.
     """
+    if listed := _requests_of_lines(text):
+        return listed
     folded, spans, order = _read_order(text)
     if order is None or order.kind != "order":
         return [text]
@@ -190,6 +193,21 @@ def requests_in(text: str) -> list[str]:
         again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
         return [first, *requests_in(single_spaced(again))]
     return [text]
+
+
+def _requests_of_lines(text: str) -> list[str]:
+    """Return the requests of a list below "remind me:", one a line, each with a time."""
+    head, *lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    _, days, order = _read_order(head)
+    if order is None:
+        return []
+    rest = _blank_out(order.folded, days)[AFTER_ORDER.behind(order.folded, order.end) :]
+    if re.search(r"\w", rest):
+        return []
+    lines = [LIST_MARK.sub("", line) for line in lines]
+    if not all(find_reminder_spans(fold(line)) for line in lines):
+        return []
+    return [f"{head.rstrip(' :.—–-')} {line}" for line in lines]
 
 
 def _is_of_second(

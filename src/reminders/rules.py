@@ -539,8 +539,9 @@ def reminder_calls(
     start = _without_time(messages).rstrip(".! ")
     time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
     for phrase in (text, f"{start} {time}" if start and time else ""):
-        if asks_for_reminder(phrase):
-            return [_set_call(part) for part in reminder_phrases.requests_in(phrase)]
+        requests = reminder_phrases.requests_in(phrase)
+        if asks_for_reminder(requests[0]):
+            return [_set_call(request) for request in requests]
     if has_reminders and kind == line_kinds.LIST_REMINDERS:
         return [(LIST_REMINDERS, {})]
     is_order = kind == line_kinds.REMIND and len(text) <= MAX_CHANGE

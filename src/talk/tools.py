@@ -33,7 +33,7 @@ from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 logger = logging.getLogger(__name__)
 
 TOOL_TIMEOUT = 30.0  # seconds
-MAX_AT_ONCE = 8  # calls of one reply that run
+MAX_AT_ONCE = 20  # calls of one reply that run
 NOT_RUN = "not run"  # artifact of the result of a call that was not run
 WAIT = f"Only {MAX_AT_ONCE} tools run at once; this call was not one of them. Call it again alone."
 NO_JSON = (

@@ -374,6 +374,12 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
      ["нагадай завтра о 9 таблетки", "нагадай завтра о 18 спорт"]),
     ("напоминай каждый день в 9 пить чай и в 21 пить таблетки",
      ["напоминай каждый день в 9 пить чай", "напоминай каждый день в 21 пить таблетки"]),
+    ("remind me:\nsun 10pm bins out\n\nmonday 6pm wash the kit",
+     ["remind me sun 10pm bins out", "remind me monday 6pm wash the kit"]),
+    ("нагадай завтра\n- о 9 подати заявку\n- о 17 забрати пальто",
+     ["нагадай завтра о 9 подати заявку", "нагадай завтра о 17 забрати пальто"]),
+    ("Напомни мне:\n1. 5 декабря в 12 поздравить Степана\n2) в пн в 9 сдать анализы",
+     ["Напомни мне 5 декабря в 12 поздравить Степана", "Напомни мне в пн в 9 сдать анализы"]),
 ])  # fmt: skip
 def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) -> None:
     assert requests_in(text) == requests
@@ -386,6 +392,7 @@ def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) 
     "remind me tomorrow at 9 that lunch is at 12 and dinner at 6", "напомни завтра в 9",
     "напомни в пятницу и в субботу позвонить", "привет", "",
     "remind me tomorrow at 9 call ann, at 11 she leaves", "напомни в 9 встать, в 11 приедет мама",
+    "remind me tomorrow at 9\nto call ann", "remind me:\nsun 10pm bins out\nbuy milk",
     "remind me at 9 about the concert, at 7 in the park", "напомни в 9 сказать Ане, в 11 ужин",
 ])  # fmt: skip
 def test_one_request_stays_one(text: str) -> None:
