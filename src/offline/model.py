@@ -358,18 +358,14 @@ class OfflineTurn:
         return None
 
     def _search_calls(self) -> list[Call]:
-        """Return the search for the question, and one for the newest messages if needed.
+        """Return the search for the question, and one for the newest messages.
 
-        Overviews need them, and so do questions about the user, whose answer may share no word
-        with the question ("where do I live?").
+        These correct what is found ("no, on Friday"), or answer a question about the user in
+        other words ("where do I live?").
         """
         if not self._question:
             return []
-        calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
-        is_overview = requests.overview_of(self._question) in ("profile", "family")
-        if is_overview or replies.asks_of_self(self._question):
-            return [*calls, NEWEST]
-        return calls
+        return [(SEARCH, {"query": self._question, "limit": SEARCHED}), NEWEST]
 
     def _small_reply(self) -> str:
         if self._is_private:

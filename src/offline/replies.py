@@ -53,6 +53,8 @@ LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(
     rf"{SLIP.pattern}|{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])"
 )
+# "540 а не 450", "90 not 80": the old value behind the new one.
+INSTEAD_OF = lexicon.AnyCase(r"\s<lines.instead_of>\s+(?:\w{1,2} )?(?P<old>[\w'-]+)")
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
 INTRODUCED = lexicon.AnyCase(
@@ -322,6 +324,9 @@ def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
         return True
     text, key = record["text"], _sort_key(record)
     before = [r for r in talk if _sort_key(r) < key]
+    instead = INSTEAD_OF.search(text.translate(FOLD))
+    if instead is not None and any(shared(instead["old"], r["text"]) for r in best if r in before):
+        return True
     recent = [r for r in before if key[1] - _sort_key(r)[1] <= MAX_DISTANCE]
     adjacent = any(r in best for r in [r for r in recent if r in pool][-1:])
     if not corrects(text):

@@ -54,6 +54,22 @@ def test_what_goes_on_with_a_note_is_quoted_with_it(question: str, older: str, n
     assert quoted(question, record(1, older), record(9, newer)) == [older]
 
 
+@pytest.mark.parametrize(
+    ("question", "older", "newer", "is_about_it"),
+    [
+        ("скільки коштує масаж", "масаж коштує 450", "тьху, 540 а не 450", True),
+        ("how much is the plumber", "the plumber is 80 an hour", "argh 90 not 80", True),
+        ("когда приём у врача", "приём у врача в среду", "в пятницу, а не в среду", True),
+        ("как зовут массажиста", "массажиста зовут Нил", "пьём чай вместо кофе", False),
+    ],
+)
+def test_a_value_in_place_of_a_told_one_is_quoted_with_it(
+    question: str, older: str, newer: str, is_about_it: bool
+) -> None:
+    told = [record(1, older, 0.85), record(9, newer, 0.0), record(5, "Ben is here", 0.0)]
+    assert quoted(question, *told) == sorted([older, newer][: 1 + is_about_it])
+
+
 def test_a_question_that_was_asked_before_is_no_answer() -> None:
     asked = {**record(1, "who is theos teacher", 0.9), "kind": "unsure"}
     assert quoted("whos theos teacher", asked) == []

@@ -221,7 +221,10 @@ def calls(
 
 
 def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
+    """The answer, with the given results of tools; the newest notes are none."""
     message = answer(messages, tools)
+    if [(call["name"], call["args"]) for call in message.tool_calls] == [NEWEST]:
+        message = answer([*messages, found()], tools)
     assert message.tool_calls == []
     return str(message.text)
 
@@ -311,7 +314,7 @@ def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool)
     saved = result({}, "save_user_fact")
     assert (calls([*talk, saved]) == [("forget_fact", {"ids": ["msg-3"]})]) == goes
     after = [*talk[:2], human("msg-4", "а погода какая"), AIMessage("ok"), talk[-1]]
-    assert calls([*after, saved]) == [], "what was said long ago is not meant"
+    assert "forget_fact" not in dict(calls([*after, saved])), "what was said long ago stays"
 
 
 @pytest.mark.parametrize(("text", "about"), [
@@ -344,9 +347,10 @@ def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> N
 
 
 def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
-    told, searched = calls(prompt("Меня зовут Анна. Где мои ключи?"))
+    told, searched, newest = calls(prompt("Меня зовут Анна. Где мои ключи?"))
     assert (told[0], told[1]["relation"]) == ("save_user_fact", "name")
     assert searched == ("search_memory", {"query": "Где мои ключи?", "limit": SEARCHED})
+    assert newest == NEWEST
 
 
 def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were_told() -> None:
@@ -369,15 +373,12 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
     ], "each outcome is said once"
 
 
-@pytest.mark.parametrize(("text", "of_self"), [
-    ("Как меня зовут?", True), ("де я живу", True), ("where do i live", True),
-    ("Как зовут кота?", False), ("де живе мій брат", False), ("where do i keep the keys", False),
-])  # fmt: skip
-def test_a_question_is_searched_for_and_one_of_oneself_in_the_newest_notes(
-    text: str, of_self: bool
-) -> None:
+@pytest.mark.parametrize(
+    "text", ["Как меня зовут?", "де живе мій брат", "where do i keep the keys"]
+)
+def test_a_question_is_searched_for_in_all_and_in_the_newest_notes(text: str) -> None:
     search = ("search_memory", {"query": text, "limit": SEARCHED})
-    assert calls(prompt(text)) == [search, NEWEST][: 1 + of_self]
+    assert calls(prompt(text)) == [search, NEWEST]
 
 
 @pytest.mark.parametrize(
@@ -677,7 +678,7 @@ def test_a_summary_quotes_the_beginnings_of_what_the_user_told() -> None:
     "ok cool thanks. what band is our council tax", "дай телефон няни", "скинь номер няні",
 ])  # fmt: skip
 def test_other_questions_are_searched_for(text: str) -> None:
-    assert [name for name, _ in calls(prompt(text))] == ["search_memory"]
+    assert [name for name, _ in calls(prompt(text))] == ["search_memory"] * 2
 
 
 @pytest.mark.parametrize(("text", "language"), [
