@@ -17,8 +17,7 @@ import pytz
 from babel import Locale
 from babel.core import get_global
 
-from src.base.zone_names import MAX_NAME, MIN_NAME, TABLE
-from src.base.zones import plain_name
+from src.base.zones import MAX_NAME, MIN_NAME, TABLE, plain_name
 from src.texts import LANGUAGES
 from src.texts.morphology import CYRILLIC, dictionary_forms
 

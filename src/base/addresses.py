@@ -1,16 +1,18 @@
-"""Validation of addresses and keys in settings: ``DATABASE_URL``, URLs of servers, API keys.
+"""Addresses and keys in settings: ``DATABASE_URL``, URLs of servers, API keys, proxies.
 
 A malformed ``DATABASE_URL`` is refused with our own message before libpq sees it: libpq's messages
 quote parts of it.
 """
 
 import re
+from contextlib import suppress
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from psycopg import Error
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr
 
 # An unescaped ``@``, ``/`` or ``?`` in a password shifts the parts of the address: a piece of the
 # password is parsed as the host, the port or a parameter. libpq would quote that piece in its
@@ -36,21 +38,17 @@ def find_url_problem(url: str) -> str | None:
     is_odd = not rest.isprintable() or " " in rest or "?" in query
     if is_odd or "@" in login + query.partition("=")[0] or (at and not login.partition(":")[0]):
         return ENCODE
-    if not all(map(_is_host, hosts.split(","))) or not DATABASE.fullmatch(database):
+    for host in hosts.split(","):
+        match = HOST.fullmatch(host)
+        if match is None or not 0 < int((match[4] or "").lstrip(":") or 5432) <= 65535:
+            return ENCODE
+    if not DATABASE.fullmatch(database):
         return ENCODE
     try:
         conninfo_to_dict(url)
     except (Error, UnicodeError):
         return ENCODE
     return None
-
-
-def _is_host(host: str) -> bool:
-    match = HOST.fullmatch(host)
-    if match is None:
-        return False
-    port = (match[4] or "").lstrip(":")
-    return port == "" or 0 < int(port) <= 65535
 
 
 def check_http_url(value: str) -> str:
@@ -67,6 +65,31 @@ def check_http_url(value: str) -> str:
     if not is_address:
         raise ValueError("it is not an http(s) address")
     return value.rstrip("/")
+
+
+def check_https_url(value: str) -> str:
+    """Return an address that Telegram calls, without its trailing slash.
+
+    Raises:
+        ValueError: It is neither https nor on this machine.
+    """
+    address = check_http_url(value)
+    is_local = urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
+    if not (is_local or address.startswith("https://")):
+        raise ValueError("Telegram calls only https addresses")
+    return address
+
+
+def parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return addresses and networks in the form of networks.
+
+    Raises:
+        ValueError: One of them is neither.
+    """
+    try:
+        return tuple(str(ip_network(value, strict=False)) for value in values)
+    except ValueError:
+        raise ValueError("it is no list of addresses and networks") from None
 
 
 # What copying adds to a value: white space, line ends, quotes, invisible characters.
@@ -88,4 +111,98 @@ def clean_copied(value: Any) -> Any:
 
 
 HttpUrl = Annotated[str, BeforeValidator(clean_copied), AfterValidator(check_http_url)]
+HttpsUrl = Annotated[str, AfterValidator(check_https_url)]
 Key = Annotated[SecretStr | None, BeforeValidator(clean_copied)]
+
+# Proxies of a network that blocks.
+
+# A SOCKS proxy always resolves the names: a network that blocks forges them first.
+SOCKS = dict.fromkeys(("socks", "socks5", "socks5h"), "socks5")
+PORTS = {"http": 80, "https": 443, "socks5": 1080}
+LOOPBACK = "localhost,127.0.0.0/8,::1"
+LEAST_SECRET = 6  # characters; shorter ones would blank out half of a log
+
+
+def _normalize(value: SecretStr) -> SecretStr:
+    """Return ``scheme://user:password@host:port`` with all its parts percent-encoded."""
+    try:
+        parts = urlsplit(value.get_secret_value().strip())
+        scheme = SOCKS.get(parts.scheme, parts.scheme)
+        default_port = PORTS[scheme]
+        port = default_port
+        if parts.port is not None:
+            port = parts.port
+    except (ValueError, KeyError):
+        raise ValueError("it is not the address of a proxy") from None
+    # A piece of a password with an unescaped / ? or # would be taken for the host.
+    if not (port and parts.hostname) or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("it is not the address of a proxy")
+    login = ":".join(quote(unquote(part or ""), "") for part in (parts.username, parts.password))
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return SecretStr(f"{scheme}://{login}@{host}:{port}".replace("//:@", "//"))
+
+
+def _with_scheme(value: object) -> object:
+    """Return ``host:port`` as other programs read it in ``HTTPS_PROXY``."""
+    if isinstance(value, str) and "://" not in value:
+        return f"http://{value}"
+    return value
+
+
+ProxyUrl = Annotated[SecretStr, AfterValidator(_normalize)]
+SharedProxyUrl = Annotated[ProxyUrl, BeforeValidator(_with_scheme)]
+
+
+class ProxySettings(BaseModel):
+    """The bot's own proxies, and those that all programs of a machine share."""
+
+    telegram_proxy: ProxyUrl | None = None
+    model_proxy: ProxyUrl | None = None
+    https_proxy: SharedProxyUrl | None = None
+    http_proxy: SharedProxyUrl | None = None
+    all_proxy: SharedProxyUrl | None = None
+    no_proxy: str = ""
+
+    def telegram_proxy_to(self, url: str) -> str | None:
+        """Return the proxy, with its login, that leads to a Bot API server; None: direct."""
+        return self._find(self.telegram_proxy, url)
+
+    def model_proxy_to(self, url: str) -> str | None:
+        """Return the proxy, with its login, that leads to a model's server; None: direct."""
+        return self._find(self.model_proxy, url)
+
+    def _find(self, own: SecretStr | None, url: str) -> str | None:
+        """Find the proxy to an address, ``own`` or a shared one.
+
+        ``NO_PROXY`` lists hosts that need none, by a name, ``.domain``, network or ``*``. Shared
+        proxies do not lead back to this machine.
+        """
+        parts, direct = urlsplit(url), self.no_proxy
+        shared = {"https": self.https_proxy}.get(parts.scheme, self.http_proxy)
+        proxy = own or shared or self.all_proxy
+        if own is None:
+            direct = f"{direct},{LOOPBACK}"
+        if proxy is None:
+            return None
+        host = parts.hostname or ""
+        for entry in direct.lower().replace(",", " ").split():
+            name = entry.removeprefix("*").removeprefix(".")
+            if entry == "*" or name in (host, f"{host}:{parts.port}") or host.endswith(f".{name}"):
+                return None
+            with suppress(ValueError):
+                if ip_address(host) in ip_network(entry, strict=False):
+                    return None
+        return proxy.get_secret_value()
+
+    def proxy_passwords(self) -> list[str]:
+        """Return the passwords of all proxies, as written and decoded, for the log to redact."""
+        proxies = (value for name, value in self if name.endswith("_proxy") and name != "no_proxy")
+        written = {urlsplit(url.get_secret_value()).password or "" for url in proxies if url}
+        forms = written | {unquote(password) for password in written}
+        return [password for password in forms if len(password) >= LEAST_SECRET]
+
+
+def without_login(proxy: str) -> str:
+    """Return the address of a proxy as people may see it."""
+    scheme, _, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

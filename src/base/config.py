@@ -6,9 +6,8 @@ for each missing or malformed variable.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -27,7 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base import addresses, mcp_file
-from src.base.env_file import EnvFile, find_strays, is_of_others, read_env_file, remedies
+from src.base.env_file import EnvFile, find_remedy, find_strays, is_of_others, read_env_file
 from src.base.errors import ConfigError
 from src.base.logs import redact_text
 from src.base.providers import PROVIDERS, ProviderSettings, find_lines, find_provider
@@ -42,7 +41,7 @@ def _read_time_zone(name: str) -> str:
     """Return the zone that ``/settings`` would choose for a name; refuse an ambiguous name."""
     if name in pytz.all_timezones_set:
         return name
-    from src.base.zone_names import find_time_zones  # loads the names of all cities
+    from src.base.zones import find_time_zones  # with all of the lexicon
 
     zones = find_time_zones(name)
     if not zones:
@@ -50,14 +49,6 @@ def _read_time_zone(name: str) -> str:
     if len(zones) > 1:
         raise ValueError(f"it may be {', '.join(zones)}")
     return zones[0]
-
-
-def _check_https_url(value: str) -> str:
-    address = addresses.check_http_url(value)
-    is_local = urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
-    if not (is_local or address.startswith("https://")):
-        raise ValueError("Telegram calls only https addresses")
-    return address
 
 
 def _checked(find_problem: Callable[[str], str | None]) -> AfterValidator:
@@ -93,13 +84,6 @@ def _split(value: Any) -> Any:
     return value
 
 
-def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return tuple(str(ip_network(value, strict=False)) for value in values)
-    except ValueError:
-        raise ValueError("it is no list of addresses and networks") from None
-
-
 Token = Annotated[
     SecretStr,
     BeforeValidator(addresses.clean_copied),
@@ -110,7 +94,6 @@ WebhookSecret = Annotated[
     _matching("[A-Za-z0-9_-]{1,256}", "only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them"),
 ]
 AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
-HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
 ModelName = Annotated[
     str,
     _model_matching(f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+", "it is not provider:model"),
@@ -121,7 +104,7 @@ EmbeddingName = Annotated[
 ]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
 Networks = Annotated[
-    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_parse_networks)
+    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(addresses.parse_networks)
 ]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -150,7 +133,7 @@ class TelegramSettings(BaseModel):
 
     telegram_bot_token: Token | None = None
     telegram_api_base: addresses.HttpUrl = "https://api.telegram.org"
-    telegram_webhook_url: HttpsUrl | None = None
+    telegram_webhook_url: addresses.HttpsUrl | None = None
     telegram_webhook_secret: WebhookSecret | None = None
     telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
     streaming: Streaming = "edits"
@@ -259,7 +242,7 @@ class WebSettings(BaseModel):
 
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
-    public_url: HttpsUrl | None = None
+    public_url: addresses.HttpsUrl | None = None
     trusted_proxies: Networks = ()
     admin_password: AdminPassword | None = None
     admin_reader_password: AdminPassword | None = None
@@ -278,7 +261,7 @@ class Settings(
     """Every setting, read once at start and never changed; those of the process are here.
 
     Each field is named like its variable in lower case; ``.env.example`` documents them. A base
-    holds the settings of one subject; proxies are in ``proxies.py``.
+    holds the settings of one subject; proxies are in ``addresses.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -366,12 +349,17 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     """
     file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
-    file_fields = _fields_only_in_file(file)
+    set_outside = {name.lower() for name, value in os.environ.items() if value}
+    names = Settings.model_fields.keys() - set_outside
+    fields: dict[str, Any] = {name.lower(): value for name, value in file.values.items()}
+    fields = {name: value for name, value in fields.items() if name in names}
     try:
-        settings = Settings(**file_fields)
+        settings = Settings(**fields)
     except ValidationError as error:
         problems += [_describe(entry) for entry in error.errors()]
-        settings = _settings_with_defaults(error, file_fields)
+        malformed = {str(entry["loc"][0]) for entry in error.errors()}
+        defaults = {name: Settings.model_fields[name].default for name in malformed}
+        settings = Settings(**{**fields, **defaults})  # for the checks that follow
     problems += _check_consistency(settings)
     if settings.mcp_servers is not None:
         variables = {**file.values, **os.environ}
@@ -380,7 +368,10 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     strays, settings._unread = _find_strays(settings, file)
     settings._warnings = tuple(_describe_stray(name, meant) for name, meant in strays.items())
     if problems or LIMITS & {*strays.values()}:
-        raise ConfigError(_first_per_variable([*problems, *settings.warnings]))
+        first: dict[str, str] = {}  # by variable: its other problems follow from the first
+        for problem in (*problems, *settings.warnings):
+            first.setdefault(problem.partition(":")[0], problem)
+        raise ConfigError(list(first.values()))
     return settings
 
 
@@ -405,38 +396,13 @@ def hide_shared_proxies() -> None:
         del os.environ[name]
 
 
-def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:
-    set_outside = {name.lower() for name, value in os.environ.items() if value}
-    fields = Settings.model_fields.keys() - set_outside
-    return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
-
-
-def _first_per_variable(problems: list[str]) -> list[str]:
-    """Keep the first problem of each variable: the others follow from it."""
-    by_variable: dict[str, str] = {}
-    for problem in problems:
-        by_variable.setdefault(problem.partition(":")[0], problem)
-    return list(by_variable.values())
-
-
 def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
     if ". " in message:  # with its own remedy
         return f"{name}: {message}"
-    return f"{name}: {message}. {_remedy_for(name)}"
-
-
-def _remedy_for(name: str) -> str:
-    return remedies().get(name, "Correct it, or leave it out.")
-
-
-def _settings_with_defaults(error: ValidationError, file_fields: Mapping[str, Any]) -> Settings:
-    """Load the settings with defaults for malformed variables, for the cross-checks."""
-    malformed = {str(entry["loc"][0]) for entry in error.errors()}
-    defaults = {name: Settings.model_fields[name].default for name in malformed}
-    return Settings(**{**file_fields, **defaults})
+    return f"{name}: {message}. {find_remedy(name)}"
 
 
 def _find_strays(settings: Settings, file: EnvFile) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -455,7 +421,7 @@ def _describe_stray(name: str, meant: str) -> str:
     what, hint = f"{ascii(name)[1:-1]}: no setting has this name", f"{meant} was probably meant"
     if meant not in LIMITS:
         return f"{what}. {hint}"
-    remedy = f"{_remedy_for(meant)}; if it is another program's, start the bot without it"
+    remedy = f"{find_remedy(meant)}; if it is another program's, start the bot without it"
     return f"{what}, so everybody could use the bot. {hint}. {remedy}"
 
 
@@ -472,7 +438,7 @@ def _check_consistency(settings: Settings) -> list[str]:
         problems["ADMIN_PASSWORD"] = "it is missing while ADMIN_READER_PASSWORD is set"
     if reader and reader == operator:
         problems["ADMIN_READER_PASSWORD"] = "it is that of the operators"
-    described = [f"{name}: {text}. {_remedy_for(name)}" for name, text in problems.items()]
+    described = [f"{name}: {text}. {find_remedy(name)}" for name, text in problems.items()]
     return [*described, *_check_providers(settings)]
 
 

@@ -109,6 +109,11 @@ def remedies() -> Mapping[str, str]:
     return tomllib.loads(REMEDIES.read_text("utf-8"))
 
 
+def find_remedy(name: str) -> str:
+    """Return what to do about a bad value of a setting."""
+    return remedies().get(name, "Correct it, or leave it out.")
+
+
 def find_strays(names: Set[str], settings: frozenset[str]) -> dict[str, str]:
     """Return the names that are no settings but probably intend one that is not set, with that.
 

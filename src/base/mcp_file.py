@@ -202,7 +202,13 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
     try:
         server = McpServer.model_validate({**fields, "name": name})
     except pydantic.ValidationError as error:
-        raise ValueError(_describe(error)) from None
+        first = error.errors()[0]
+        problem, place = str(first["msg"]), "".join(map(str, first["loc"][:1]))
+        if first["type"] == "value_error":
+            raise ValueError(problem.removeprefix("Value error, ")) from None
+        raise ValueError(
+            f"its {place} does not fit ({problem.lower()}). Write as documented"
+        ) from None
     used = [variables[one] for one in REFERENCE.findall(json.dumps(entry)) if one in variables]
     env = {key: variables[key] for key in NEEDED if key in variables} | server.env
     return server.model_copy(update={"env": env, "secrets": _collect_secrets(server, used)})
@@ -216,13 +222,6 @@ def _expand_references(key: str, value: Any, variables: Mapping[str, str]) -> An
     if "${" in REFERENCE.sub("", text):
         raise ValueError(f"its {key} holds a ${{…}} of another kind. Write ${{NAME}}")
     return json.loads(REFERENCE.sub(lambda match: json.dumps(variables[match[1]])[1:-1], text))
-
-
-def _describe(error: pydantic.ValidationError) -> str:
-    first = error.errors()[0]
-    if first["type"] == "value_error":
-        return first["msg"].removeprefix("Value error, ")
-    return f"its {first['loc'][0]} does not fit ({first['msg'].lower()}). Write as documented"
 
 
 def _collect_secrets(server: McpServer, referenced: list[str]) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from src.base.addresses import HttpUrl, Key
-from src.base.proxies import ProxySettings
+from src.base.addresses import HttpUrl, Key, ProxySettings
 
 # Suffixes of host names that no public server has.
 LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")

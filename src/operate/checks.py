@@ -14,10 +14,10 @@ import httpx2
 from pydantic import SecretStr
 from socksio import ProtocolError
 
+from src.base.addresses import without_login
 from src.base.config import Settings
 from src.base.errors import StorageError, causes
 from src.base.providers import find_provider
-from src.base.proxies import without_login
 from src.base.webhooks import WebhookState, find_problem
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings

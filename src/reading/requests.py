@@ -8,8 +8,7 @@ from functools import cache
 
 from babel.dates import format_datetime
 
-from src.base.zone_names import find_time_zone
-from src.base.zones import locale_of, place_of_zone
+from src.base.zones import find_time_zone, locale_of, place_of_zone
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.slips import mend_orders

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from src.base.zone_names import find_time_zones, is_region
+from src.base.zones import find_time_zones, is_region
 from src.reading import lexicon
 from src.reading.requests import ASKING
 from src.reading.sentences import FOLD, OPENER

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
-from src.base import zone_names, zones
+from src.base import zones
 from src.history.new_messages import ASKS, strip_time_label
 from src.llm.quoting import Form
 from src.memory import line_kinds
@@ -96,7 +96,7 @@ class ReminderOrder(Form):
         """
         if not self.time_zone.strip():
             return ""
-        if zone := zone_names.find_time_zone(self.time_zone):
+        if zone := zones.find_time_zone(self.time_zone):
             return zone
         raise ValueError("time_zone: no such place; name a larger city, or leave it empty")
 

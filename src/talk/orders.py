@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from src.base.zone_names import NAME_WORDS
-from src.base.zones import local_time
+from src.base.zones import NAME_WORDS, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_question, strip_time_label
 from src.history.turn_repo import Asks, Changes, StoredAnswer, TurnRepository

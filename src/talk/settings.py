@@ -8,9 +8,8 @@ from zlib import crc32
 
 import pytz
 
-from src.base import zone_names
 from src.base.owners import AnswerLength, Caller, Mode, Owner, Preferences
-from src.base.zones import locale_of, zone_at
+from src.base.zones import find_time_zones, locale_of, zone_at
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
@@ -145,7 +144,7 @@ class SettingsScreens:
 
     async def find_zone(self, caller: Caller, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
-        found = await asyncio.to_thread(zone_names.find_time_zones, text[:MAX_CITY])
+        found = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
         if len(found) > 1:
             return Reply(say("zone_which", caller.language), zones.which_rows(found, caller))
         return await self._set_zone_or_ask(caller, next(iter(found), None))
@@ -193,7 +192,7 @@ def may_name_place(text: str) -> bool:
     if not words or len(words) > MAX_PLACE_WORDS or is_question(text):
         return False
     is_word = len(words) == 1 and NOT_A_PLACE.fullmatch(text) is None
-    return is_word or bool(zone_names.find_time_zones(text))
+    return is_word or bool(find_time_zones(text))
 
 
 def _value_label(kind: str, value: Any, language: Language) -> str:

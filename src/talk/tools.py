@@ -14,7 +14,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from src.base import errors, zone_names
+from src.base import errors, zones
 from src.history import timeline_repo, turn_repo
 from src.llm.quoting import Form, NoArguments, Runtime, form_tool
 from src.llm.text_calls import UNREADABLE
@@ -58,7 +58,7 @@ async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:
     """Return the time and the weekday in a zone, by default the user's."""
     context: TurnContext = runtime.context
     place = order.time_zone
-    name = zone_names.find_time_zone(place) if place.strip() else context.time_zone
+    name = zones.find_time_zone(place) if place.strip() else context.time_zone
     if name is None:
         raise ValueError(f"{place[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv")
     zone = pytz.timezone(name)

@@ -10,8 +10,7 @@ from zlib import crc32
 from pydantic import Field
 
 from src.base.owners import Caller, Owner
-from src.base.zone_names import find_time_zones
-from src.base.zones import local_time, name_of_zone, place_of_zone
+from src.base.zones import find_time_zones, local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
 from src.llm.quoting import Form, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext

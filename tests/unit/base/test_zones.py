@@ -7,7 +7,7 @@ import pytz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.base.zone_names import TABLE, find_time_zones
+from src.base.zones import TABLE, find_time_zones
 from src.reading.requests import asked_place, describe_time
 from src.texts import Language
 
