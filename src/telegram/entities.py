@@ -13,7 +13,7 @@ import pyromark
 from aiogram.types import MessageEntity
 
 from src.memory.citations import CODE
-from src.texts.signs import Signs
+from src.texts.markdown import Signs
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 MAX_EVENTS = 200_000  # of a text; only tables that are mostly empty have more

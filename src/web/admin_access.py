@@ -118,7 +118,9 @@ class AdminAccess:
                 raise TooManyGuessesError(PAUSE)
             if is_stranger and not self._strangers.has(""):
                 raise TooManyGuessesError(STRANGER_PAUSE)
-            role = await asyncio.to_thread(self._find_role, password[:MAX_PASSWORD])
+            text = password[:MAX_PASSWORD]
+            right = (role for role, keys in self._keys.items() if keys.matches(text))
+            role = await asyncio.to_thread(next, right, None)
             if role is None:
                 await self._guesses.take(guesser)
             if role is None and is_stranger:
@@ -146,9 +148,6 @@ class AdminAccess:
         """Return the id of a browser that has logged in before; None: not ours."""
         ids = (_unsign(keys.browsers, cookie, BROWSER_SECONDS) for keys in self._keys.values())
         return next((id_ for id_ in ids if id_ is not None), None)
-
-    def _find_role(self, password: str) -> Role | None:
-        return next((role for role, keys in self._keys.items() if keys.matches(password)), None)
 
 
 def _unsign(signer: URLSafeTimedSerializer, cookie: str, max_age: int) -> str | None:

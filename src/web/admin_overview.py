@@ -108,10 +108,15 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
     [calls] = await rows(SELECT_CALLS)
     put_aside = await site.run(site.core.dead_jobs.count)
     last = {row["part"]: row for row in await rows(SELECT_LAST, parts=list(labels()["parts"]))}
+    start = time.monotonic()
+    await rows("SELECT 1")
+    database = f"answers in {seconds(time.monotonic() - start)}, {size(today['bytes'])}"
+    failed = last.get("database")
+    shortage = find_disk_shortage(site.core) or _describe(failed)
     health = [
         _examine_receiver(site, last.get("telegram")),
         await _examine_queue(site, last.get("queue"), put_aside),
-        await _examine_database(site, last.get("database"), today["bytes"]),
+        Health("Database", database, shortage, failed),
         _examine_model(site, calls),
         _examine_embeddings(site, last.get("embeddings")),
     ]
@@ -155,13 +160,6 @@ async def _examine_queue(site: AdminSite, last: Record | None, put_aside: int) -
     if put_aside:
         troubles.append(f"{count(put_aside)} put aside, waiting for your decision")
     return Health("Queue", now, "; ".join(troubles), last, "/queue")
-
-
-async def _examine_database(site: AdminSite, last: Record | None, stored: int) -> Health:
-    start = time.monotonic()
-    await site.rows("SELECT 1")
-    now = f"answers in {seconds(time.monotonic() - start)}, {size(stored)}"
-    return Health("Database", now, find_disk_shortage(site.core) or _describe(last), last)
 
 
 def _examine_model(site: AdminSite, calls: Record) -> Health:

@@ -10,16 +10,14 @@ from starlette.staticfiles import StaticFiles
 
 from src.base.errors import AppError
 from src.core import Core
-from src.web import admin_facts as facts
 from src.web import admin_lists as lists
+from src.web import admin_memory as memory
 from src.web import admin_people as people
-from src.web import admin_prices as prices
 from src.web import admin_settings as settings
 from src.web import admin_usage as usage
 from src.web.admin_access import AdminAccess, Role
 from src.web.admin_overview import show_overview
 from src.web.admin_site import HERE, AdminSite
-from src.web.admin_talk import show_talk
 from src.web.http_server import WithHeaders
 
 HEADERS = {
@@ -53,23 +51,23 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         page("/users", people.show_people, "People"),
         figures("/usage", usage.show_usage, "Usage"),
         figures("/usage.csv", usage.download_usage),
-        page("/prices", prices.show_prices),
-        form("/prices", prices.change_prices),
+        page("/prices", usage.show_prices),
+        form("/prices", usage.change_prices),
         *lists_of(Role.READER),
         figures("/batches/{batch:uuid}", lists.show_batch),
         form("/queue/retry-put-aside", lists.retry_put_aside),
         form("/queue/{job:int}/retry", lists.retry_job),
         form("/queue/{job:int}/drop", lists.drop_job),
-        texts(owner, show_talk, "talk"),
+        texts(owner, memory.show_talk, "talk"),
         texts(f"{owner}/about", people.show_person, "page"),
-        texts(f"{owner}/recall", people.show_recall, "recall"),
+        texts(f"{owner}/recall", memory.show_recall, "recall"),
         form(f"{owner}/export", people.export_person),
         form(f"{owner}/erase", people.erase_person),
         form(f"{owner}/block", partial(people.set_block, action="block")),
         form(f"{owner}/unblock", partial(people.set_block, action="unblock")),
-        texts(f"{owner}/facts", facts.show_facts, "facts"),
-        form(f"{owner}/facts/{{fact:int}}/{{action:str}}", facts.change_fact),
-        form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
+        texts(f"{owner}/facts", memory.show_facts, "facts"),
+        form(f"{owner}/facts/{{fact:int}}/{{action:str}}", memory.change_fact),
+        form(f"{owner}/consolidations/{{number:int}}/undo", memory.undo_consolidation),
         page("/settings", settings.show_settings, "Settings"),
         form("/settings", settings.change_settings),
         *lists_of(Role.OPERATOR),

@@ -1,20 +1,12 @@
-"""Admin pages of people and groups: the list; one owner's page, recall, export, erasure."""
-
-from datetime import UTC, datetime
+"""Admin pages of people and groups: the list; one owner's page, export, block, erasure."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from src.base.owners import Caller, Owner
-from src.memory.citations import hit_id
 from src.memory.memory_repo import COUNT_LIVING
-from src.memory.ranking import score_record
-from src.memory.retriever import Query
-from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS
 from src.privacy.export import FileFormat
-from src.talk.turn_state import IncomingMessage
 from src.web.admin_site import (
     PAGE,
     AdminSite,
@@ -86,7 +78,6 @@ LEFT JOIN (
 WHERE o.id = ANY(%(owners)s) ORDER BY array_position(%(owners)s, o.id)
 """  # noqa: S608  (it interpolates constants)
 
-MAX_QUESTION = 500  # characters
 MAX_LINES = 50  # of each list
 
 # Id of an owner, if they are known.
@@ -121,29 +112,6 @@ GROUP BY purpose ORDER BY cost DESC NULLS LAST, 4 DESC, purpose LIMIT %(limit)s
 SELECT_FAILURES = """
 SELECT failed_at, part, event, reason, times FROM failures
 WHERE owner_id = %(owner)s ORDER BY failed_at DESC, id DESC LIMIT %(limit)s
-"""
-
-# An answer, and what was recalled for it.
-SELECT_ANSWER = """
-SELECT w.said_at, w.message_id, w.asked_id, w.asked, w.mode, w.model, w.tools, w.since,
-       a.recall -> 'found' AS found
-FROM why w JOIN messages a ON a.id = w.message_id
-JOIN conversations c ON c.id = a.conversation_id
-WHERE w.message_id = %(id)s AND c.owner_id = %(owner)s
-"""
-
-# Facts, messages and summaries as they are now; those that are gone have no row.
-SELECT_DOCUMENTS = """
-SELECT 'fact-' || id AS id, text, said_at, retired_at IS NOT NULL AS retired FROM facts
-WHERE id = ANY(%(fact)s) AND owner_id = %(owner)s
-UNION ALL
-SELECT 'msg-' || m.id, message_text(m.content), m.said_at, false
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = ANY(%(msg)s) AND c.owner_id = %(owner)s AND NOT m.is_forgotten
-UNION ALL
-SELECT 'summary-' || s.id, s.content, s.created_at, false
-FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
-WHERE s.id = ANY(%(summary)s) AND c.owner_id = %(owner)s
 """
 
 
@@ -207,7 +175,7 @@ async def export_person(site: AdminSite, request: Request, form: Fields) -> Resp
     kind: FileFormat = "json"
     if form.get("form") == "md":
         kind = "md"
-    caller = await _caller_of(site, owner)
+    caller = await site.caller(owner)
     file = await site.run(site.core.exports.write_file, kind, caller)
     await site.note(request, f"export {kind}", path_of(owner)[1:])
     return send_file(file, "application/octet-stream")
@@ -231,62 +199,3 @@ async def set_block(site: AdminSite, request: Request, _form: Fields, *, action:
     if await site.run(change, owner.telegram_user_id, is_blocked=action == "block"):
         await site.note(request, action, path_of(owner)[1:])
     return f"{path_of(owner)}/about"
-
-
-async def show_recall(site: AdminSite, request: Request) -> Response:
-    """Show what a question would recall now, or what was recalled for an answer then."""
-    owner = owner_of(request)
-    question = text_of(request, "q", MAX_QUESTION)
-    shown: Values = {"found": [], "prompt": [], "overview": None, "answer": None}
-    number = int_of(request, "answer", digits=18)
-    if question:
-        number = None
-        shown.update(await _preview_recall(site, owner, question))
-    for answer in await site.rows(SELECT_ANSWER, owner, id=number):
-        shown["answer"] = answer
-        shown["found"] = await _read_documents(site, owner, answer["found"] or [])
-    shown["tokens"] = site.core.counter.count_messages(shown["prompt"])
-    return site.render(
-        request, "recall.html", owner=owner, question=question, number=number, **shown
-    )
-
-
-async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Values:
-    settings = await site.core.live_settings.get()
-    query = Query(
-        owner,
-        question,
-        datetime.now(UTC),
-        limit=settings.memory_retrieve_limit,
-        threshold=settings.memory_retrieve_threshold,
-        tokens=settings.memory_context_tokens,
-    )
-    hits = await site.core.memory.retriever.search(query)
-    caller = await _caller_of(site, owner)
-    message = IncomingMessage(caller, question)
-    prompt = await site.core.agent.preview_prompt(message)
-    quoted = "\n".join(message.text for message in prompt)
-    found = []
-    for hit in hits:
-        is_shown = not prompt or f'"{hit_id(hit)}"' in quoted
-        about = {"said_at": hit.said_at, "retired": hit.retired, "shown": is_shown}
-        found.append(
-            {**score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text, **about}
-        )
-    return {"overview": query.overview(), "found": found, "prompt": prompt}
-
-
-async def _caller_of(site: AdminSite, owner: Owner) -> Caller:
-    chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
-    return site.core.caller(owner, chosen)
-
-
-async def _read_documents(site: AdminSite, owner: Owner, found: list[Record]) -> list[Record]:
-    """Return recorded documents with their texts; None for those that are gone."""
-    numbers: dict[str, list[int]] = {"fact": [], "msg": [], "summary": []}
-    for one in found:
-        kind, _, number = one["id"].partition("-")
-        numbers[kind].append(int(number))
-    now = {row["id"]: row for row in await site.rows(SELECT_DOCUMENTS, owner, **numbers)}
-    gone = {"text": None, "said_at": None, "retired": False}
-    return [{**now.get(one["id"], gone), **one} for one in found]

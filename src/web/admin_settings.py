@@ -6,7 +6,7 @@ Its form saves only edited fields, and reports concurrent changes of the same fi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,6 +48,17 @@ class Field:
     choices: Sequence[str]
     is_number: bool
 
+    @classmethod
+    def of_setting(cls, name: str, label: str, unit: str, description: str) -> Self:
+        """Build the field of a setting."""
+        about = GlobalSettings.model_fields[name]
+        kind = about.annotation
+        choices = get_args(kind)
+        if kind is bool:
+            choices = ("true", "false")
+        default, is_number = as_text(about.default), kind in (int, float)
+        return cls(name, label, unit, description, default, choices, is_number)
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -69,6 +80,15 @@ class Submission:
         if isinstance(self.refused, SettingsConflictError):
             return 409
         return 422 if self.refused else 200
+
+    def view(self, one: Field, value: str, problems: Mapping[str, str]) -> dict[str, Any]:
+        """Return a field for the template; unsaved input stays, with the value seen then."""
+        typed = _find_edits(self.form, [one.name]).get(one.name, value)
+        seen = value
+        if typed != value and not (self.status == 409 and one.name in problems):
+            seen = self.form[SEEN + one.name]
+        about = {"typed": typed, "seen": seen, "is_default": value == one.default}
+        return {**vars(one), **about, "problem": problems.get(one.name, "")}
 
 
 UNSENT = Submission()  # the page was opened without one
@@ -103,11 +123,21 @@ async def show_settings(site: AdminSite, request: Request, sent: Submission = UN
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
     problems = _describe_problems(sent.refused, current, changes)
     groups = {
-        title: [_view(known[name], current[name], sent, problems) for name in names]
+        title: [sent.view(known[name], current[name], problems) for name in names]
         for title, names in labels()["settings"].items()
     }
     values: Values = {"groups": groups, "names": known, "changes": changes, "say": _say}
-    values |= {"sent": sent, "problems": problems, "embedding": await _describe_embedding(site)}
+    space = site.core.memory.space
+    serving, coming = await space.current(), await space.coming()
+    embedding = f"{serving.name} serves."
+    if coming is not None:
+        count = site.core.memory.embeddings.count_embedded
+        done, total = await site.run(count, coming.name)
+        embedding = (
+            f"{serving.name} serves until every document is embedded by {coming.name}: "
+            f"{done:,} of {total:,} are."
+        )
+    values |= {"sent": sent, "problems": problems, "embedding": embedding}
     return site.render(request, "settings.html", status=sent.status, **values)
 
 
@@ -120,16 +150,6 @@ def _find_edits(form: Fields, names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _view(one: Field, value: str, sent: Submission, problems: Mapping[str, str]) -> dict[str, Any]:
-    """Return the template variables of a field; unsaved input stays, with the value seen then."""
-    typed = _find_edits(sent.form, [one.name]).get(one.name, value)
-    seen = value
-    if typed != value and not (sent.status == 409 and one.name in problems):
-        seen = sent.form[SEEN + one.name]
-    about = {"typed": typed, "seen": seen, "is_default": value == one.default}
-    return {**vars(one), **about, "problem": problems.get(one.name, "")}
-
-
 def _describe_problems(
     refused: SettingsError | None, current: Fields, changes: Sequence[Record]
 ) -> Mapping[str, str]:
@@ -137,7 +157,12 @@ def _describe_problems(
     if refused is None:
         return {}
     if not isinstance(refused, SettingsConflictError):
-        return {name: f"{_in_plain_words(text)}." for name, text in refused.problems.items()}
+        known = fields()
+        problems = dict(refused.problems)
+        for setting in sorted(known, key=len, reverse=True):
+            label = f"“{known[setting].label}”"
+            problems = {name: text.replace(setting, label) for name, text in problems.items()}
+        return {name: f"{text}." for name, text in problems.items()}
     authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
     problems = {}
     for name in refused.problems:
@@ -149,44 +174,15 @@ def _describe_problems(
     return problems
 
 
-async def _describe_embedding(site: AdminSite) -> str:
-    space = site.core.memory.space
-    serving, coming = await space.current(), await space.coming()
-    if coming is None:
-        return f"{serving.name} serves."
-    done, total = await site.run(site.core.memory.embeddings.count_embedded, coming.name)
-    return (
-        f"{serving.name} serves until every document is embedded by {coming.name}: "
-        f"{done:,} of {total:,} are."
-    )
-
-
-def _in_plain_words(text: str) -> str:
-    """Replace the names of settings in a sentence by their labels."""
-    for name in sorted(fields(), key=len, reverse=True):
-        text = text.replace(name, f"“{fields()[name].label}”")
-    return text
-
-
 @cache
 def fields() -> Mapping[str, Field]:
     """Return the field of each setting by its name, in the order of the page."""
     groups: Mapping[str, Mapping[str, tuple[str, str, str]]] = labels()["settings"]
     return {
-        name: _build_field(name, *about)
+        name: Field.of_setting(name, *about)
         for group in groups.values()
         for name, about in group.items()
     }
-
-
-def _build_field(name: str, label: str, unit: str, description: str) -> Field:
-    about = GlobalSettings.model_fields[name]
-    kind = about.annotation
-    choices = get_args(kind)
-    if kind is bool:
-        choices = ("true", "false")
-    default, is_number = as_text(about.default), kind in (int, float)
-    return Field(name, label, unit, description, default, choices, is_number)
 
 
 def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:

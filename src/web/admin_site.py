@@ -20,17 +20,16 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from src.base.errors import AppError
-from src.base.owners import Owner
+from src.base.owners import Caller, Owner
 from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.memory.change_repo import UNDO_SECONDS
 from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
-from src.web.admin_words import FILTERS, labels
+from src.web.admin_words import FILTERS, format_clock, format_moment, labels
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
-from src.web.marked_text import link_references, render_markdown
 
 logger = logging.getLogger(__name__)
 
@@ -99,10 +98,8 @@ class AdminSite:
         )
         self._templates.filters.update(
             FILTERS,
-            moment=self._format_moment,
-            clock=self._format_clock,
-            linked=link_references,
-            marked=render_markdown,
+            moment=partial(format_moment, zone=self.zone),
+            clock=partial(format_clock, zone=self.zone),
         )
 
     async def show_login(self, request: Request) -> Response:
@@ -203,7 +200,13 @@ class AdminSite:
         async def show(request: Request) -> Response:
             session = await self._find_session(request)
             if session is None:
-                return _redirect_to_login(request)
+                root = request.scope["root_path"]
+                address = f"{root}/login"
+                asked = request.url.replace(scheme="", netloc="")  # path and query
+                next_ = str(asked).removeprefix(root)
+                if request.method == "GET" and next_ != "/":
+                    address += "?" + urlencode({"next": next_})
+                return RedirectResponse(address, 303)
             request.state.session = session
             if Role.READER == session.role != role:
                 raise HTTPException(
@@ -289,6 +292,11 @@ class AdminSite:
         """Execute a statement; return its rows."""
         return await self.run(self.core.client.fetch_records, statement, params, **values)
 
+    async def caller(self, owner: Owner) -> Caller:
+        """Return a caller with the settings of an owner."""
+        chosen = await self.run(self.core.user_settings.get, owner.telegram_user_id)
+        return self.core.caller(owner, chosen)
+
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
         session, address = session_of(request), client_address(request)
@@ -305,14 +313,6 @@ class AdminSite:
         """Return the first of the last ``days`` days."""
         return local_time(datetime.now(UTC), self.zone).date() - timedelta(days=days - 1)
 
-    def _format_clock(self, moment: datetime) -> str:
-        return f"{local_time(moment, self.zone):%H:%M}"
-
-    def _format_moment(self, moment: datetime | None) -> str:
-        if moment:
-            return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}"
-        return ""
-
 
 def session_of(request: Request) -> AdminSession | None:
     """Return the session of a request; None before the login."""
@@ -324,16 +324,6 @@ async def _read_form(request: Request) -> dict[str, str]:
     if body is None:
         raise HTTPException(413)
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-
-
-def _redirect_to_login(request: Request) -> Response:
-    root = request.scope["root_path"]
-    address = f"{root}/login"
-    page = request.url.replace(scheme="", netloc="")  # path and query
-    next_ = str(page).removeprefix(root)
-    if request.method == "GET" and next_ != "/":
-        address += "?" + urlencode({"next": next_})
-    return RedirectResponse(address, 303)
 
 
 def _redirect_inside(request: Request, next_: str) -> Response:

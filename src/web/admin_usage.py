@@ -1,8 +1,8 @@
-"""Admin pages of usage: tokens, cost and time by day, model, purpose and person; CSV."""
+"""Admin pages of cost: usage by day, model, purpose and person, as CSV too; prices of models."""
 
 import csv
 import io
-from collections.abc import Sequence
+import re
 from datetime import timedelta
 
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
-from src.web.admin_site import AdminSite, Values, choice_of, int_of
+from src.web.admin_site import AdminSite, Fields, Values, choice_of, int_of
 from src.web.admin_words import plain_cell
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
@@ -109,7 +109,14 @@ async def download_usage(site: AdminSite, request: Request) -> Response:
     else:
         file = f"pomni-usage-{days}-days.csv"
         lines = await site.rows(SELECT_DETAILS, zone=site.zone, days=days, by="day")
-    return _send_csv(file, lines, {"cost": f"cost_{settings.currency}"})
+    text = io.StringIO()
+    table = csv.writer(text)
+    names = list(lines[0]) if lines else ["day", "model", "purpose"]
+    titles = {"cost": f"cost_{settings.currency}"}
+    table.writerow([titles.get(name, name) for name in names])
+    table.writerows([plain_cell(line[name]) for name in names] for line in lines)
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 async def _list_lines(site: AdminSite, days: int, by: str, *, limit: int = 100) -> list[Record]:
@@ -126,11 +133,78 @@ def _parse_filters(request: Request) -> tuple[int, str]:
     return min(days, BY[by][-1]), by
 
 
-def _send_csv(file: str, lines: Sequence[Record], titles: dict[str, str]) -> Response:
-    text = io.StringIO()
-    table = csv.writer(text)
-    names = list(lines[0]) if lines else ["day", "model", "purpose"]
-    table.writerow([titles.get(name, name) for name in names])
-    table.writerows([plain_cell(line[name]) for name in names] for line in lines)
-    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+# Prices.
+
+KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
+PRICE = re.compile(r"[0-9]{1,8}(?:\.[0-9]{1,6})?")  # as in the table
+MAX_MODEL = 200  # characters, as in the table
+NO_PRICES = dict.fromkeys(KINDS, "")
+WRONG_MODEL = (
+    "Write a model without spaces, as the table of usage by model calls it, such as "
+    "openai:gpt-5-mini."
+)
+WRONG_PRICE = "Write numbers such as 0.25, with six digits behind the point at most."
+INCOMPLETE = "Write all three prices of a model, 0 where it costs nothing, or none of them."
+
+# Prices of all models.
+SELECT_PRICES = """
+SELECT model, prompt, cached, completion FROM model_prices ORDER BY model LIMIT 200
+"""
+# Store or delete the prices of a model.
+UPSERT_PRICE = """
+INSERT INTO model_prices (model, prompt, cached, completion)
+VALUES (%(model)s, %(prompt)s, %(cached)s, %(completion)s)
+ON CONFLICT (model) DO UPDATE
+SET prompt = EXCLUDED.prompt, cached = EXCLUDED.cached, completion = EXCLUDED.completion
+"""
+DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
+
+
+async def change_prices(site: AdminSite, request: Request, form: Fields) -> Response:
+    """Save the prices of a model, or remove them; refused input stays in the form."""
+    model, typed = form.get("model", "").strip(), NO_PRICES
+    if "reset" not in form:
+        typed = {kind: form.get(kind, "").strip().replace(",", ".") for kind in KINDS}
+    prices, problem = [price for price in typed.values() if price], ""
+    if not _is_model(model):
+        problem = WRONG_MODEL
+    elif not all(map(PRICE.fullmatch, prices)):
+        problem = WRONG_PRICE
+    elif 0 < len(prices) < len(KINDS):
+        problem = INCOMPLETE
+    if problem:
+        return await show_prices(site, request, model=model, typed=typed, problem=problem)
+    statement = DELETE_PRICE
+    if any(typed.values()):
+        statement = UPSERT_PRICE
+    await site.rows(statement, typed, model=model)
+    await site.note(request, "change prices", model)
+    return await show_prices(site, request, done=f"Saved: {model}.")
+
+
+async def show_prices(
+    site: AdminSite,
+    request: Request,
+    *,
+    model: str = "",
+    typed: Fields = NO_PRICES,
+    problem: str = "",
+    done: str = "",
+) -> Response:
+    """Show all prices with the result of a form, and a row for ``?model=``."""
+    rows: dict[str, Fields] = {}
+    for row in await site.rows(SELECT_PRICES):
+        rows[row["model"]] = {kind: f"{row[kind].normalize():f}" for kind in KINDS}
+    model = model or request.query_params.get("model", "")
+    if problem or (model not in rows and _is_model(model)):
+        rows[model if _is_model(model) else ""] = typed
+    rows[""] = rows.pop("", NO_PRICES)
+    status, currency = 200, (await site.core.live_settings.get()).currency
+    if problem:
+        status = 422
+    values = {"rows": rows, "kinds": KINDS, "currency": currency, "typed_model": model}
+    return site.render(request, "prices.html", status=status, problem=problem, done=done, **values)
+
+
+def _is_model(text: str) -> bool:
+    return text.isprintable() and text.split() == [text] and len(text) <= MAX_MODEL

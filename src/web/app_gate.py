@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
@@ -91,6 +91,23 @@ class Visitor:
     user_id: int
     language_code: str | None = None
 
+    @classmethod
+    def parse(cls, user: str) -> Self:
+        """Parse the field ``user`` of initData, which is JSON.
+
+        Raises:
+            UnverifiedError: It names nobody.
+        """
+        try:
+            data: Any = json.loads(user)
+        except (ValueError, RecursionError) as error:
+            raise UnverifiedError("initData does not say who opened the page") from error
+        number = data.get("id") if isinstance(data, dict) else None
+        if type(number) is not int or not 0 < number < MAX_ID:
+            raise UnverifiedError("initData names nobody")
+        code = data.get("language_code")
+        return cls(number, code if isinstance(code, str) else None)
+
 
 def read_init_data(text: str, token: str, now: datetime) -> Visitor:
     """Verify ``initData``, and return the user who opened the page.
@@ -110,10 +127,21 @@ def read_init_data(text: str, token: str, now: datetime) -> Visitor:
     """
     fields = _parse_fields(text)
     signature = fields.pop("hash", "")
-    if not hmac.compare_digest(_sign(fields, token).encode(), signature.encode()):
+    # Source: https://core.telegram.org/bots/webapps#validating-data-received-via-the-mini-app
+    signed = "\n".join(f"{name}={value}" for name, value in sorted(fields.items()))
+    key = hmac.new(b"WebAppData", token.encode(), hashlib.sha256).digest()
+    own = hmac.new(key, signed.encode(), hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(own.encode(), signature.encode()):
         raise UnverifiedError("the signature of initData is not Telegram's")
-    _check_age(fields.get("auth_date", ""), now)
-    return _parse_visitor(fields.get("user", ""))
+    opened_at = to_number(fields.get("auth_date", ""), MAX_DIGITS)
+    if opened_at is None:
+        raise UnverifiedError("initData does not say when the page was opened")
+    age = now.timestamp() - opened_at
+    if age < -MAX_AHEAD:
+        raise UnverifiedError("initData is from the future")
+    if age > MAX_AGE:
+        raise ExpiredError("initData is too old")
+    return Visitor.parse(fields.get("user", ""))
 
 
 def _parse_fields(text: str) -> dict[str, str]:
@@ -127,41 +155,6 @@ def _parse_fields(text: str) -> dict[str, str]:
     if len(fields) != len(pairs):
         raise UnverifiedError("a field of initData stands there twice")
     return fields
-
-
-def _sign(fields: Mapping[str, str], token: str) -> str:
-    """Compute the signature of the fields.
-
-    Source: https://core.telegram.org/bots/webapps#validating-data-received-via-the-mini-app
-    """
-    signed = "\n".join(f"{name}={value}" for name, value in sorted(fields.items()))
-    key = hmac.new(b"WebAppData", token.encode(), hashlib.sha256).digest()
-    return hmac.new(key, signed.encode(), hashlib.sha256).hexdigest()
-
-
-def _check_age(moment: str, now: datetime) -> None:
-    opened_at = to_number(moment, MAX_DIGITS)
-    if opened_at is None:
-        raise UnverifiedError("initData does not say when the page was opened")
-    age = now.timestamp() - opened_at
-    if age < -MAX_AHEAD:
-        raise UnverifiedError("initData is from the future")
-    if age > MAX_AGE:
-        raise ExpiredError("initData is too old")
-
-
-def _parse_visitor(user: str) -> Visitor:
-    try:
-        data: Any = json.loads(user)
-    except (ValueError, RecursionError) as error:
-        raise UnverifiedError("initData does not say who opened the page") from error
-    if not isinstance(data, dict):
-        raise UnverifiedError("initData names nobody")
-    number = data.get("id")
-    if type(number) is not int or not 0 < number < MAX_ID:
-        raise UnverifiedError("initData names nobody")
-    code = data.get("language_code")
-    return Visitor(number, code if isinstance(code, str) else None)
 
 
 COOKIE = "pomni_page"
@@ -329,8 +322,13 @@ class Gate:
         if not await self._allowance.take(visitor.user_id, cost):
             raise RefusedError(429, say("app_too_often", language))
         body = await read_json(request, language) if request.method == "POST" else {}
+        core, user_id = self._core, visitor.user_id
         try:
-            yield await self._build_call(visitor, request, body)
+            chosen = await core.client.run(core.user_settings.get, user_id)
+            caller = core.caller(Owner(user_id), chosen, visitor.language_code, member=user_id)
+            if chosen.is_blocked:
+                raise RefusedError(403, say("not_allowed", caller.language, user_id=user_id))
+            yield VerifiedCall(caller, request, body)
         except AppError as error:
             logger.warning("a request of the page failed", exc_info=error)
             raise RefusedError(503, say("app_unavailable", language)) from error
@@ -357,15 +355,6 @@ class Gate:
         if user_id is None:
             raise RefusedError(401, say("enter_needed", language))
         return Visitor(user_id, language_code=language)
-
-    async def _build_call(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
-        """Return the call with the caller's settings, read from the database in each request."""
-        core, user_id = self._core, visitor.user_id
-        chosen = await core.client.run(core.user_settings.get, user_id)
-        caller = core.caller(Owner(user_id), chosen, visitor.language_code, member=user_id)
-        if chosen.is_blocked:
-            raise RefusedError(403, say("not_allowed", caller.language, user_id=user_id))
-        return VerifiedCall(caller, request, body)
 
 
 def accepted_language(request: Request) -> Language:

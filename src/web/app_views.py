@@ -8,10 +8,10 @@ from src.history.timeline_repo import TimelineMessage
 from src.memory import memory_repo, retrieval_repo
 from src.reminders import reminder_repo, reminder_service
 from src.talk.settings import Choice
+from src.texts.markdown import parse_markdown
 from src.texts.plain_text import shortened
 from src.texts.reply import Reply
 from src.web.app_gate import Json
-from src.web.marked_text import parse_markdown
 
 MAX_SNIPPET = 600  # characters of a search hit
 MAX_PAST = 5  # previous values of a fact

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -43,13 +43,13 @@ async def read_body(request: Request, limit: int) -> bytes | None:
 def send_file(file: ReplyFile, media_type: str) -> Response:
     """Stream a file as a download, from its beginning; it is closed at its end."""
     headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
-    return StreamingResponse(_read_pieces(file.content), media_type=media_type, headers=headers)
 
+    def read() -> Iterator[bytes]:
+        with file.content:
+            file.content.seek(0)
+            yield from iter(partial(file.content.read, PIECE), b"")
 
-def _read_pieces(content: BinaryIO) -> Iterator[bytes]:
-    with content:
-        content.seek(0)
-        yield from iter(partial(content.read, PIECE), b"")
+    return StreamingResponse(read(), media_type=media_type, headers=headers)
 
 
 @dataclass(eq=False, repr=False)
@@ -186,16 +186,6 @@ async def _within_deadline(check: Check) -> str:
         return str(error)
 
 
-def _describe_bind_error(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-        remedy = "Choose another port, or 0 for any free one"
-        return f"HTTP_PORT: it cannot be used ({error.strerror}). {remedy}"
-    return (
-        "HTTP_HOST: it is no address of this machine. "
-        "Write 127.0.0.1, or 0.0.0.0 to be reached from others"
-    )
-
-
 class HttpServer(uvicorn.Server):
     """uvicorn inside our own event loop; ``bot.py`` handles the signals.
 
@@ -250,7 +240,14 @@ class HttpServer(uvicorn.Server):
             listener.listen()  # connections wait until the server runs
         except (OSError, UnicodeError, ValueError, TypeError) as error:
             listener.close()
-            raise ConfigError([_describe_bind_error(error)]) from None
+            problem = (
+                "HTTP_HOST: it is no address of this machine. "
+                "Write 127.0.0.1, or 0.0.0.0 to be reached from others"
+            )
+            if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+                remedy = "Choose another port, or 0 for any free one"
+                problem = f"HTTP_PORT: it cannot be used ({error.strerror}). {remedy}"
+            raise ConfigError([problem]) from None
         self.port = listener.getsockname()[1]
         return listener
 

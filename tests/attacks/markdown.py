@@ -23,7 +23,7 @@ from src.telegram.rendering import (
     Part,
     render,
 )
-from src.texts.signs import NONCHARACTERS
+from src.texts.markdown import NONCHARACTERS
 from tests.attacks.frame import run_attack
 from tests.fakes.telegram_checks import check_entities, utf16_length
 

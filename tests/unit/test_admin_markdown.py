@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.web.marked_text import LINK, MAX_DEPTH, NAMES, Node, parse_markdown, render_markdown
+from src.texts.markdown import LINK, MAX_DEPTH, NAMES, Node, parse_markdown
+from src.web.admin_words import render_markdown
 from tests.e2e.test_admin_page import HOSTILE
 
 ALLOWED = frozenset((

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from src.pg.records_repo import RecordsRepository
-from src.web import admin_prices, admin_usage
+from src.web import admin_usage
 from src.web.admin_words import money, plain_cell, seconds, size
 from tests.integration.admin_browser import USER, Browser, token, told
 from tests.integration.person import Rig
@@ -145,7 +145,7 @@ async def test_usage_is_downloaded_as_a_table(rig: Rig, inside: Browser) -> None
 def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
     rig.client.execute(HOURS)
     price = {"model": "m1", "prompt": 3, "cached": 1, "completion": 7}
-    rig.client.execute(admin_prices.UPSERT_PRICE, price)
+    rig.client.execute(admin_usage.UPSERT_PRICE, price)
     records = RecordsRepository(rig.client)
     usage = partial(rig.client.fetch_records, admin_usage.SELECT_USAGE)
     lines = partial(usage, days=90, zone="Asia/Tokyo")

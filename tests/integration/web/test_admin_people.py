@@ -15,7 +15,7 @@ from src.memory.consolidation import SELECT_MERGES
 from src.memory.memory_repo import SELECT_FACTS, FactQuery
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.texts import say
-from src.web import admin_facts, admin_lists, admin_overview, admin_people, admin_talk
+from src.web import admin_lists, admin_memory, admin_overview, admin_people
 from src.web.admin_people import ORDERS
 from tests.fakes.openai_server import Reply
 from tests.integration.admin_browser import USER, Browser, token
@@ -265,8 +265,12 @@ def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) ->
     )
     rig.client.execute("ANALYZE messages")
     owner = Owner(USER).columns()
-    values: dict[str, Any] = {**owner, "limit": admin_talk.PAGE + 1, "since": "2020-01-01"}
-    for statement in (admin_talk.SELECT_OLDER, admin_talk.SELECT_NEWER, admin_talk.SELECT_SINCE):
+    values: dict[str, Any] = {**owner, "limit": admin_memory.MESSAGES + 1, "since": "2020-01-01"}
+    for statement in (
+        admin_memory.SELECT_OLDER,
+        admin_memory.SELECT_NEWER,
+        admin_memory.SELECT_SINCE,
+    ):
         [[[plan]]] = rig.client.fetch_all(
             f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", {**values, "position": 15000}
         )
@@ -278,8 +282,9 @@ def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) ->
 
 
 @pytest.mark.parametrize("statement", [
-    admin_talk.SELECT_BUBBLES, admin_talk.SELECT_CALLS,
-    SELECT_FACTS["newest"], SELECT_MERGES, admin_facts.SELECT_SOURCES, admin_facts.SELECT_REFUSED,
+    admin_memory.SELECT_BUBBLES, admin_memory.SELECT_CALLS,
+    SELECT_FACTS["newest"], SELECT_MERGES,
+    admin_memory.SELECT_SOURCES, admin_memory.SELECT_REFUSED,
     *(admin_people.page_query("", order) for order in admin_people.ORDERS),
     admin_people.SELECT_PEOPLE, admin_people.SELECT_TALKS, admin_people.SELECT_SUMMARIES,
     admin_people.SELECT_USAGE, admin_people.SELECT_FAILURES,
