@@ -23,7 +23,7 @@ from benchmarks.world import FIRST_USER, LONG_USER, fill_database
 from src.base.config import Settings
 from src.core import open_core
 from src.pg.embedded import EmbeddedPostgres
-from src.pg.records_repo import RecordsRepository
+from src.pg.records import RecordsRepository
 from src.web.admin_access import AdminAccess
 from src.web.admin_pages import build_admin_app
 from src.web.admin_people import ORDERS

@@ -27,7 +27,7 @@ from src.memory.purge_repo import PurgeRepository
 from src.memory.retriever import Query
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
-from src.pg.records_repo import RecordsRepository
+from src.pg.records import RecordsRepository
 from src.talk.turn_state import IncomingMessage, Turn
 from tests.fakes.openai_server import FakeOpenAI
 

@@ -21,8 +21,8 @@ from src.core import Core
 from src.imports.tasks import ImportTasks
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
-from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
+from src.pg.records import FailureLog
 from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import JobRepository
 from src.queue.workers import Workers, build_queue

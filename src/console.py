@@ -7,17 +7,15 @@ import asyncio
 import contextlib
 import json
 import logging
-import shutil
 import sys
 import termios
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
 from src.base.errors import AppError
 from src.base.owners import Caller, Mode, Owner
@@ -30,7 +28,7 @@ from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, notes, turn_state, zones
 from src.talk.commands import Command, parse_command
 from src.texts import FALLBACK, Language, say
-from src.texts.reply import Reply, ReplyFile
+from src.texts.reply import Reply
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +91,28 @@ class ConsoleStreams:
         """True if both streams are a terminal."""
         return self.source.isatty() and self.target.isatty()
 
+    @classmethod
+    def standard(cls) -> Self:
+        """Return stdin and stdout as UTF-8 in any locale; broken bytes become U+FFFD."""
+        for stream in (sys.stdin, sys.stdout):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors="replace")
+        return cls(sys.stdin, sys.stdout)
+
+    async def read(self) -> str | None:
+        """Read the next line; None at the end of the input."""
+        if self.is_terminal:
+            # Readline has to know that a colour takes no room in the line.
+            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
+        line = await asyncio.to_thread(self.source.readline)
+        return line.removesuffix("\n") if line else None
+
+    def write(self, text: str) -> None:
+        """Write a text at once."""
+        self.target.write(text)
+        self.target.flush()
+
 
 class Console:
     """Conversation with one user over text streams."""
@@ -124,7 +144,7 @@ class Console:
         self._time_zone = core.settings.timezone
         self._as_json = as_json
         self._folder = folder
-        self._streams = streams or _standard_streams()
+        self._streams = streams or ConsoleStreams.standard()
         self._code = self._language = language
         self._told_where_reminders_arrive = False
 
@@ -139,40 +159,30 @@ class Console:
         if not self._commands.features.has_model:
             note = say("offline_note", language)
             greeting = f"{greeting}\n{note} {say('console_model', language)}"
-        self._write(f"{GREY}{greeting}{RESET}\n\n")
+        self._streams.write(f"{GREY}{greeting}{RESET}\n\n")
         try:
             with restored_terminal(self._streams.source.fileno()):
                 await self._talk()
         finally:  # so that the shell's prompt begins a line
-            self._write("\n")
+            self._streams.write("\n")
 
     async def _talk(self) -> None:
         while True:
-            line = await self._read_line()
+            line = await self._streams.read()
             if line is None:
                 return
             text = storable(line).strip()
-            if text:
-                await self._answer(text)
-
-    async def _read_line(self) -> str | None:
-        if self._streams.is_terminal:
-            # Readline has to know that a colour takes no room in the line.
-            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
-            return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
-        line = await asyncio.to_thread(self._streams.source.readline)
-        return line.removesuffix("\n") if line else None
-
-    async def _answer(self, text: str) -> None:
-        command = parse_command(text)
-        try:
-            if command is None:
-                await self._run_turn(text)
-            else:
-                await self._run_command(command)
-        except AppError as error:
-            logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
-            self.reply(say(error.text_key, self._language))
+            if not text:
+                continue
+            command = parse_command(text)
+            try:
+                if command is None:
+                    await self._run_turn(text)
+                else:
+                    await self._run_command(command)
+            except AppError as error:
+                logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
+                self.reply(say(error.text_key, self._language))
 
     async def _run_command(self, command: Command) -> None:
         entry = command_service.COMMANDS.get(command.name)
@@ -186,7 +196,7 @@ class Console:
         reply = await self._run_or_import(command, caller)
         text = reply.text
         if reply.files:
-            paths = [await asyncio.to_thread(_save_file, f, self._folder) for f in reply.files]
+            paths = [await asyncio.to_thread(f.save, self._folder) for f in reply.files]
             where = say("console_files", self._language, paths="\n".join(map(str, paths)))
             text = f"{text}\n{where}"
         if command.name == "import" and (reply.rows or reply.asks):
@@ -264,7 +274,7 @@ class Console:
                     {
                         "uid": source.uid,
                         "text": source.text,
-                        "said_at": self._local_time(source).isoformat(),
+                        "said_at": local_time(source.said_at, self._time_zone).isoformat(),
                     }
                     for source in answer.sources
                 ],
@@ -272,16 +282,16 @@ class Console:
                 "intent": answer.intent,
                 "mode": mode,
             }
-            self._write(json.dumps(record, ensure_ascii=False) + "\n")
+            self._streams.write(json.dumps(record, ensure_ascii=False) + "\n")
             return
         listed = [self._format_source(source) for source in answer.sources]
         listed = [line for line in listed if line.partition(" ")[2] not in reply]  # not quoted yet
         if listed:
             reply = "\n".join([reply, "", say("sources_title", self._language), *listed])
-        self._write(f"{reply}\n\n" if self._streams.is_terminal else f"{reply}\n")
+        self._streams.write(f"{reply}\n\n" if self._streams.is_terminal else f"{reply}\n")
 
     def _format_source(self, source: AnswerSource) -> str:
-        said_at = self._local_time(source)
+        said_at = local_time(source.said_at, self._time_zone)
         line = say(
             "source_line",
             self._language,
@@ -293,13 +303,6 @@ class Console:
         if dates:
             return f"{line} ({', '.join(dates)})"
         return line
-
-    def _local_time(self, source: AnswerSource) -> datetime:
-        return local_time(source.said_at, self._time_zone)
-
-    def _write(self, text: str) -> None:
-        self._streams.target.write(text)
-        self._streams.target.flush()
 
 
 class _ConsoleView(turn_state.AnswerView):
@@ -331,19 +334,3 @@ class _ConsoleView(turn_state.AnswerView):
         text = "\n\n".join(filter(None, (text, offer, turn.incoming.problem)))
         self._console.reply(text, answer, mode=turn.incoming.preferences.mode)
         return 1
-
-
-def _save_file(file: ReplyFile, folder: Path) -> Path:
-    path = (folder / file.name).absolute()
-    with file.content, path.open("wb") as target:
-        file.content.seek(0)
-        shutil.copyfileobj(file.content, target)
-    return path
-
-
-def _standard_streams() -> ConsoleStreams:
-    """Return stdin and stdout as UTF-8 in any locale; broken bytes become U+FFFD."""
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")
-    return ConsoleStreams(sys.stdin, sys.stdout)

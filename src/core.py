@@ -37,7 +37,7 @@ from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
 from src.offline.model import Embed, OfflineChatModel
-from src.outside.screens import ConnectScreens, PageScreens
+from src.outside.connections import ConnectScreens, PageScreens
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
@@ -152,7 +152,11 @@ class Core:
         self.day = DayService(client, self.reminders.rows, self.memory.retriever)
         self.briefs = BriefScreens(client, self.day)
         self.follow_ups = FollowUpService(
-            client, self.day, self.memory.memories, self.reminders.rows, self._settle
+            client,
+            self.day,
+            self.memory.memories,
+            self.reminders.rows,
+            lambda person: self.caller(Owner(person), self.user_settings.get(person)),
         )
         memory = self.memory
         self.imports = ImportService(client, memory.indexer, memory.memories.writer, REMINDERS)
@@ -202,9 +206,6 @@ class Core:
             zone = first_zone(choose_language(*codes), zone)
         preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
-
-    def _settle(self, person: int) -> Caller:
-        return self.caller(Owner(person), self.user_settings.get(person))
 
     async def close(self) -> None:
         """Close the connections that were opened since."""

@@ -119,6 +119,12 @@ class StoredAnswer:
     asks: Asks | None = None
     changes: Changes = NO_CHANGES
 
+    @classmethod
+    def from_row(cls, *row: Any) -> Self:
+        """Build it from a row of ``SELECT_ANSWER``."""
+        id_, text, delivered, parts, asks, changes = row
+        return cls(id_, text, delivered, parts, asks=asks, changes=Changes.from_row(changes))
+
 
 @dataclass(frozen=True)
 class NewAnswer:
@@ -366,7 +372,7 @@ class TurnRepository(Repository):
     def find_answer(self, conversation_id: UUID, message_id: int) -> StoredAnswer | None:
         """Return the stored answer to a user message, or None."""
         ids = _ids(conversation_id, message_id)
-        answer = self._first(_answer_row, SELECT_ANSWER, ids)
+        answer = self._first(StoredAnswer.from_row, SELECT_ANSWER, ids)
         if answer is None:
             return None
         sources = self._all(AnswerSource, SELECT_SOURCES, ids, answer_id=answer.id)
@@ -527,7 +533,7 @@ def _save_answer(
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         if earlier:
-            return _answer_row(*earlier)
+            return StoredAnswer.from_row(*earlier)
         return None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
@@ -551,11 +557,6 @@ def _save_answer(
         asks=answer.asks,
         changes=answer.changes,
     )
-
-
-def _answer_row(*row: Any) -> StoredAnswer:
-    id_, text, delivered, parts, asks, changes = row
-    return StoredAnswer(id_, text, delivered, parts, asks=asks, changes=Changes.from_row(changes))
 
 
 def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:

@@ -20,7 +20,7 @@ import ijson
 from src.base.errors import AppError
 from src.base.zones import first_moment
 from src.imports.records import Broken, Opened, Reading, Records, read_or_name, title_of
-from src.texts.encodings import detect_encoding, find_mark
+from src.texts.plain_text import detect_encoding, find_mark
 
 MAX_ENTRIES = 200_000
 MAX_TOTAL = 4 << 30  # bytes of all entries that are read

@@ -8,7 +8,7 @@ from typing import Any
 
 from src.base.errors import DocumentError
 from src.media import document_text as marks
-from src.texts.encodings import LEGACY, MARKS, detect_legacy
+from src.texts.plain_text import LEGACY, MARKS, detect_legacy
 
 MAX_READ = 1 << 20  # bytes; 60,000 characters take at most 240,000
 CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # \x1b occurs in coloured logs

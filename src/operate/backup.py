@@ -84,7 +84,7 @@ def check_backup(file: Path) -> None:
     """Check that a file is a backup that this program can restore, without any database.
 
     Raises:
-        BackupError: It is no backup, or damaged.
+        BackupError: It is no backup of Pomni's, or damaged.
         SchemaRefusedError: It is of a newer program, or of one too old.
     """
     try:
@@ -93,7 +93,10 @@ def check_backup(file: Path) -> None:
                 raise BackupError(f"{file} is not a backup that bot.py backup has written")
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
-    migrations.check_version(_read_version(file))
+    match = VERSION_ROW.search(_read(file, "--data-only", "--table=alembic_version", "--file=-"))
+    if match is None:
+        raise BackupError(f"{file} does not hold a database of Pomni's")
+    migrations.check_version(match[1].decode())
 
 
 def restore(dsn: str, file: Path) -> str:
@@ -130,18 +133,6 @@ def restore(dsn: str, file: Path) -> str:
         command = ["pg_restore", *options, f"--use-list={entries.name}", target]
         _run_program(command, dsn, stdin=stream)
     return migrations.migrate(dsn)[1] or ""
-
-
-def _read_version(file: Path) -> str:
-    """Read the version of the schema in a backup.
-
-    Raises:
-        BackupError: It is damaged, or holds no database of Pomni's.
-    """
-    match = VERSION_ROW.search(_read(file, "--data-only", "--table=alembic_version", "--file=-"))
-    if match is None:
-        raise BackupError(f"{file} does not hold a database of Pomni's")
-    return match[1].decode()
 
 
 def _read(file: Path, *arguments: str) -> bytes:

@@ -15,13 +15,14 @@ from src.base.zones import local_time, name_of_zone
 from src.operate.checks import (
     CheckResult,
     check_access,
+    check_embeddings,
     check_machine,
+    check_model,
     check_proxies,
     check_telegram,
     check_versions,
 )
-from src.operate.model_checks import check_embeddings, check_model
-from src.outside.servers import McpServers, ServerState
+from src.outside.servers import McpServers
 from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient
 from src.queue import dead_jobs, job_repo, update_repo
@@ -41,7 +42,12 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
             "state": str, "mend": str|null}]}``.
     """
-    results = [*_examine_settings(settings), *check_machine(settings, Path(ENV_FILE))]
+    parts = [line.partition(". ") for line in settings.warnings]
+    results = [CheckResult("settings", what, mend) for what, _, mend in parts]
+    if settings.unread:
+        state = f".env has what the bot does not read: {', '.join(settings.unread)}"
+        results.append(CheckResult("settings", state))
+    results += check_machine(settings, Path(ENV_FILE))
     results += await _check_database(settings)
     results += await check_proxies(settings)
     results += await check_telegram(settings)
@@ -60,15 +66,6 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
                 verdict = f"MEND: {result.mend}"
             print(f"{result.subject:<12} {result.state:<48} {verdict}")
     return int(not is_well)
-
-
-def _examine_settings(settings: Settings) -> list[CheckResult]:
-    parts = [line.partition(". ") for line in settings.warnings]
-    results = [CheckResult("settings", what, mend) for what, _, mend in parts]
-    if settings.unread:
-        state = f".env has what the bot does not read: {', '.join(settings.unread)}"
-        results.append(CheckResult("settings", state))
-    return results
 
 
 async def _check_database(settings: Settings) -> list[CheckResult]:
@@ -154,21 +151,17 @@ def _examine_schema(settings: Settings, client: PgClient) -> list[CheckResult]:
 
 
 async def _check_servers(settings: Settings) -> list[CheckResult]:
-    servers = McpServers(settings.servers, Metrics())
+    servers, results = McpServers(settings.servers, Metrics()), []
     try:
         await servers.wait_until_connected()
-        return [_describe_server(state) for state in servers.states()]
+        for state in servers.states():
+            about, mend = f"{state.name}, {len(state.tools)} tools", None
+            if state.left_out:
+                about += f", {state.left_out} more are not usable"
+            if not state.is_ready:
+                about = f"{state.name}: {state.cause or 'it does not answer'}"
+                mend = "check its entry in MCP_SERVERS"
+            results.append(CheckResult("mcp server", about, mend))
     finally:
         await servers.close()
-
-
-def _describe_server(state: ServerState) -> CheckResult:
-    if not state.is_ready:
-        cause = state.cause or "it does not answer"
-        return CheckResult(
-            "mcp server", f"{state.name}: {cause}", "check its entry in MCP_SERVERS"
-        )
-    tools = f"{state.name}, {len(state.tools)} tools"
-    if state.left_out:
-        tools += f", {state.left_out} more are not usable"
-    return CheckResult("mcp server", tools)
+    return results

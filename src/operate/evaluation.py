@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy
 
@@ -58,6 +58,20 @@ class LocomoTurn:
             return "assistant"
         return "user"
 
+    @classmethod
+    def parse_all(cls, conversation: Mapping[str, Any]) -> Iterator[Self]:
+        """Yield the messages of a conversation in the file."""
+        matches = map(SESSION.fullmatch, conversation)
+        for number in sorted(int(match[1]) for match in matches if match is not None):
+            date_time = conversation[f"session_{number}_date_time"]
+            start = datetime.strptime(date_time, TIME).replace(tzinfo=UTC)
+            for index, entry in enumerate(conversation[f"session_{number}"]):
+                text = str(entry.get("text") or "")
+                if entry.get("blip_caption"):
+                    text = f"{text} [photo: {entry['blip_caption']}]".strip()
+                moment = start + timedelta(seconds=20 * index)
+                yield cls(entry["dia_id"], number, str(entry["speaker"]), text, moment)
+
 
 @dataclass(frozen=True)
 class LocomoQuestion:
@@ -79,6 +93,25 @@ class LocomoConversation:
 
     turns: Sequence[LocomoTurn]
     questions: Sequence[LocomoQuestion]
+
+    @classmethod
+    def parse(cls, sample: Mapping[str, Any]) -> Self:
+        """Build it from an entry of the file.
+
+        Raises:
+            ValueError: It has no messages; other errors, if it is malformed.
+        """
+        turns = list(LocomoTurn.parse_all(sample["conversation"]))
+        if not turns:
+            raise ValueError("a conversation has no messages")
+        ids = {turn.dia_id for turn in turns}
+        questions = []
+        for entry in sample["qa"]:
+            evidence = frozenset(EVIDENCE.findall(" ".join(entry.get("evidence") or ()))) & ids
+            if entry["category"] in CATEGORIES and evidence:
+                question = LocomoQuestion(str(entry["question"]), entry["category"], evidence)
+                questions.append(question)
+        return cls(turns, questions)
 
 
 class Report:
@@ -205,7 +238,7 @@ def load_conversations(path: Path) -> list[LocomoConversation]:
         samples = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(samples, list):
             samples = [samples]
-        conversations = [_parse_conversation(sample) for sample in samples]
+        conversations = [LocomoConversation.parse(sample) for sample in samples]
     except (OSError, UnicodeDecodeError) as error:
         raise AppError(f"{path} cannot be read ({type(error).__name__})") from error
     except (json.JSONDecodeError, RecursionError) as error:
@@ -219,29 +252,3 @@ def load_conversations(path: Path) -> list[LocomoConversation]:
             f"{path} holds no question to ask: none of category 1 to 4 whose evidence is there"
         )
     return conversations
-
-
-def _parse_conversation(sample: Mapping[str, Any]) -> LocomoConversation:
-    turns = list(_parse_turns(sample["conversation"]))
-    if not turns:
-        raise ValueError("a conversation has no messages")
-    ids = {turn.dia_id for turn in turns}
-    questions = []
-    for entry in sample["qa"]:
-        evidence = frozenset(EVIDENCE.findall(" ".join(entry.get("evidence") or ()))) & ids
-        if entry["category"] in CATEGORIES and evidence:
-            questions.append(LocomoQuestion(str(entry["question"]), entry["category"], evidence))
-    return LocomoConversation(turns, questions)
-
-
-def _parse_turns(conversation: Mapping[str, Any]) -> Iterator[LocomoTurn]:
-    matches = map(SESSION.fullmatch, conversation)
-    for number in sorted(int(match[1]) for match in matches if match is not None):
-        date_time = conversation[f"session_{number}_date_time"]
-        start = datetime.strptime(date_time, TIME).replace(tzinfo=UTC)
-        for index, entry in enumerate(conversation[f"session_{number}"]):
-            text = str(entry.get("text") or "")
-            if entry.get("blip_caption"):
-                text = f"{text} [photo: {entry['blip_caption']}]".strip()
-            moment = start + timedelta(seconds=20 * index)
-            yield LocomoTurn(entry["dia_id"], number, str(entry["speaker"]), text, moment)

@@ -8,7 +8,7 @@ from procrastinate import App
 from src.core import Core
 from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
-from src.pg.records_repo import RecordsRepository
+from src.pg.records import RecordsRepository
 from src.queue.job_repo import BACKGROUND_QUEUE
 from src.queue.workers import schedule
 from src.reminders.reminder_repo import ReminderRepository

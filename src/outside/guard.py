@@ -38,7 +38,10 @@ def main() -> None:
     assert server.stdout
     os.close(0)
     signal.signal(signal.SIGTERM, lambda *_: _kill_group())
-    for watch in (server.wait, partial(_wait_for_hangup, 1, parent_end)):
+    hangup = select.poll()
+    hangup.register(1, 0)
+    hangup.register(parent_end, 0)
+    for watch in (server.wait, hangup.poll):
         threading.Thread(target=_kill_after, args=(watch,), daemon=True).start()
     for line in iter(partial(server.stdout.readline, longest + 1), b""):
         message = _parse(line)
@@ -61,13 +64,6 @@ def _parse(line: bytes) -> dict[str, object]:
     if isinstance(message, dict):
         return message
     return {}
-
-
-def _wait_for_hangup(*descriptors: int) -> None:
-    poller = select.poll()
-    for descriptor in descriptors:
-        poller.register(descriptor, 0)
-    poller.poll()
 
 
 def _kill_after(wait: Callable[[], object]) -> None:

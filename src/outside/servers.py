@@ -144,21 +144,20 @@ class ServerConnection:
         self._over.set()
         self._wake.set()
 
-    def _note_change(self) -> None:
-        self._has_changed = True
-        self._wake.set()
-
     async def _run_session(self) -> None:
         from src.outside.sessions import ENDED, describe, open_session
 
         cause = ""
         self._over = asyncio.Event()
+
+        def note_change() -> None:
+            self._has_changed = True
+            self._wake.set()
+
         try:
             async with (
                 asyncio.timeout(limits.CONNECT_SECONDS) as limit,
-                open_session(
-                    self._server, on_change=self._note_change, on_break=self._end
-                ) as session,
+                open_session(self._server, on_change=note_change, on_break=self._end) as session,
             ):
                 await self._load_tools(session)
                 limit.reschedule(None)

@@ -262,12 +262,6 @@ class SettingsService:
         """Check a change and store it; see ``GlobalSettingsRepository.change``."""
         current = await self.get()
         proposed = check_settings({**current.model_dump(), **values})
-        problems = self._find_problems(proposed, values.keys())
-        if problems:
-            raise errors.SettingsError(problems)
-        return await self._client.run(self._repo.change, actor, values, seen)
-
-    def _find_problems(self, proposed: GlobalSettings, changed: Any) -> dict[str, str]:
         problems = {
             "memory_extraction_provider": self._key_problem(
                 find_batch_provider(proposed.memory_extraction_provider)
@@ -276,7 +270,10 @@ class SettingsService:
             or self._key_problem(find_provider(proposed.memory_extraction_model)),
             "embedding_provider": self._key_problem(find_provider(proposed.embedding_name)),
         }
-        return {name: text for name, text in problems.items() if text and name in changed}
+        problems = {name: text for name, text in problems.items() if text and name in values}
+        if problems:
+            raise errors.SettingsError(problems)
+        return await self._client.run(self._repo.change, actor, values, seen)
 
     def _key_problem(self, provider: Provider | None) -> str:
         """Return what is missing to call a provider; empty if nothing is, or none is called."""

@@ -8,7 +8,7 @@ from src.history.turn_repo import StoredAnswer, TurnRepository
 from src.imports.screens import ImportScreens
 from src.memory import memories
 from src.memory.screens import MemoryScreens
-from src.outside.screens import ConnectScreens, PageScreens
+from src.outside.connections import ConnectScreens, PageScreens
 from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.queue import job_repo

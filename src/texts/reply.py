@@ -1,9 +1,11 @@
 """Answers to commands and buttons: a text with buttons, independent of the front end."""
 
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import BinaryIO, Literal, Self, TypedDict
 
 MAX_DATA = 64  # bytes of a button's data; Telegram's limit
@@ -69,6 +71,14 @@ class ReplyFile:
 
     name: str
     content: BinaryIO
+
+    def save(self, folder: Path) -> Path:
+        """Write it into a folder, close it, and return its absolute path there."""
+        path = (folder / self.name).absolute()
+        with self.content, path.open("wb") as target:
+            self.content.seek(0)
+            shutil.copyfileobj(self.content, target)
+        return path
 
 
 Rows = tuple[tuple[Button, ...], ...]

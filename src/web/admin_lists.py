@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.client import Record
-from src.pg.records_repo import FAILURE_DAYS
+from src.pg.records import FAILURE_DAYS
 from src.web.admin_access import Role
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Values, choice_of, int_of, next_page
 from src.web.admin_words import labels

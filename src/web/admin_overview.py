@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
-from src.pg.records_repo import COST, SUMS
+from src.pg.records import COST, SUMS
 from src.queue.job_repo import JobRepository
 from src.web.admin_lists import SELECT_REASONS
 from src.web.admin_site import AdminSite

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from src.memory.memory_repo import COUNT_LIVING
-from src.pg.records_repo import COST, SUMS
+from src.pg.records import COST, SUMS
 from src.privacy.export import FileFormat
 from src.web.admin_site import (
     PAGE,

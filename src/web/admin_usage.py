@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.client import Record
-from src.pg.records_repo import COST, SUMS, usage_query
+from src.pg.records import COST, SUMS, usage_query
 from src.web.admin_site import AdminSite, Fields, Values, choice_of, int_of
 from src.web.admin_words import plain_cell
 

@@ -28,7 +28,7 @@ from starlette.responses import Response
 from src.base.errors import AppError
 from src.base.owners import Caller, Owner
 from src.core import Core
-from src.outside.connection_repo import SESSION_TIME, PageSessionRepository
+from src.outside.connections import SESSION_TIME, PageSessionRepository
 from src.pg.client import PgClient
 from src.texts import Language, choose_language, say
 from src.web.http_server import read_body

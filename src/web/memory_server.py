@@ -31,7 +31,7 @@ from src.memory.memory_repo import FactQuery, StoringRepository, message_number
 from src.memory.retriever import Query
 from src.memory.thresholds import WEAK
 from src.memory.writer import SourceText
-from src.outside.connection_repo import Connection, ConnectionRepository
+from src.outside.connections import Connection, ConnectionRepository
 from src.pg.client import Transaction
 from src.queue.job_repo import JobRepository
 from src.reading import gate

@@ -89,7 +89,7 @@ MODULES = {
     "memory.retrieval_repo": "RetrievalRepository",
     "memory.search_index_repo": "EmbeddingRepository SearchIndexRepository",
     "privacy.erasure_repo": "ErasureRepository",
-    "outside.connection_repo": "ConnectionRepository PageSessionRepository",
+    "outside.connections": "ConnectionRepository PageSessionRepository",
     "privacy.export": "ExportRepository",
     "reminders.day_repo": "DayRepository",
     "reminders.reminder_repo": "ReminderRepository",

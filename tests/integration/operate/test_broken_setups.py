@@ -19,8 +19,15 @@ from aiohttp import web
 
 from src.base.config import Settings
 from src.base.webhooks import WebhookState, find_problem
-from src.operate.checks import CheckResult, check_access, check_machine, check_versions
-from src.operate.model_checks import MAX_SAID, check_embeddings, check_model
+from src.operate.checks import (
+    MAX_SAID,
+    CheckResult,
+    check_access,
+    check_embeddings,
+    check_machine,
+    check_model,
+    check_versions,
+)
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings
 from src.telegram.receiver import read_state

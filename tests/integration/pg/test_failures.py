@@ -8,8 +8,7 @@ import pytest
 
 from src.base import errors
 from src.base.owners import Owner
-from src.pg.failure_log import FailureLog
-from src.pg.records_repo import RecordsRepository
+from src.pg.records import FailureLog, RecordsRepository
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 

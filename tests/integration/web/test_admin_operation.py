@@ -9,7 +9,7 @@ import time
 from decimal import Decimal
 from functools import partial
 
-from src.pg.records_repo import RecordsRepository
+from src.pg.records import RecordsRepository
 from src.web import admin_usage
 from src.web.admin_words import money, plain_cell, seconds, size
 from tests.integration.admin_browser import USER, Browser, token, told

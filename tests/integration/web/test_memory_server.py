@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 
 from src.base.config import Settings
 from src.base.owners import Owner
-from src.outside.connection_repo import MAX_CONNECTIONS, ConnectionRepository
+from src.outside.connections import MAX_CONNECTIONS, ConnectionRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading.voices import Voice
 from src.reminders.reminder_repo import NewReminder

@@ -15,7 +15,7 @@ from starlette.routing import Mount
 
 from src.base.config import Settings
 from src.base.owners import Owner
-from src.outside.connection_repo import PageSessionRepository
+from src.outside.connections import PageSessionRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts import LANGUAGES, Language, say
 from src.web.app_api import HEADERS, TELEGRAM_SCRIPT, build_web_app
