@@ -1,11 +1,13 @@
-"""Addresses and keys in settings: ``DATABASE_URL``, URLs of servers, API keys, proxies.
+"""Addresses: of database and servers in settings, with their keys; of proxies; of the webhook.
 
 A malformed ``DATABASE_URL`` is refused with our own message before libpq sees it: libpq's messages
 quote parts of it.
 """
 
 import re
+import time
 from contextlib import suppress
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlsplit
@@ -206,3 +208,52 @@ def without_login(proxy: str) -> str:
     """Return the address of a proxy as people may see it."""
     scheme, _, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+# Telegram's view of the webhook: its address, and whether the last calls arrived.
+
+WEBHOOK_PATH = "/telegram/webhook"
+RECENT = 900.0  # seconds; Telegram keeps the last error for ever
+
+
+@dataclass(frozen=True)
+class WebhookState:
+    """Telegram's answer to ``getWebhookInfo``.
+
+    Attributes:
+        url: Address of the webhook; empty without one.
+        pending: Number of updates that wait.
+        failed_at: Time of the last failed call, in seconds since 1970.
+        failure: Its error.
+    """
+
+    url: str
+    pending: int = 0
+    failed_at: float = 0.0
+    failure: str | None = None
+
+
+def find_webhook_problem(state: WebhookState, url: str | None) -> str | None:
+    """Return what is wrong, with a remedy after a semicolon; None if Telegram can deliver.
+
+    Args:
+        state: Telegram's answer.
+        url: The configured address; None to poll.
+    """
+    host = urlsplit(state.url).hostname
+    if url is None:
+        if not state.url:
+            return None
+        return f"a webhook at {host} keeps updates from polling; start the bot, which removes it"
+    if not urlsplit(url).path.endswith(WEBHOOK_PATH):
+        return f"the webhook's address lacks our path; end TELEGRAM_WEBHOOK_URL in {WEBHOOK_PATH}"
+    if not state.url:
+        return "no webhook is set; start the bot, which sets it"
+    if state.url != url:
+        return f"the webhook leads to {host}; stop the other program, and start the bot again"
+    if state.pending and time.time() - state.failed_at < RECENT:
+        return (
+            f"{state.pending} updates wait, as Telegram's call failed: "
+            f"{state.failure}; look at the proxy, its certificate and its port"
+        )
+    return None

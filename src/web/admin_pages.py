@@ -10,13 +10,12 @@ from starlette.staticfiles import StaticFiles
 
 from src.base.errors import AppError
 from src.core import Core
+from src.web import admin_figures as figures
 from src.web import admin_lists as lists
 from src.web import admin_memory as memory
 from src.web import admin_people as people
 from src.web import admin_settings as settings
-from src.web import admin_usage as usage
 from src.web.admin_access import AdminAccess, Role
-from src.web.admin_overview import show_overview
 from src.web.admin_site import HERE, AdminSite
 from src.web.http_server import WithHeaders
 
@@ -35,7 +34,7 @@ STATIC_HEADERS = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "no
 def admin_routes(site: AdminSite) -> list[Route | Mount]:
     """List all routes; a test requests each of them without a session."""
     page, form = site.page_route, site.form_route
-    figures = partial(site.page_route, role=Role.READER)
+    of_reader = partial(site.page_route, role=Role.READER)
     texts, owner = site.audited_route, "/users/{user}/{thread:int}"
 
     def lists_of(role: Role) -> list[Route]:
@@ -47,14 +46,14 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         Route("/login", site.login, methods=["POST"]),
         form("/logout", AdminSite.logout, role=Role.READER),
         Mount("/static", StaticFiles(directory=HERE / "static")),
-        figures("/", show_overview),
+        of_reader("/", figures.show_overview),
         page("/users", people.show_people, "People"),
-        figures("/usage", usage.show_usage, "Usage"),
-        figures("/usage.csv", usage.download_usage),
-        page("/prices", usage.show_prices),
-        form("/prices", usage.change_prices),
+        of_reader("/usage", figures.show_usage, "Usage"),
+        of_reader("/usage.csv", figures.download_usage),
+        page("/prices", figures.show_prices),
+        form("/prices", figures.change_prices),
         *lists_of(Role.READER),
-        figures("/batches/{batch:uuid}", lists.show_batch),
+        of_reader("/batches/{batch:uuid}", lists.show_batch),
         form("/queue/retry-put-aside", lists.retry_put_aside),
         form("/queue/{job:int}/retry", lists.retry_job),
         form("/queue/{job:int}/drop", lists.drop_job),

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from src.pg.records import RecordsRepository
-from src.web import admin_usage
+from src.web import admin_figures
 from src.web.admin_words import money, plain_cell, seconds, size
 from tests.integration.admin_browser import USER, Browser, token, told
 from tests.integration.person import Rig
@@ -111,13 +111,13 @@ async def test_usage_is_summed_up_by_what_is_asked_for_and_priced(
     form = {"token": await token(inside)}
     done = await inside.post("/prices", data={**form, **PRICE})
     assert "Saved: openai:a." in done.text
-    lines = partial(rig.client.fetch_records, admin_usage.SELECT_USAGE, days=7, zone="UTC")
+    lines = partial(rig.client.fetch_records, admin_figures.SELECT_USAGE, days=7, zone="UTC")
     costs = {line["key"]: line["cost"] for line in lines(by="model")}
     # 0.5 * 2 + 0.5 * 0.5 + 0.1 * 10, and half of 1 * 2.
     assert (costs["x:b"], costs["openai:a"]) == (None, Decimal("3.25"))
     by_purpose = {line["key"]: (line["calls"], line["failed"]) for line in lines(by="purpose")}
     assert by_purpose == {"answer": (2, 1), "extract_batch": (1, 0)}
-    for by in admin_usage.BY:
+    for by in admin_figures.BY:
         page = (await inside.get("/usage", params={"days": 1, "by": by})).text
         assert "3.25 USD" in told(page).rpartition("Total" if by != "person" else "These 2")[2]
         assert "Not in the cost: 1 calls" in told(page) and "<rect" in page
@@ -145,9 +145,9 @@ async def test_usage_is_downloaded_as_a_table(rig: Rig, inside: Browser) -> None
 def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
     rig.client.execute(HOURS)
     price = {"model": "m1", "prompt": 3, "cached": 1, "completion": 7}
-    rig.client.execute(admin_usage.UPSERT_PRICE, price)
+    rig.client.execute(admin_figures.UPSERT_PRICE, price)
     records = RecordsRepository(rig.client)
-    usage = partial(rig.client.fetch_records, admin_usage.SELECT_USAGE)
+    usage = partial(rig.client.fetch_records, admin_figures.SELECT_USAGE)
     lines = partial(usage, days=90, zone="Asia/Tokyo")
     before = [lines(by=by) for by in ("day", "model", "purpose")]
     for view in before:

@@ -15,7 +15,7 @@ from src.memory.consolidation import SELECT_MERGES
 from src.memory.memory_repo import SELECT_FACTS, FactQuery
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.texts import say
-from src.web import admin_lists, admin_memory, admin_overview, admin_people
+from src.web import admin_figures, admin_lists, admin_memory, admin_people
 from src.web.admin_people import ORDERS
 from tests.fakes.openai_server import Reply
 from tests.integration.admin_browser import USER, Browser, token
@@ -288,7 +288,7 @@ def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) ->
     *(admin_people.page_query("", order) for order in admin_people.ORDERS),
     admin_people.SELECT_PEOPLE, admin_people.SELECT_TALKS, admin_people.SELECT_SUMMARIES,
     admin_people.SELECT_USAGE, admin_people.SELECT_FAILURES,
-    admin_overview.SELECT_DAY, admin_overview.SELECT_LAST, admin_overview.SELECT_CALLS,
+    admin_figures.SELECT_DAY, admin_figures.SELECT_LAST, admin_figures.SELECT_CALLS,
     admin_lists.SELECT_MESSAGES, admin_lists.SELECT_CALLS,
     admin_lists.SELECT_REASONS, admin_lists.SELECT_FAILURES,
 ])  # fmt: skip
