@@ -183,7 +183,7 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
     user, exports = arguments.user_id, core.exports
     if not await core.client.run(exports.has_owner, user):
         raise AppError(f"the database has nothing of the id {user}")
-    caller = core.caller(Owner(user), await core.client.run(core.user_settings.get, user))
+    caller = await core.client.run(core.load_caller, Owner(user))
     if arguments.markdown:
         await core.client.run(exports.write_markdown, sys.stdout, caller)
     else:

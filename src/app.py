@@ -6,7 +6,6 @@ import random
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from socket import socket
 from typing import Any
 
 import src.telegram  # noqa: F401  (imports aiogram with deferred models)
@@ -15,7 +14,7 @@ import src.telegram  # noqa: F401  (imports aiogram with deferred models)
 from aiogram import Bot
 from procrastinate import App
 
-from src.base.errors import AppError, ConfigError, DeliveryError
+from src.base.errors import AppError, DeliveryError
 from src.base.shutdown import Shutdown
 from src.core import Core
 from src.imports.tasks import ImportTasks
@@ -67,13 +66,13 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             webhook = receiver.WebhookRoute(intake, secret.get_secret_value())
             watch = receiver.WebhookWatch(bot, intake, url)
         http = _build_http(core, intake if receive else None, webhook, watch)
-        listener = _bind(http, required=receive)
+        http.bind(required=receive)
         # So that no first search goes by words alone; a slow model is not awaited.
         with suppress(TimeoutError):
             async with asyncio.timeout(WARM_SECONDS):
                 await core.warm_up()
         jobs: list[Coroutine[Any, Any, None]] = [
-            _serve(http, listener),
+            http.serve_bound(),
             workers.run(),
             reminders.plan_now(),
             FailureLog(core.client).run(),
@@ -161,23 +160,6 @@ def _build_http(
         app.routes.extend(memory.routes())
         http.while_serving = memory.run()
     return http
-
-
-def _bind(server: HttpServer, *, required: bool) -> socket | None:
-    """Bind the port: a receiver needs it, a worker beside it does without."""
-    try:
-        return server.bind()
-    except ConfigError as error:
-        if required:
-            raise
-        logger.warning("this worker has no HTTP server: %s", error)
-        return None
-
-
-async def _serve(server: HttpServer, listener: socket | None) -> None:
-    if listener is not None:
-        async with server.while_serving:
-            await server.serve(sockets=[listener])
 
 
 async def _fetch_identity(bot: Bot) -> updates.BotIdentity:

@@ -156,7 +156,7 @@ class Core:
             self.day,
             self.memory.memories,
             self.reminders.rows,
-            lambda person: self.caller(Owner(person), self.user_settings.get(person)),
+            lambda person: self.load_caller(Owner(person)),
         )
         memory = self.memory
         self.imports = ImportService(client, memory.indexer, memory.memories.writer, REMINDERS)
@@ -206,6 +206,10 @@ class Core:
             zone = first_zone(choose_language(*codes), zone)
         preferences = chosen.resolve(codes, zone)
         return Caller(owner, preferences, datetime.now(UTC), member=member)
+
+    def load_caller(self, owner: Owner) -> Caller:
+        """Build a caller with the settings stored of the owner; it blocks."""
+        return self.caller(owner, self.user_settings.get(owner.telegram_user_id))
 
     async def close(self) -> None:
         """Close the connections that were opened since."""

@@ -119,6 +119,15 @@ class McpServer(pydantic.BaseModel):
             )
         return self
 
+    def find_secrets(self, referenced: list[str]) -> tuple[str, ...]:
+        """Return the values to redact, among them those of the variables referenced."""
+        values = [*referenced, *self.env.values(), *self.headers.values()]
+        values += [value.partition(" ")[2] for value in self.headers.values()]  # after "Bearer"
+        address = urlsplit(self.url)
+        values += [address.password or "", *(value for _, value in parse_qsl(address.query))]
+        secrets = {value for value in values if len(value) >= MIN_SECRET}
+        return tuple(sorted(secrets, key=lambda value: (-len(value), value)))
+
 
 ENTRY_KEYS = McpServer.model_fields.keys() - {"name", "secrets"} | {"type"}  # keys of an entry
 
@@ -211,7 +220,7 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
         ) from None
     used = [variables[one] for one in REFERENCE.findall(json.dumps(entry)) if one in variables]
     env = {key: variables[key] for key in NEEDED if key in variables} | server.env
-    return server.model_copy(update={"env": env, "secrets": _collect_secrets(server, used)})
+    return server.model_copy(update={"env": env, "secrets": server.find_secrets(used)})
 
 
 def _expand_references(key: str, value: Any, variables: Mapping[str, str]) -> Any:
@@ -222,12 +231,3 @@ def _expand_references(key: str, value: Any, variables: Mapping[str, str]) -> An
     if "${" in REFERENCE.sub("", text):
         raise ValueError(f"its {key} holds a ${{…}} of another kind. Write ${{NAME}}")
     return json.loads(REFERENCE.sub(lambda match: json.dumps(variables[match[1]])[1:-1], text))
-
-
-def _collect_secrets(server: McpServer, referenced: list[str]) -> tuple[str, ...]:
-    values = [*referenced, *server.env.values(), *server.headers.values()]
-    values += [value.partition(" ")[2] for value in server.headers.values()]  # after "Bearer"
-    address = urlsplit(server.url)
-    values += [address.password or "", *(value for _, value in parse_qsl(address.query))]
-    secrets = {value for value in values if len(value) >= MIN_SECRET}
-    return tuple(sorted(secrets, key=lambda value: (-len(value), value)))

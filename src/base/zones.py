@@ -255,7 +255,7 @@ def _zones_of_city(text: str) -> list[str]:
     for length in range(min(NAME_WORDS, len(words)), 0, -1):
         windows = [words[start : start + length] for start in range(len(words) - length + 1)]
         windows = [window for window in windows if length > 1 or window[0] not in stops]
-        for forms_of in (morphology.nominatives, _all_forms):
+        for forms_of in (morphology.nominatives, morphology.name_forms):
             names = (_nearest_name(" ".join(window), forms_of) for window in windows)
             zones = _zones_of_names(filter(None, names))
             if zones:
@@ -286,11 +286,6 @@ def _nearest_name(phrase: str, forms_of: Callable[[str], frozenset[str]]) -> str
     ratios = ((form, SequenceMatcher(None, form, phrase).ratio()) for form in forms)
     ranked = ((table[form].rank, ratio, form) for form, ratio in ratios)
     return max(ranked, default=(0, 0.0, None))[-1]
-
-
-def _all_forms(part: str) -> frozenset[str]:
-    """Return the lemmas of a word, also of one that is no name on its own: "нижнем"."""
-    return morphology.nominatives(part) | morphology.dictionary_forms(part)
 
 
 def _zones_of_names(names: Iterable[str]) -> list[str]:

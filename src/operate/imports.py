@@ -88,6 +88,5 @@ async def undo_import(core: Core, user_id: int) -> str:
 
 
 async def _find_caller(core: Core, user_id: int) -> Caller:
-    chosen = await core.client.run(core.user_settings.get, user_id)
-    caller = core.caller(Owner(user_id), chosen)
+    caller = await core.client.run(core.load_caller, Owner(user_id))
     return caller.with_preferences(language="en")

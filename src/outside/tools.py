@@ -156,7 +156,13 @@ class _SchemaCleaner:
         if schema is True:
             return {}
         if "$ref" in schema:
-            return self.clean(self._resolve_reference(schema["$ref"]), depth + 1)
+            start, *parts = schema["$ref"].split("/")
+            if start != "#" or not parts:
+                raise BadSchemaError("a reference to elsewhere")
+            target = self._root
+            for part in parts:
+                target = target[part.replace("~1", "/").replace("~0", "~")]
+            return self.clean(target, depth + 1)  # a cycle ends at MAX_DEPTH
         kinds = schema.get("type")
         if isinstance(kinds, list):  # equals ``anyOf`` of one schema per type
             each = [{**schema, "type": kind, "description": None} for kind in kinds]
@@ -184,16 +190,6 @@ class _SchemaCleaner:
             items = schema.get("items")
             clean["items"] = self.clean(items if isinstance(items, dict) else True, depth)
         return clean
-
-    def _resolve_reference(self, reference: str) -> Any:
-        """Resolve a reference within the schema; the caller ends a cycle at MAX_DEPTH."""
-        start, *parts = reference.split("/")
-        if start != "#" or not parts:
-            raise BadSchemaError("a reference to elsewhere")
-        target = self._root
-        for part in parts:
-            target = target[part.replace("~1", "/").replace("~0", "~")]
-        return target
 
 
 def _merge(clean: Schema, other: Schema) -> None:

@@ -103,8 +103,13 @@ class PostgresFolder:
             if done.returncode == 0:
                 return
             time.sleep(PAUSE)
-        if self.is_vacant():
-            self._create()
+        if self.is_vacant():  # so that a cluster is complete or absent
+            unfinished = self.root / "postgres.unfinished"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir(mode=0o700)
+            _give_to_server(unfinished)
+            self._run_in(unfinished, "initdb", *INITDB_OPTIONS)
+            unfinished.rename(self.path)  # which is absent, or empty and replaced
         self._remove_remains()
         sockets = self.socket_folder()
         if sockets == self.path:
@@ -160,15 +165,6 @@ class PostgresFolder:
         with suppress(OSError):
             return _grave_lines(self._log.read_text(errors="replace"), self.path)
         return ""
-
-    def _create(self) -> None:
-        """Create a cluster in another folder and rename that, so that it is complete or absent."""
-        unfinished = self.root / "postgres.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700)
-        _give_to_server(unfinished)
-        self._run_in(unfinished, "initdb", *INITDB_OPTIONS)
-        unfinished.rename(self.path)  # which is absent, or empty and replaced
 
     def _remove_remains(self) -> None:
         """Kill backends that outlived a killed server, and remove its files.

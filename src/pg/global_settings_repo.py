@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from src.base import config, errors
 from src.base.errors import SettingsConflictError, SettingsError
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
-from src.pg.client import PgClient, Repository, Transaction
+from src.pg.client import PgClient, Repository, Row, Transaction
 
 FRESH_SECONDS = 4.0  # of caching, after which a change is in force in every process
 
@@ -102,6 +102,15 @@ class GlobalSettings(LimitSettings, PromptSettings, RecallSettings, ExtractionSe
             raise ValueError("embedding_model goes with embedding_provider openai, and only so")
         return self
 
+    @classmethod
+    def from_row(cls, row: Row | None) -> Self:
+        """Build the settings from their row."""
+        return cls.model_validate(dict(zip(NAMES, row or (), strict=True)))
+
+    def as_texts(self) -> Mapping[str, str]:
+        """Return the values by name as a form shows them."""
+        return {name: as_text(getattr(self, name)) for name in NAMES}
+
 
 NAMES = tuple(GlobalSettings.model_fields)
 
@@ -154,7 +163,7 @@ class GlobalSettingsRepository(Repository):
         """Return the settings, at most ``FRESH_SECONDS`` old."""
         with self._lock:
             if not self._is_fresh:
-                self._settings = _parse_row(self._client.fetch_one(SELECT_SETTINGS))
+                self._settings = GlobalSettings.from_row(self._client.fetch_one(SELECT_SETTINGS))
                 self._read_at = time.monotonic()
             return self._settings
 
@@ -184,20 +193,17 @@ class GlobalSettingsRepository(Repository):
         """
 
         def work(transaction: Transaction) -> None:
-            current = _parse_row(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
-            stale = [name for name, was in (seen or {}).items() if as_text(current[name]) != was]
+            current = GlobalSettings.from_row(transaction.fetch_one(LOCK_SETTINGS))
+            texts = current.as_texts()
+            stale = [name for name, was in (seen or {}).items() if texts[name] != was]
             if stale:
                 raise SettingsConflictError(stale)
-            settings = check_settings({**current, **values})
+            settings = check_settings({**current.model_dump(), **values})
             transaction.fetch_one(SET_ACTOR, actor=actor)
             transaction.execute(UPDATE_SETTINGS, settings.model_dump())
 
         self._client.in_transaction(work)
         return self.refresh()
-
-
-def _parse_row(row: tuple[Any, ...] | None) -> GlobalSettings:
-    return GlobalSettings.model_validate(dict(zip(NAMES, row or (), strict=True)))
 
 
 def check_settings(values: Mapping[str, Any]) -> GlobalSettings:

@@ -84,7 +84,7 @@ SELECT_VERSIONS = "SELECT version_num FROM alembic_version ORDER BY version_num 
 
 def newest_version() -> str:
     """Return the number of the project's newest migration, such as ``0106``."""
-    return max(_versions())
+    return max(path.name[:4] for path in VERSIONS.glob("[0-9]*.py"))
 
 
 def find_version(dsn: str) -> str | None:
@@ -176,10 +176,10 @@ def check_version(version: str) -> None:
     Raises:
         SchemaRefusedError: None does; the error names the version's state and a remedy.
     """
-    newest = newest_version()
-    if version in _versions() or version == LAST_OLD:
+    newest, is_number = newest_version(), re.fullmatch(r"\d{4}", version) is not None
+    if is_number and (version == LAST_OLD or any(VERSIONS.glob(f"{version}*.py"))):
         return
-    if re.fullmatch(r"\d{4}", version) and version > newest:
+    if is_number and version > newest:
         raise errors.SchemaRefusedError(
             f"The database is at version {version}, this program knows {newest}",
             "start the newer program, or restore the backup from before the upgrade",
@@ -193,10 +193,6 @@ def _foreign_database() -> errors.SchemaRefusedError:
         "give Pomni a database of its own: make an empty one, and name it "
         "in DATABASE_URL or PG_DB",
     )
-
-
-def _versions() -> set[str]:
-    return {path.name[:4] for path in VERSIONS.glob("[0-9]*.py")}
 
 
 def _read_version(connection: Connection) -> str | None:

@@ -126,6 +126,11 @@ def nominatives(lower: str) -> frozenset[str]:
     return frozenset(names)
 
 
+def name_forms(lower: str) -> frozenset[str]:
+    """Return the lemmas of a word, also of one that is no name on its own: "нижнем"."""
+    return nominatives(lower) | dictionary_forms(lower)
+
+
 @lru_cache(maxsize=20_000)
 def parts_of_speech(word: str) -> frozenset[str]:
     """Return the grammemes that a Russian or Ukrainian word may have: VERB, NOUN, 1per, ….

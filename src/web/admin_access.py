@@ -4,8 +4,10 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
@@ -126,6 +128,25 @@ class AdminAccess:
             if role is None and is_stranger:
                 await self._strangers.take("")
         return role
+
+    def identify(self, cookie: str, address: str, *, is_forwarded: bool) -> tuple[str, bool]:
+        """Return who guesses, and True if strangers could guess under the same name.
+
+        They cannot in a browser that has logged in before, nor over the loopback, unless a proxy
+        there forwards them. Others are counted by an IPv4 address, or an IPv6 /64 network.
+        """
+        browser = self.read_browser(cookie)
+        if browser is not None:
+            return browser, False
+        network = address[:100]
+        with suppress(ValueError):
+            ip = ip_address(address)
+            network = str(ip)
+            if isinstance(ip, IPv6Address):
+                network = str(ip.ipv4_mapped or IPv6Network((int(ip), 64), strict=False))
+        if is_forwarded:
+            return f"{network}, by proxy", True
+        return network, network not in ("127.0.0.1", "::/64")
 
     def new_session(self, role: Role) -> str:
         """Return the cookie of a new session."""

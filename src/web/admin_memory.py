@@ -309,7 +309,7 @@ async def _preview_recall(site: AdminSite, owner: Owner, question: str) -> Value
         tokens=settings.memory_context_tokens,
     )
     hits = await site.core.memory.retriever.search(query)
-    caller = await site.caller(owner)
+    caller = await site.run(site.core.load_caller, owner)
     message = IncomingMessage(caller, question)
     prompt = await site.core.agent.preview_prompt(message)
     quoted = "\n".join(message.text for message in prompt)

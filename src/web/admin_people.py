@@ -175,7 +175,7 @@ async def export_person(site: AdminSite, request: Request, form: Fields) -> Resp
     kind: FileFormat = "json"
     if form.get("form") == "md":
         kind = "md"
-    caller = await site.caller(owner)
+    caller = await site.run(site.core.load_caller, owner)
     file = await site.run(site.core.exports.write_file, kind, caller)
     await site.note(request, f"export {kind}", path_of(owner)[1:])
     return send_file(file, "application/octet-stream")

@@ -106,7 +106,7 @@ async def change_settings(site: AdminSite, request: Request, form: Fields) -> Re
     seen = {name: form[SEEN + name] for name in edits}
     author = f"admin page, {request.state.session.name}, {client_address(request)}"
     try:
-        saved = _format_settings(await site.core.live_settings.change(author, edits, seen))
+        saved = (await site.core.live_settings.change(author, edits, seen)).as_texts()
     except SettingsError as error:
         return await show_settings(site, request, Submission(form, refused=error))
     changed = [name for name in edits if saved[name] != seen[name]]
@@ -119,7 +119,7 @@ async def change_settings(site: AdminSite, request: Request, form: Fields) -> Re
 
 async def show_settings(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
     """Show the settings and their last changes, with the result of a submission."""
-    known, current = fields(), _format_settings(await site.core.live_settings.get())
+    known, current = fields(), (await site.core.live_settings.get()).as_texts()
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
     problems = _describe_problems(sent.refused, current, changes)
     groups = {
@@ -183,10 +183,6 @@ def fields() -> Mapping[str, Field]:
         for group in groups.values()
         for name, about in group.items()
     }
-
-
-def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:
-    return {name: as_text(getattr(settings, name)) for name in fields()}
 
 
 def _say(value: str) -> str:

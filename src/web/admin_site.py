@@ -2,7 +2,6 @@
 
 import contextlib
 import hmac
-import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
@@ -20,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from src.base.errors import AppError
-from src.base.owners import Caller, Owner
+from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.memory.change_repo import UNDO_SECONDS
@@ -115,7 +114,11 @@ class AdminSite:
             raise HTTPException(403)  # the browser says that another site sent the form
         form = await _read_form(request)
         next_ = form.get("next", "")
-        guesser, is_stranger = self._identify_guesser(request)
+        guesser, is_stranger = self._access.identify(
+            request.cookies.get(BROWSER_COOKIE, ""),
+            client_address(request),
+            is_forwarded="x-forwarded-for" in request.headers,
+        )
         try:
             role = await self._access.check(
                 form.get("password", ""), guesser, is_stranger=is_stranger
@@ -157,20 +160,6 @@ class AdminSite:
                 secure=is_https,
             )
         return response
-
-    def _identify_guesser(self, request: Request) -> tuple[str, bool]:
-        """Return who guesses, and True if strangers could guess under the same name.
-
-        They cannot in a browser that has logged in before, nor over the loopback, unless a proxy
-        there forwards them.
-        """
-        browser = self._access.read_browser(request.cookies.get(BROWSER_COOKIE, ""))
-        if browser is not None:
-            return browser, False
-        network = _network_of(client_address(request))
-        if "x-forwarded-for" in request.headers:
-            return f"{network}, by proxy", True
-        return network, network not in ("127.0.0.1", "::/64")
 
     async def logout(self, request: Request, _form: Fields) -> Response:
         """End the session in every process."""
@@ -292,11 +281,6 @@ class AdminSite:
         """Execute a statement; return its rows."""
         return await self.run(self.core.client.fetch_records, statement, params, **values)
 
-    async def caller(self, owner: Owner) -> Caller:
-        """Return a caller with the settings of an owner."""
-        chosen = await self.run(self.core.user_settings.get, owner.telegram_user_id)
-        return self.core.caller(owner, chosen)
-
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
         session, address = session_of(request), client_address(request)
@@ -338,17 +322,6 @@ def client_address(request: Request) -> str:
     if request.client:
         return request.client.host
     return "unknown"
-
-
-def _network_of(address: str) -> str:
-    """Return the unit that guesses are counted by: an IPv4 address, or an IPv6 /64 network."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return address[:100]
-    if isinstance(ip, ipaddress.IPv4Address):
-        return str(ip)
-    return str(ip.ipv4_mapped or ipaddress.IPv6Network((int(ip), 64), strict=False))
 
 
 def owner_of(request: Request) -> Owner:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ from src.core import Core
 from src.pg.embedded import find_shortage
 from src.queue.job_repo import JobRepository
 from src.texts.reply import ReplyFile
+
+logger = logging.getLogger(__name__)
 
 # uvicorn does not end a request that arrives slowly; a proxy in front does (deploy/nginx.conf).
 MAX_CONNECTIONS = 256  # requests on more connections are refused with 503
@@ -217,6 +220,7 @@ class HttpServer(uvicorn.Server):
         )
         self._host = host
         self._port = port
+        self._listener: socket.socket | None = None
         self.port: int | None = None
         self.while_serving: contextlib.AbstractAsyncContextManager[None] = contextlib.nullcontext()
 
@@ -224,11 +228,11 @@ class HttpServer(uvicorn.Server):
         """Stop after the running requests."""
         self.should_exit = True
 
-    def bind(self) -> socket.socket:
-        """Bind the port.
+    def bind(self, *, required: bool = True) -> None:
+        """Bind the port: a receiver needs it, a worker beside it does without.
 
         Raises:
-            ConfigError: The port is taken, or not permitted.
+            ConfigError: The port is required, and is taken or not permitted.
         """
         family = socket.AF_INET
         if ":" in self._host:
@@ -247,9 +251,17 @@ class HttpServer(uvicorn.Server):
             if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
                 remedy = "Choose another port, or 0 for any free one"
                 problem = f"HTTP_PORT: it cannot be used ({error.strerror}). {remedy}"
-            raise ConfigError([problem]) from None
-        self.port = listener.getsockname()[1]
-        return listener
+            if required:
+                raise ConfigError([problem]) from None
+            logger.warning("this worker has no HTTP server: %s", problem)
+        else:
+            self._listener, self.port = listener, listener.getsockname()[1]
+
+    async def serve_bound(self) -> None:
+        """Serve on the bound port, within ``while_serving``; end at once if none is bound."""
+        if self._listener is not None:
+            async with self.while_serving:
+                await self.serve(sockets=[self._listener])
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

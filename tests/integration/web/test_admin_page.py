@@ -107,7 +107,8 @@ async def test_only_trusted_proxies_tell_who_asks(
     """What the client wrote before the proxy's own word is believed of nobody."""
     app = Starlette(routes=[Mount("/admin", build_admin_app(rig.core, access()))])
     server = HttpServer(app, "127.0.0.1", 0, proxies)
-    running = asyncio.create_task(server.serve(sockets=[server.bind()]))
+    server.bind()
+    running = asyncio.create_task(server.serve_bound())
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/admin") as client:
             forged = {"x-forwarded-for": "192.0.2.1, 198.51.100.7"}

@@ -32,8 +32,8 @@ async def echo(request: Request) -> Response:
 async def server() -> AsyncIterator[HttpServer]:
     routes = [Route("/healthz", healthz), Route("/echo", echo, methods=["POST"])]
     opened = HttpServer(Starlette(routes=routes), "127.0.0.1", 0)
-    listener = opened.bind()
-    serving = asyncio.ensure_future(opened.serve(sockets=[listener]))
+    opened.bind()
+    serving = asyncio.ensure_future(opened.serve_bound())
     await eventually(lambda: opened.started, "the server")
     yield opened
     opened.stop()

@@ -99,14 +99,10 @@ async def open_lender(person: Person, allowance: Allowance | None = None) -> Asy
     """Serve the memories of a person's bot over HTTP."""
     memory = MemoryServer(person.core, lambda user: user != STRANGER, allowance)
     http = HttpServer(Starlette(routes=memory.routes()), "127.0.0.1", 0)
-    listener = http.bind()
+    http.while_serving = memory.run()
+    http.bind()
     assert http.port is not None
-
-    async def serve() -> None:
-        async with memory.run():
-            await http.serve(sockets=[listener])
-
-    serving = asyncio.create_task(serve())
+    serving = asyncio.create_task(http.serve_bound())
     try:
         yield Lender(person, http.port)
     finally:
