@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base import addresses, mcp_file
-from src.base.env_file import EnvFile, find_remedy, find_strays, is_of_others, read_env_file
+from src.base.env_file import EnvFile, find_remedy, find_strays, read_env_file
 from src.base.errors import ConfigError
 from src.base.logs import redact_text
 from src.base.providers import PROVIDERS, ProviderSettings, find_lines, find_provider
@@ -276,17 +276,11 @@ class Settings(
 
     _servers: tuple[mcp_file.McpServer, ...] = ()
     _warnings: tuple[str, ...] = ()
-    _unread: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Suspicious variables, one line each: ``NAME: problem. Remedy``."""
         return self._warnings
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """Names in ``.env`` that no setting has and that resemble none."""
-        return self._unread
 
     @property
     def servers(self) -> tuple[mcp_file.McpServer, ...]:
@@ -338,7 +332,6 @@ VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
 # Without these everyone may use the bot. ADMIN_USER_IDS only grants more rights, and without
 # TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
 LIMITS = frozenset({"ALLOWED_USER_IDS"})
-PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # not a part of a key that lacks its name
 
 
 def load_settings(env_file: str | None = ENV_FILE) -> Settings:
@@ -349,10 +342,10 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     """
     file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
-    set_outside = {name.lower() for name, value in os.environ.items() if value}
-    names = Settings.model_fields.keys() - set_outside
-    fields: dict[str, Any] = {name.lower(): value for name, value in file.values.items()}
-    fields = {name: value for name, value in fields.items() if name in names}
+    outside = {name for name, value in os.environ.items() if value}
+    unset = Settings.model_fields.keys() - {name.lower() for name in outside}
+    lower: dict[str, Any] = {name.lower(): value for name, value in file.values.items()}
+    fields = {name: lower[name] for name in unset & lower.keys()}
     try:
         settings = Settings(**fields)
     except ValidationError as error:
@@ -361,11 +354,14 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
         defaults = {name: Settings.model_fields[name].default for name in malformed}
         settings = Settings(**{**fields, **defaults})  # for the checks that follow
     problems += _check_consistency(settings)
+    used = file.references
     if settings.mcp_servers is not None:
         variables = {**file.values, **os.environ}
         settings._servers, server_problems = mcp_file.read_servers(settings.mcp_servers, variables)
         problems += server_problems
-    strays, settings._unread = _find_strays(settings, file)
+        used |= mcp_file.find_references(settings.mcp_servers)
+    strays = find_strays(outside | file.values.keys(), VARIABLES)
+    strays = {name: meant for name, meant in strays.items() if name not in used}
     settings._warnings = tuple(_describe_stray(name, meant) for name, meant in strays.items())
     if problems or LIMITS & {*strays.values()}:
         first: dict[str, str] = {}  # by variable: its other problems follow from the first
@@ -403,18 +399,6 @@ def _describe(entry: Any) -> str:
     if ". " in message:  # with its own remedy
         return f"{name}: {message}"
     return f"{name}: {message}. {find_remedy(name)}"
-
-
-def _find_strays(settings: Settings, file: EnvFile) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return misspelt variables, and the names in ``.env`` that mean nothing to the bot."""
-    used = file.references
-    if settings.mcp_servers is not None:
-        used |= mcp_file.find_references(settings.mcp_servers)
-    names = {name for name, value in os.environ.items() if value} | file.values.keys()
-    strays = {n: m for n, m in find_strays(names, VARIABLES).items() if n not in used}
-    known = VARIABLES | used | strays.keys()
-    unread = (name for name in file.values if not known & {name, name.upper()})
-    return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_others(n))
 
 
 def _describe_stray(name: str, meant: str) -> str:

@@ -133,8 +133,3 @@ def find_intended(name: str, settings: frozenset[str]) -> str | None:
         return None
     matches = get_close_matches(capitals, settings, n=1, cutoff=LIKENESS)
     return next(iter(matches), None)
-
-
-def is_of_others(name: str) -> bool:
-    """Return True for a line meant for another program, such as Docker Compose."""
-    return name in OTHERS or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))

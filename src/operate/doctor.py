@@ -44,9 +44,6 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
     """
     parts = [line.partition(". ") for line in settings.warnings]
     results = [CheckResult("settings", what, mend) for what, _, mend in parts]
-    if settings.unread:
-        state = f".env has what the bot does not read: {', '.join(settings.unread)}"
-        results.append(CheckResult("settings", state))
     results += check_machine(settings, Path(ENV_FILE))
     results += await _check_database(settings)
     results += await check_proxies(settings)

@@ -334,11 +334,11 @@ class Gate:
             raise RefusedError(503, say("app_unavailable", language)) from error
 
     def _verify(self, request: Request, language: Language) -> Visitor:
-        headers = request.headers.getlist("authorization")
+        text = find_credentials(request, SCHEME)
         try:
-            if len(headers) != 1 or headers[0][: len(SCHEME)].lower() != SCHEME:
+            if text is None:
                 raise UnverifiedError("there is no initData")
-            return read_init_data(headers[0][len(SCHEME) :], self._token, datetime.now(UTC))
+            return read_init_data(text, self._token, datetime.now(UTC))
         except UnverifiedError as error:
             raise RefusedError(401, say(error.text_key, language)) from error
 
@@ -360,6 +360,14 @@ class Gate:
 def accepted_language(request: Request) -> Language:
     """Return the language of the browser, for callers that are not known yet."""
     return choose_language(request.headers.get("accept-language", "")[:16].partition(",")[0])
+
+
+def find_credentials(request: Request, scheme: str) -> str | None:
+    """Return what follows ``scheme`` in the only Authorization header; None for anything else."""
+    headers = request.headers.getlist("authorization")
+    if len(headers) != 1 or headers[0][: len(scheme)].lower() != scheme:
+        return None
+    return headers[0][len(scheme) :]
 
 
 def to_number(text: str, digits: int) -> int | None:

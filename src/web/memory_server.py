@@ -38,7 +38,7 @@ from src.reading import gate
 from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, fact_number, fact_uid
 from src.reading.voices import Voice
 from src.texts.plain_text import shortened
-from src.web.app_gate import Allowance
+from src.web.app_gate import Allowance, find_credentials
 
 logger = logging.getLogger(__name__)
 
@@ -389,10 +389,8 @@ class MemoryServer:
         origin, own = request.headers.get("origin"), urlsplit(self._base(request))
         if origin is not None and origin != f"{own.scheme}://{own.netloc}":
             return _refusal(403, "forbidden_origin")
-        headers = request.headers.getlist("authorization")
-        found = None
-        if len(headers) == 1 and headers[0][: len(SCHEME)].lower() == SCHEME:
-            token = headers[0][len(SCHEME) :]
+        token, found = find_credentials(request, SCHEME), None
+        if token is not None:
             found = await self._core.client.run(self._connections.find_caller, token)
         if found is None:
             refusal = _refusal(401, "invalid_token")

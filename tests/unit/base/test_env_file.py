@@ -155,14 +155,6 @@ def test_a_name_that_a_server_of_tools_uses_is_no_slip(file: Path) -> None:
     assert [line.partition(":")[0] for line in read(file, content).warnings] == ["HTTP_PORTS"]
 
 
-def test_what_the_bot_does_not_read_is_known_for_doctor(file: Path) -> None:
-    names = (
-        "SYSTEM_PROMPT TZ POSTGRES_PASSWORD COMPOSE_FILE JBSWY3DPEHPK3PXP dGhpcyBpcw OPENAI_KEY"
-    )
-    settings = read(file, "".join(f"{name}=CANARY\n" for name in names.split()))
-    assert settings.unread == ("SYSTEM_PROMPT",), "others are Compose's, or look like half a key"
-
-
 # What is understood, by the setting that is meant.
 SLIPS = {
     "TELEGRAM_BOT_TOKEN": "TELEGRAM_TOKEN TELEGRAM_BOT_TOKENS TELEGARM_BOT_TOKEN "
