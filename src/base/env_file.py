@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -103,15 +102,10 @@ OTHERS = frozenset(
 )
 
 
-@cache
-def remedies() -> Mapping[str, str]:
-    """Return what to write instead of a bad value, by setting."""
-    return tomllib.loads(REMEDIES.read_text("utf-8"))
-
-
 def find_remedy(name: str) -> str:
     """Return what to do about a bad value of a setting."""
-    return remedies().get(name, "Correct it, or leave it out.")
+    remedies = tomllib.loads(REMEDIES.read_text("utf-8"))
+    return str(remedies.get(name, "Correct it, or leave it out."))
 
 
 def find_strays(names: Set[str], settings: frozenset[str]) -> dict[str, str]:
