@@ -232,28 +232,30 @@ class WebhookState:
     failed_at: float = 0.0
     failure: str | None = None
 
+    def find_problem(self, url: str | None) -> str | None:
+        """Return what is wrong, with a remedy after a semicolon; None if Telegram can deliver.
 
-def find_webhook_problem(state: WebhookState, url: str | None) -> str | None:
-    """Return what is wrong, with a remedy after a semicolon; None if Telegram can deliver.
-
-    Args:
-        state: Telegram's answer.
-        url: The configured address; None to poll.
-    """
-    host = urlsplit(state.url).hostname
-    if url is None:
-        if not state.url:
-            return None
-        return f"a webhook at {host} keeps updates from polling; start the bot, which removes it"
-    if not urlsplit(url).path.endswith(WEBHOOK_PATH):
-        return f"the webhook's address lacks our path; end TELEGRAM_WEBHOOK_URL in {WEBHOOK_PATH}"
-    if not state.url:
-        return "no webhook is set; start the bot, which sets it"
-    if state.url != url:
-        return f"the webhook leads to {host}; stop the other program, and start the bot again"
-    if state.pending and time.time() - state.failed_at < RECENT:
-        return (
-            f"{state.pending} updates wait, as Telegram's call failed: "
-            f"{state.failure}; look at the proxy, its certificate and its port"
-        )
-    return None
+        Args:
+            url: The configured address; None to poll.
+        """
+        host = urlsplit(self.url).hostname
+        if url is None:
+            if not self.url:
+                return None
+            return (
+                f"a webhook at {host} keeps updates from polling; start the bot, which removes it"
+            )
+        if not urlsplit(url).path.endswith(WEBHOOK_PATH):
+            return (
+                f"the webhook's address lacks our path; end TELEGRAM_WEBHOOK_URL in {WEBHOOK_PATH}"
+            )
+        if not self.url:
+            return "no webhook is set; start the bot, which sets it"
+        if self.url != url:
+            return f"the webhook leads to {host}; stop the other program, and start the bot again"
+        if self.pending and time.time() - self.failed_at < RECENT:
+            return (
+                f"{self.pending} updates wait, as Telegram's call failed: "
+                f"{self.failure}; look at the proxy, its certificate and its port"
+            )
+        return None

@@ -21,7 +21,7 @@ from langchain_core.tools import tool
 from pydantic import Field, SecretStr
 from socksio import ProtocolError
 
-from src.base.addresses import WebhookState, find_webhook_problem, without_login
+from src.base.addresses import WebhookState, without_login
 from src.base.config import LOCAL_EMBEDDINGS, OFFLINE_MODEL, Settings
 from src.base.errors import AppError, StorageError, causes
 from src.base.logs import redact_text
@@ -160,7 +160,7 @@ async def check_telegram(settings: Settings) -> list[CheckResult]:
         name = type(error).__name__
         mend = "is TELEGRAM_API_BASE right and reachable?"
         return [CheckResult("telegram", f"Telegram did not answer {method} ({name})", mend)]
-    problem = find_webhook_problem(state, settings.telegram_webhook_url)
+    problem = state.find_problem(settings.telegram_webhook_url)
     if problem is None:
         return [identity]
     what, _, mend = problem.rpartition("; ")

@@ -18,7 +18,7 @@ from aiogram.utils.backoff import Backoff, BackoffConfig
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
-from src.base.addresses import WebhookState, find_webhook_problem
+from src.base.addresses import WebhookState
 from src.base.errors import ConfigError, StorageError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
@@ -265,7 +265,7 @@ class WebhookWatch:
         while True:
             try:
                 info = await self._bot.get_webhook_info()
-                self.problem = find_webhook_problem(read_state(info), self._url)
+                self.problem = read_state(info).find_problem(self._url)
             except exceptions.AiogramError as error:
                 self.problem = f"no answer to getWebhookInfo ({type(error).__name__})"
             if self.problem is None:

@@ -17,7 +17,7 @@ import pytest
 from aiogram.types import WebhookInfo
 from aiohttp import web
 
-from src.base.addresses import WebhookState, find_webhook_problem
+from src.base.addresses import WebhookState
 from src.base.config import Settings
 from src.operate.checks import (
     MAX_SAID,
@@ -249,7 +249,7 @@ def info(url: str, pending: int = 0, failed: timedelta | None = None) -> Webhook
 def test_a_webhook_that_gets_nothing_is_named(
     url: str | None, answer: Callable[[], WebhookState], told: str | None
 ) -> None:
-    problem = find_webhook_problem(answer(), url)
+    problem = answer().find_problem(url)
     if told is None:
         assert problem is None
     else:
