@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import httpx2
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
@@ -372,14 +371,14 @@ async def _find_better(settings: Settings, provider: Provider, model: str) -> st
     if provider.key(settings):
         headers["Authorization"] = f"Bearer {provider.secret(settings).get_secret_value()}"
     root = re.sub(r"/(v1|chat/completions|embeddings|models)(?=/|$).*", "", base)
-    async with httpx.AsyncClient(
+    async with httpx2.AsyncClient(
         headers=headers, timeout=PROBE_SECONDS, proxy=provider.proxy(settings)
     ) as client:
         for address in dict.fromkeys([base, *(root + path for path in PATHS)]):
             try:
                 answer = (await client.get(f"{address}/models")).json()
                 models = [str(entry["id"]) for entry in answer["data"]]
-            except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            except (httpx2.HTTPError, ProtocolError, ValueError, LookupError, TypeError):
                 continue
             if models and address != base:
                 return f". Write {provider.base_url_variable}={address}: it answers"
