@@ -48,31 +48,40 @@ class Owner(NamedTuple):
 LanguageSource = Literal["chosen", "spoken", "guessed"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Settings that an owner chooses in /settings, named like the columns of ``user_settings``.
+
+    Attributes:
+        mode: The path through the graph.
+        answer_length: The length of answers that the owner wants.
+        memory_on: True if messages are remembered and recalled.
+        follow_ups: True if the bot asks the day after how something went.
+    """
+
+    mode: Mode = "assistant"
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
+    follow_ups: bool = False
+
+
 @dataclass(frozen=True)
-class Preferences:
+class Preferences(Chosen):
     """Settings of one owner as they apply, from the door to the graph.
 
     Attributes:
         language: Language of the bot's own sentences.
         time_zone: A tz database name.
         has_zone: True if the owner chose the zone, or was told about it.
-        mode: The path through the graph.
-        answer_length: The length of answers that the owner wants.
-        memory_on: True if messages are remembered and recalled.
         has_reminders: True if the owner may have pending reminders.
         language_from: Where the language is from.
-        follow_ups: True if the bot asks the day after how something went.
     """
 
     language: Language
     time_zone: str
     has_zone: bool = True
-    mode: Mode = "assistant"
-    answer_length: AnswerLength = "normal"
-    memory_on: bool = True
     has_reminders: bool = True
     language_from: LanguageSource = "chosen"
-    follow_ups: bool = False
 
 
 @dataclass(frozen=True)

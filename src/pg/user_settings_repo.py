@@ -1,42 +1,41 @@
 """Settings of a user or group, and whether they can be reached or are blocked."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from psycopg2.sql import SQL, Identifier, Placeholder
 
-from src.base.owners import AnswerLength, LanguageSource, Mode, Owner, Preferences
+from src.base.owners import Chosen, LanguageSource, Owner, Preferences
 from src.pg.client import Repository
 from src.texts import choose_language
 
 
 @dataclass(frozen=True)
-class UserSettings:
+class UserSettings(Chosen):
     """Settings of one owner; None stands for the default.
 
     Attributes:
         language: Chosen language, or None to follow what is spoken.
         time_zone: A tz database name.
-        mode: Mode of the graph.
-        answer_length: Length of answers.
-        memory_on: True if anything is remembered.
+        spoken_language: Language of the last message of some length; None: none was clear.
         has_reminders: True if any reminder is pending, also in another topic of the group.
         is_inactive: True if nothing could be sent to the owner lately.
         is_blocked: True if an operator has blocked the owner.
-        spoken_language: Language of the last message of some length; None: none was clear.
-        follow_ups: True if the bot asks the day after how something went.
     """
 
     language: str | None = None
     time_zone: str | None = None
-    mode: Mode = "assistant"
-    answer_length: AnswerLength = "normal"
-    memory_on: bool = True
+    spoken_language: str | None = None
     has_reminders: bool = False
     is_inactive: bool = False
     is_blocked: bool = False
-    spoken_language: str | None = None
-    follow_ups: bool = False
+
+    @classmethod
+    def from_row(cls, stored: Mapping[str, Any]) -> Self:
+        """Build the settings from columns and states by name; others are left out."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in stored.items() if name in names})
 
     def resolve(self, codes: Sequence[str | None], time_zone: str) -> Preferences:
         """Return the settings as they apply.
@@ -45,34 +44,29 @@ class UserSettings:
             codes: Languages of the owner's devices, used until they choose or speak one.
             time_zone: The zone, used until they name theirs.
         """
-        language = choose_language(self.language, self.spoken_language, *codes)
         source: LanguageSource = "guessed"
         if self.language is not None:
             source = "chosen"
         elif self.spoken_language is not None:
             source = "spoken"
         return Preferences(
-            language,
+            choose_language(self.language, self.spoken_language, *codes),
             self.time_zone or time_zone,
-            self.time_zone is not None,
-            self.mode,
-            self.answer_length,
-            self.memory_on,
-            self.has_reminders,
-            source,
-            self.follow_ups,
+            has_zone=self.time_zone is not None,
+            has_reminders=self.has_reminders,
+            language_from=source,
+            **{field.name: getattr(self, field.name) for field in fields(Chosen)},
         )
 
 
-# Select the owner's settings.
+# Select the owner's settings and states by name.
 SELECT_SETTINGS = """
-SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
-       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
-       EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
-               WHERE w.telegram_user_id = o.telegram_user_id AND r.is_waiting
-                 AND r.kind = 'reminder'),
-       s.inactive_since IS NOT NULL, o.blocked_at IS NOT NULL, s.spoken_language,
-       coalesce(s.follow_ups, false)
+SELECT coalesce(to_jsonb(s), '{}') || jsonb_build_object(
+    'has_reminders',
+    EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
+            WHERE w.telegram_user_id = o.telegram_user_id AND r.is_waiting
+              AND r.kind = 'reminder'),
+    'is_inactive', s.inactive_since IS NOT NULL, 'is_blocked', o.blocked_at IS NOT NULL)
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
 """
@@ -108,7 +102,7 @@ class UserSettingsRepository(Repository):
 
     def get(self, telegram_user_id: int) -> UserSettings:
         """Return the owner's settings; defaults if there is no row."""
-        stored = self._first(UserSettings, SELECT_SETTINGS, Owner(telegram_user_id))
+        stored = self._first(UserSettings.from_row, SELECT_SETTINGS, Owner(telegram_user_id))
         return stored or UserSettings()
 
     def set_blocked(self, telegram_user_id: int, *, is_blocked: bool) -> bool:

@@ -19,7 +19,7 @@ from src.talk.commands import CommandEntry, Features, Pages, Place, help_page
 from src.talk.forget_screens import ForgetScreens
 from src.talk.questions import QuestionService
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens, follow_language
+from src.talk.settings import CHOICES, SettingsScreens, follow_language
 from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.talk.zones import not_mine_button, zone_note
@@ -252,9 +252,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 DEEP_LINKS = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
 
 # Actions that affect a whole group.
-ADMIN_ACTIONS = frozenset(
-    {"wipe", "choose", "mode", "language", "length", "remembering", "asking", "zone", "zones"}
-)
+ADMIN_ACTIONS = frozenset({"wipe", "choose", "zones", *CHOICES})
 
 # Handlers of buttons by the name of their action; the numbers of an action are untrusted.
 ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply]]] = {
@@ -277,11 +275,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply
     "norepeat": lambda s, who, a: s.reminders.stop(who, a.number(0)),
     "settings": lambda s, who, _: s.settings.page(who),
     "choose": lambda s, who, a: s.settings.choose(who, a.number(0)),
-    "mode": lambda s, who, a: s.settings.choose_value(who, "mode", a.number(0)),
-    "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
-    "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
-    "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
-    "asking": lambda s, who, a: s.settings.choose_value(who, "follow_ups", a.number(0)),
+    **dict.fromkeys(CHOICES, lambda s, who, a: s.settings.choose_value(who, a.name, a.number(0))),
     "wish": lambda s, who, a: s.keep_wish(who, a.number(0)),
     "nobrief": lambda s, who, _: s.reminders.briefs.stop(who),
     "mute": lambda s, who, a: s.reminders.follow_ups.mute(who, a.number(0)),

@@ -27,15 +27,15 @@ NOT_A_PLACE = lexicon.AnyCase(
 )
 MAX_PLACE_WORDS = 3  # words of a message that may name a place
 MAX_CITY = 100  # characters that are searched for a time zone
-# Field of ``Preferences`` and values of each setting; buttons hold the index of a value. A time
-# zone is typed instead.
+# Field of ``Preferences`` and values of each setting, by the action of its buttons, which hold the
+# index of a value. A time zone is typed instead. Sentences: ``settings_mode``, ``mode_strict``, ….
 CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
     "mode": ("mode", get_args(Mode)),
     "language": ("language", LANGUAGES),
     "zone": ("time_zone", ()),
     "length": ("answer_length", LENGTHS),
-    "memory": ("memory_on", (True, False)),
-    "follow_ups": ("follow_ups", (True, False)),
+    "remembering": ("memory_on", (True, False)),
+    "asking": ("follow_ups", (True, False)),
 }
 SETTING_KINDS = tuple(CHOICES)
 
@@ -164,7 +164,7 @@ class SettingsScreens:
 
 def list_choices(caller: Caller) -> list[Choice]:
     """List all settings with the caller's values; in a group nobody is asked how it went."""
-    kinds = [kind for kind in SETTING_KINDS if kind != "follow_ups" or not caller.owner.is_group]
+    kinds = [kind for kind in SETTING_KINDS if kind != "asking" or not caller.owner.is_group]
     return [_build_choice(kind, caller) for kind in kinds]
 
 
@@ -182,8 +182,7 @@ def _build_choice(kind: str, caller: Caller) -> Choice:
         return Choice(title, kind, (zones.zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
     labels = tuple(_value_label(kind, value, caller.language) for value in values)
-    action = {"memory": "remembering", "follow_ups": "asking"}.get(kind, kind)
-    return Choice(title, action, labels, values.index(getattr(caller.preferences, column)))
+    return Choice(title, kind, labels, values.index(getattr(caller.preferences, column)))
 
 
 def may_name_place(text: str) -> bool:
@@ -199,11 +198,8 @@ def _value_label(kind: str, value: Any, language: Language) -> str:
     if kind == "language":
         own_name = locale_of(value).languages.get(value, value)
         return str(own_name).capitalize()
-    if kind == "memory":
-        return say("memory_on" if value else "memory_off", language)
-    if kind == "follow_ups":
-        return say("asking_on" if value else "asking_off", language)
-    return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
+    name = {True: "on", False: "off"}.get(value, value)
+    return say(f"{kind}_{name}", language)
 
 
 async def follow_language(

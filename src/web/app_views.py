@@ -7,7 +7,7 @@ from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage
 from src.memory import memory_repo, retrieval_repo
 from src.reminders import reminder_repo, reminder_service
-from src.talk.settings import Choice
+from src.talk.settings import CHOICES, Choice
 from src.texts.markdown import parse_markdown
 from src.texts.plain_text import shortened
 from src.texts.reply import Reply
@@ -20,20 +20,7 @@ AUTHORS = {"assistant": "bot"}  # by role; others are the user
 HIT_KINDS = {"memory": "fact"}  # others are messages
 ASKED = ("command", "teach")  # origins of facts that the user asked to remember
 # Buttons of the chat that the page offers; they check the owner of what they name.
-PRESSED = frozenset(
-    {
-        "unremind",
-        "later",
-        "mode",
-        "language",
-        "length",
-        "remembering",
-        "asking",
-        "zone",
-        "delete",
-        "import",
-    }
-)
+PRESSED = frozenset({"unremind", "later", "delete", "import", *CHOICES})
 
 
 def fact_view(fact: memory_repo.StoredFact, caller: Caller) -> Json:

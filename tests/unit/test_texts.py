@@ -26,7 +26,7 @@ from src.talk.command_service import COMMANDS
 from src.talk.commands import Place, offered
 from src.talk.notes import WISHES
 from src.talk.search_screens import SUBJECTS
-from src.talk.settings import LENGTHS, SETTING_KINDS
+from src.talk.settings import CHOICES
 from src.talk.turn_state import RESOLUTIONS
 from src.telegram.content import UNREADABLE, UNSEEN
 from src.telegram.places import REFUSALS as PLACES
@@ -70,9 +70,13 @@ BUILT = {
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
-    "f'mode_name_{value}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
-    "f'length_{value}'": {f"length_{length}" for length in LENGTHS},
-    "f'settings_{kind}'": {f"settings_{kind}" for kind in SETTING_KINDS},
+    "f'{kind}_{name}'": {
+        f"{kind}_{({True: 'on', False: 'off'}).get(value, value)}"
+        for kind, (_, values) in CHOICES.items()
+        for value in values
+        if kind != "language"
+    },
+    "f'settings_{kind}'": {f"settings_{kind}" for kind in CHOICES},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in KINDS},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'refused_{reason}'": {f"refused_{reason}" for reason in REFUSALS},

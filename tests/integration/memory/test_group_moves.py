@@ -261,7 +261,7 @@ def test_the_settings_of_the_old_chat_come_along(client: PgClient) -> None:
     client.execute("UPDATE user_settings SET language = 'uk', time_zone = 'Europe/Kyiv'")
     settings.mark_inactive(NEW)
     move(client)
-    assert settings.get(NEW) == UserSettings("uk", "Europe/Kyiv", "strict")
+    assert settings.get(NEW) == UserSettings("uk", "Europe/Kyiv", mode="strict")
     assert settings.get(OLD) == UserSettings()
     settings.change(-18, mode="strict")
     move(client, -18, -19)

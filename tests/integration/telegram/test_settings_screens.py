@@ -100,8 +100,8 @@ async def test_without_memory_nothing_is_kept_nor_recalled(phone: Phone) -> None
             "object": "Киев", "importance": 9}  # fmt: skip
     phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Понял.")
     await phone.write(text)
-    screen = await open_choice(phone, "settings_memory")
-    await phone.tap(say("memory_off", "ru"), under=screen)
+    screen = await open_choice(phone, "settings_remembering")
+    await phone.tap(say("remembering_off", "ru"), under=screen)
     phone.rig.core.conversations.create_new_conversation(USER)
     pet = {"text": "Мою собаку зовут Рекс", "quote": "Мою собаку зовут Рекс"}
     phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", pet)]), "Ага.")
@@ -115,8 +115,8 @@ async def test_without_memory_nothing_is_kept_nor_recalled(phone: Phone) -> None
     calls = len(phone.rig.model.requests)
     await phone.rig.core.memory.digest.digest_turn(conversation)
     assert len(phone.rig.model.requests) == calls, "it is not read for facts"
-    await phone.tap(say("settings_memory", "ru"), under=screen)
-    await phone.tap(say("memory_on", "ru"), under=screen)
+    await phone.tap(say("settings_remembering", "ru"), under=screen)
+    await phone.tap(say("remembering_on", "ru"), under=screen)
     await phone.rig.core.memory.digest.digest_turn(conversation)
     assert len(phone.rig.model.requests) == calls, "nor later, when it is on again"
 
