@@ -6,28 +6,35 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from src.base.zones import first_moment
 from src.imports.files import read_lines
-from src.imports.records import Opened, Reading, Record, Records, read_moment, title_of
+from src.imports.records import (
+    Opened,
+    Reading,
+    Record,
+    Records,
+    read_day,
+    read_moment,
+    title_of,
+)
 
 FRONTMATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-CREATED = re.compile(r"(?im)^(?:date|created(?:[_ -]at)?|дата)\s*:\s*[\"']?(\d{4}-\d\d-\d\d\S*)")
+CREATED = re.compile(
+    r"(?im)^(?:(?:date[_ -]?)?creat(?:ed|ion)(?:[_ -]?(?:at|on|date|time))?|date"
+    r"|дата(?: создания| створення)?|создано|створено)[ \t]*:[ \t]*(\S.*)"
+)
 EMBED = re.compile(r"!\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 LINK = re.compile(r"\[\[([^\[\]\n|#]{0,200})(#[^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]")
 COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
-DAY = re.compile(
-    r"(?<!\d)(?:(?P<year>\d{4})[-_.]?(?P<month>\d\d)[-_.]?(?P<day>\d\d)"
-    r"|(?P<day_first>\d\d)\.(?P<month_second>\d\d)\.(?P<year_last>\d{4}))(?!\d)"
-)
+# A day as in 2024_05_13, 20240513 or 202405131030.
+DAY = re.compile(r"(?<!\d)(\d{4})[-_./]?(\d\d)[-_./]?(\d\d)(?:\d{4}|\d{6})?(?!\d)")
 MARKS = re.compile(r"(?m)\A---[ \t]*$|\[\[[^\[\]\n]+\]\]|^[ \t]{0,20}[-*] \[[ xX]\] ")
 MAX_PART = 3000  # characters of a message: longer notes are cut between paragraphs
 MAX_NOTE = 2_000_000
-NOON = 12
 
 
 def looks_like_note(text: str, name: str) -> bool:
     """Return True if a text has the marks of a note, or its name is that of a daily note."""
-    return MARKS.search(text) is not None or _day_of(name) is not None
+    return MARKS.search(text) is not None or _day_of(PurePosixPath(name).stem) is not None
 
 
 def read(file: Opened, reading: Reading) -> Records:
@@ -49,26 +56,19 @@ def clean_note(text: str) -> str:
     return LINK.sub(lambda link: link[3] or link[1] or (link[2] or "").lstrip("#"), text).strip()
 
 
-def _day_of(name: str) -> datetime | None:
-    found = DAY.search(PurePosixPath(name).stem)
-    if found is None:
-        return None
-    day, month = found["day"] or found["day_first"], found["month"] or found["month_second"]
-    year = found["year"] or found["year_last"]
-    try:
-        return datetime.fromisoformat(f"{year}-{month}-{day}").replace(hour=NOON)
-    except ValueError:
-        return None
+def _day_of(name: str, time_zone: str = "UTC") -> datetime | None:
+    return read_day(DAY.sub(r" \1-\2-\3 ", name), time_zone)
 
 
 def _find_date(path: PurePosixPath, text: str, reading: Reading) -> datetime | None:
-    """Return noon of the day in a note's name, else the time in its properties."""
-    day = _day_of(path.name)
-    if day is not None:
-        return first_moment(day, reading.time_zone)
-    head = text[:2000] if text.startswith("---") else ""
-    found = CREATED.search(head)
-    return read_moment(found[1].rstrip("\"'")) if found else None
+    """Return noon of the day in a note's name or path, else the time in its properties."""
+    zone = reading.time_zone
+    day = _day_of(path.stem, zone) or _day_of(str(path.with_suffix("")), zone)
+    found = CREATED.search(text[:2000]) if text.startswith("---") else None
+    if day is not None or found is None:
+        return day
+    written = found[1].strip("\"'[] ")
+    return read_moment(written, zone) or read_day(written, zone)
 
 
 def _split(text: str) -> Iterator[str]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Literal
 
+from src.base.zones import DAY, first_moment
+from src.reading.time_expressions import read_time
+
 Kind = Literal["message", "memory", "fact", "reminder", "summary", "settings"]
 # Formats, with the names under which people know where their words come from.
 SOURCES = {
@@ -18,6 +21,8 @@ SOURCES = {
     "pomni": "Pomni",
 }
 MAX_TITLE = 120  # characters
+NOON = 12
+DAY_LENGTH = len("2026-11-28")
 MILLISECONDS = 1e11  # a larger number of seconds would be far in the future
 # What goes wrong in a conversation that does not have the shape of its format.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
@@ -96,17 +101,19 @@ class Reading:
 Records = Iterator[Record | Broken]
 
 
-def read_moment(value: Any) -> datetime | None:
+def read_moment(value: Any, time_zone: str = "UTC") -> datetime | None:
     """Read a Unix time in seconds or milliseconds, or an ISO time; None for anything else.
 
-    A time without a zone is UTC's, and 0 stands for none.
+    A time without a zone is of ``time_zone``, a day its noon, and 0 stands for none.
     """
     if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
         try:
             moment = datetime.fromisoformat(value)
-        except ValueError:
+            if len(value) == DAY_LENGTH:
+                moment = moment.replace(hour=NOON)
+            return moment if moment.tzinfo else first_moment(moment, time_zone)
+        except (ValueError, OverflowError):
             return None
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
         seconds = float(value)
         if abs(seconds) > MILLISECONDS:
@@ -114,6 +121,15 @@ def read_moment(value: Any) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
     except (TypeError, ValueError, OverflowError, OSError):
         return None
+
+
+def read_day(text: str, time_zone: str = "UTC") -> datetime | None:
+    """Return noon of the first day that a text names with its year; None if it names none."""
+    for period in read_time(text, datetime.now(UTC)).periods:
+        day = period.start
+        if period.end - day == DAY and str(day.year) in text:
+            return first_moment(day.replace(hour=NOON, tzinfo=None), time_zone)
+    return None
 
 
 def read_or_name(read_one: Callable[[Any], Records], value: Any, title: str) -> Records:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from src.base.zones import first_moment
 from src.imports.files import walk_json
 from src.imports.records import (
     Broken,
@@ -56,10 +55,9 @@ def _read_message(
     if not text or not str(sender).startswith("user"):  # a channel, or nobody
         return
     said_at = read_moment(message.get("date_unixtime"))
-    if said_at is None:
-        local = read_moment(message["date"])
-        said_at = first_moment(local.replace(tzinfo=None), reading.time_zone) if local else None
-    chat_id, title = str(chat.get("id")), title_of(chat.get("name"))
+    said_at = said_at or read_moment(message["date"], reading.time_zone)
+    title = title_of(chat.get("name"))
+    chat_id = str(chat.get("id", title))
     if chat.get("type") == "saved_messages" and not title:
         title = "Saved Messages"
     source_id, name = f"{chat_id}:{message['id']}", title_of(message.get("from"))

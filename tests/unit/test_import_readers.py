@@ -6,11 +6,13 @@ import gzip
 import io
 import json
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 import pytest
 
+from src.base.zones import local_time
 from src.imports import files
 from src.imports.files import UnreadableFileError
 from src.imports.formats import read_file
@@ -122,7 +124,7 @@ def test_chatgpt_offers_what_it_remembered_with_its_dates() -> None:
     assert [text for text, _ in found] == [
         "User has a dog named Rex.", "User is a nurse.", "User lives in Kyiv.",
     ]  # fmt: skip
-    assert found[0][1] == datetime(2024, 5, 3, tzinfo=UTC)
+    assert found[0][1] == datetime(2024, 5, 3, 12, tzinfo=UTC)
 
 
 def shown(text: str, day: int) -> Json:
@@ -529,6 +531,28 @@ def test_a_vault_of_windows_with_a_folder_of_templates_and_days_of_its_own() -> 
     found = {one.title: one for one in read(data, "vault.zip")}
     assert set(found) == {"03.05.2024", "Здоровье"}
     assert found["03.05.2024"].said_at == datetime(2024, 5, 3, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("name", "properties", "day"), [
+    ("May 15th, 2024.md", "", "2024-05-15"), ("17 мая 2024.md", "", "2024-05-17"),
+    ("202405131030 Boat.md", "", "2024-05-13"), ("Daily/2024/05/14.md", "", "2024-05-14"),
+    ("a.md", "date: 2024-05-13", "2024-05-13"), ("a.md", "date: 13.07.2024", "2024-07-13"),
+    ("a.md", 'created: "[[2024-05-13]]"', "2024-05-13"),
+    ("a.md", "creation date: 2024-06-14 23:30", "2024-06-14"),
+    ("a.md", "date modified: 2026-01-01\ndate created: Monday, May 13th 2024, 9:15:02 am",
+     "2024-05-13"),
+    ("1984 and 5 more.md", "tags: [x]", "2022-03-04"), ("5 мая.md", "", "2022-03-04"),
+])  # fmt: skip
+def test_a_note_is_of_the_day_that_its_name_or_its_properties_tell(
+    name: str, properties: str, day: str
+) -> None:
+    target, zone = io.BytesIO(), "America/New_York"
+    with zipfile.ZipFile(target, "w") as archive:
+        info = zipfile.ZipInfo(f"Vault/{name}", (2022, 3, 4, 10, 0, 0))
+        archive.writestr(info, f"---\n{properties}\n---\nwords")
+    [note] = read_file(opened(target.getvalue(), "v.zip"), replace(READING, time_zone=zone))
+    assert isinstance(note, Record) and note.said_at is not None
+    assert local_time(note.said_at, zone).date().isoformat() == day
 
 
 def test_a_text_in_an_encoding_of_windows_is_read() -> None:
