@@ -27,7 +27,7 @@ SIGNS: Mapping[str, Callable[[Opened, str], Records]] = {
     "content": lists.read_rows,
 }
 # Prefixes of these values in a file.
-PLACES = ("", "item", "conversations.item", "memories.item", "results.item")
+PLACES = ("", "item", "conversations.item", "memories.item", "results.item", "items.item")
 FEEDBACK = "item.content"  # of ChatGPT's ratings of answers
 TELEGRAM = frozenset(
     {"chats.list", "left_chats.list", "messages.item.date_unixtime", "messages.item.from_id"}
@@ -74,7 +74,8 @@ def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | N
     is_note = entry.name.lower().endswith(NOTES)
     if is_note and (not is_alone or notes.looks_like_note(head, entry.name)):
         return partial(notes.read, reading=reading)
-    if is_alone and (lists.is_list(head) or entry.name.lower().endswith(".txt")):
+    is_told = entry.name.lower().endswith(".txt") or (not entry.name and lists.has_sentences(head))
+    if is_alone and (is_told or lists.is_list(head)):
         return lists.read_text
     return partial(notes.read, reading=reading) if is_note else None
 

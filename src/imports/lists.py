@@ -1,6 +1,7 @@
 """Readers of lists of what another assistant remembers: pasted, of mem0, of OpenMemory."""
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -8,44 +9,53 @@ from datetime import datetime
 from typing import Any
 
 from src.imports.files import mend_json, read_each, read_lines
-from src.imports.records import Opened, Record, Records, read_moment, read_or_name
+from src.imports.records import Opened, Record, Records, read_day, read_moment, read_or_name
 
-BULLET = re.compile(r"\s*(?:[-*•–—·▪◦]|\d{1,3}[.)])\s+(?=\S)(?:\[[ xX]\]\s+)?")
-HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|[^.!?]{1,80}:)\s*")
+MARK = re.compile(
+    r"\A(\s*)(?:(\d{1,3}[.)])|[-*+•–—·▪◦‣●])\s+(?=\S)(?:\[[ xX]\]\s+)?"
+)  # of an entry
+HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|.{1,150}:(?:\*\*)?)\s*")
 FENCE = re.compile(r"\s*```")
+ROW = re.compile(r"\s*\|(.*)\|\s*")  # of a table
+RULE = re.compile(r"[\s|:-]+")  # below the head of a table
 DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?"
+BOXED = r"(?<=\[)[^\[\]\n]{4,30}(?=\])"
 DATED = re.compile(
-    rf"\s*(?:[\[(](?P<boxed>{DATE}|unknown|no date|неизвестно|невідомо)[\])]|(?P<bare>{DATE}))"
-    r"[.:,]?\s*[-–—:.]?\s*",
-    re.IGNORECASE,
+    rf"\A\s*[\[(]?(?P<date>{DATE}|{BOXED})[\])]?[.:,]?\s*[-–—:.]?\s*", re.IGNORECASE
 )
 NUMBERED = re.compile(rf"(?m)^\s*\d{{1,4}}[.)]\s+(?=\[{DATE}\])")  # as ChatGPT lists memories
-DATED_AFTER = re.compile(rf"\s*(?:date\s*:?\s*)?[\[(](?P<date>{DATE})[\])]\.?\s*$", re.IGNORECASE)
-EVIDENCE = re.compile(r"\s*(?:[-–—]\s*)?\bEvidence\s*:.*$", re.DOTALL)
+DATED_AFTER = re.compile(
+    rf"(?:date\s*:?\s*)?[\[(](?P<date>{DATE}|{BOXED})[\])]\.?\s*$", re.IGNORECASE
+)
+UNDATED = frozenset({"unknown", "no date", "неизвестно", "невідомо"})
+EVIDENCE = re.compile(r"(?:[-–—*]\s*)?\bEvidence\s*:.*$", re.DOTALL)
 EMPHASIS = re.compile(r"\*\*|__|`")
 SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[^\W\d_])")
+ENDED = re.compile(r"[.!?…][\"»”)\]*]*\s*$")
+MAX_HEADING = 60  # characters of a heading without marks
 MAX_MEMORY = 400  # characters; longer paragraphs are split into sentences
 MIN_MEMORY = 4
 MOST_LINES = 5000
-GONE = frozenset({"deleted", "archived"})
+GONE = frozenset({"deleted", "archived", "DELETE"})
 
 
 def read_text(file: Opened) -> Records:
     """Yield each entry of a pasted list."""
-    lines = []
-    for line in read_lines(file):
-        lines.append(line)
-        if len(lines) == MOST_LINES:
-            break
+    lines = itertools.islice(read_lines(file), MOST_LINES)
     yield from read_memories("\n".join(lines), "list", None)
 
 
 def is_list(text: str) -> bool:
     """Return True if most lines of a text are entries of a list or headings."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    entries = [line for line in lines if BULLET.match(line) or DATED.match(line)]
+    lines = _tidy(text)
+    entries = [line for line in lines if _is_entry(line)]
     headings = [line for line in lines if line not in entries and HEADING.fullmatch(line)]
-    return len(entries) > 1 and 2 * len(entries) >= len(lines) - len(headings)
+    return len(entries) > 1 and 2 * len(entries) >= len(list(filter(None, lines))) - len(headings)
+
+
+def has_sentences(text: str) -> bool:
+    """Return True if a text has several sentences or lines."""
+    return "\n" in text.strip() or len(SENTENCE_END.split(text)) > 1
 
 
 def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[Record]:
@@ -56,46 +66,111 @@ def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[
         source: Its format.
         said_at: When it was written, for entries without a date.
     """
-    for entry in _split(text):
+    for entry in _split(text, is_whole=source != "list"):
         moment, words = said_at, EMPHASIS.sub("", entry).strip()
-        for pattern, groups in ((DATED, ("boxed", "bare")), (DATED_AFTER, ("date",))):
-            found = pattern.match(words) if pattern is DATED else pattern.search(words)
-            if found is None:
-                continue
-            date = next((found[group] for group in groups if found[group]), "")
-            moment = read_moment(date) or moment
-            words = words[: found.start()] + words[found.end() :]
+        for pattern in (DATED, DATED_AFTER):
+            found = _find_date(pattern, words)
+            if found is not None:
+                moment = _read_date(found["date"]) or moment
+                words = words[: found.start()] + words[found.end() :]
         words = EVIDENCE.sub("", words).strip()
-        if len(words) < MIN_MEMORY:
+        if len(words) < MIN_MEMORY or words.endswith("?"):
             continue
         id_ = hashlib.sha256(words.casefold().encode()).hexdigest()[:32]
         yield Record(source, "memories", "", id_, words, moment, kind="memory")
 
 
-def _split(text: str) -> list[str]:
+def _find_date(pattern: re.Pattern[str], words: str) -> re.Match[str] | None:
+    found = pattern.search(words)
+    if found is None or found["date"].lower() in UNDATED or _read_date(found["date"]):
+        return found
+    return None
+
+
+def _read_date(text: str) -> datetime | None:
+    return read_moment(text) or read_moment(f"{text}-01") or read_day(text)
+
+
+def _is_entry(line: str) -> bool:
+    return MARK.match(line) is not None or _find_date(DATED, line) is not None
+
+
+def _tidy(text: str) -> list[str]:
+    """Return the lines of a text: rows of tables as entries, evidence behind its entry."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        row = ROW.fullmatch(line)
+        if FENCE.match(line):
+            continue
+        if EVIDENCE.match(line.lstrip()) and lines:
+            lines[-1] += f" {line.strip()}"
+        elif row is None:
+            lines.append(line)
+        elif RULE.fullmatch(line):
+            del lines[-1:]
+        else:
+            lines.append(f"- {_join_cells(row[1])}")
+    return lines
+
+
+def _join_cells(row: str) -> str:
+    row = re.sub(rf"(?<=\|)\s*({DATE})\s*(?=\||\Z)", r" [\1] ", row)
+    cells = [cell.strip() for cell in row.split("|") if cell.strip()]
+    return " ".join([": ".join(cells[:2]), *cells[2:]])
+
+
+def _split(text: str, *, is_whole: bool) -> list[str]:
     """Return the entries of a list, or the sentences of paragraphs."""
-    lines = [line for line in text.splitlines() if not FENCE.match(line)]
+    lines = _tidy(text)
     if any(NUMBERED.match(line) for line in lines):  # other lines go on with an entry
         return [entry.strip() for entry in NUMBERED.split("\n".join(lines))[1:]]
-    is_listed = any(BULLET.match(line) or DATED.match(line) for line in lines)
-    entries: list[str] = []
-    is_open = False
-    for line in lines:
-        bullet = BULLET.match(line)
-        is_entry = bullet is not None or DATED.match(line) is not None
-        if not line.strip() or (HEADING.fullmatch(line) and not is_entry):
-            is_open = False
-        elif is_entry or not is_listed:
-            start = bullet.end() if bullet else 0
-            entries.append(line[start:].strip())
-            is_open = is_entry
-        elif is_open and line[0].isspace():  # the entry goes on
-            entries[-1] = f"{entries[-1]} {line.strip()}"
-        elif not entries:
-            continue  # an introduction
-        else:
-            is_open = False
+    if any(_is_entry(line) for line in lines):
+        entries = _split_list(lines, is_whole=is_whole)
+    else:
+        entries = _split_prose(lines)
     return [part for entry in entries for part in _sentences(entry)]
+
+
+def _split_list(lines: list[str], *, is_whole: bool) -> list[str]:
+    """Return entries, and sentences below a heading, or all where nothing is said around them."""
+    entries: list[str] = []
+    is_open, is_headed = False, is_whole
+    group, depth = "", 0
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        words = MARK.sub("", line, count=1).strip()
+        indent = len(line) - len(line.lstrip())
+        if _heads(MARK.match(line), MARK.match(following), words):
+            group, depth = EMPHASIS.sub("", words), indent
+        elif _is_entry(line):
+            if indent <= depth:
+                group = ""
+            entries.append(f"{group} {words}".strip())
+            is_open, is_headed = True, is_whole
+        elif HEADING.fullmatch(line):
+            is_open, is_headed = False, True
+        elif is_open and indent:  # the entry goes on
+            entries[-1] = f"{entries[-1]} {words}"
+        else:
+            if is_headed and ENDED.search(line):
+                entries.append(words)
+            is_open = False
+    return entries
+
+
+def _heads(mark: re.Match[str] | None, following: re.Match[str] | None, words: str) -> bool:
+    """Return True if an entry is a heading of those that follow it: deeper, or not numbered."""
+    if mark is None or following is None or ENDED.search(words):
+        return False
+    if following.end(1) > mark.end(1):
+        return HEADING.fullmatch(words) is not None
+    return bool(mark[2]) and not following[2]
+
+
+def _split_prose(lines: list[str]) -> list[str]:
+    """Return lines without headings; where most are sentences, other short ones are headings."""
+    lines = [line.strip() for line in lines if line.strip() and not HEADING.fullmatch(line)]
+    sentences = [line for line in lines if ENDED.search(line) or len(line) > MAX_HEADING]
+    return sentences if 2 * len(sentences) >= len(lines) else lines
 
 
 def _sentences(entry: str) -> list[str]:
@@ -122,7 +197,11 @@ def _read_line(line: str) -> Records:
 
 def _read_row(row: dict[str, Any]) -> Records:
     text = row.get("memory") or row.get("content") or row.get("text")
-    if row.get("state") not in GONE and isinstance(text, str) and text.strip():
+    if (
+        GONE.isdisjoint((row.get("state"), row.get("event")))
+        and isinstance(text, str)
+        and text.strip()
+    ):
         said_at = read_moment(row.get("created_at")) or read_moment(row.get("updated_at"))
         id_ = str(row.get("id") or hashlib.sha256(text.encode()).hexdigest()[:32])
         yield Record("mem0", "memories", "", id_, text.strip(), said_at, kind="memory")

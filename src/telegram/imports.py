@@ -41,7 +41,8 @@ def brings_import(message: types.Message, stored: WaitingUpdate) -> bool:
         return True
     if stored.asked_before != "import" or message.reply_to_message is not None:
         return False
-    return message.document is not None or is_list(message.text or "")
+    text = message.text or ""
+    return message.document is not None or is_list(text) or text.count("\n") > 1
 
 
 async def read_import(

@@ -274,7 +274,8 @@ CLAUDE = {
         {"uuid": "c2", "name": "Bad", "chat_messages": None},
     ]),
     "memories.json": json.dumps([{
-        "conversations_memory": "**Work**\n\nAnna is a nurse. She works nights.\n",
+        "conversations_memory":
+            "**Work**\n\nAnna is a nurse. She works nights.\n\n- Rows\n\nShe sails.\n",
         "project_memories": {"p1": "Anna builds a boat"}, "account_uuid": "x",
     }]),
     "projects.json": json.dumps([{
@@ -296,7 +297,9 @@ def test_claude_reads_blocks_attachments_memories_and_projects() -> None:
         ("plan.md", "Ten planks"),
     ]  # fmt: skip
     memories = [one.text for one in found if one.kind == "memory"]
-    assert memories == ["Anna is a nurse. She works nights.", "Anna builds a boat"]
+    assert memories == [
+        "Anna is a nurse. She works nights.", "Rows", "She sails.", "Anna builds a boat",
+    ]  # fmt: skip
     assert broken(zipped(CLAUDE)) == ["Bad"]
     assert found[0].said_at == datetime(2025, 1, 2, 3, 5, tzinfo=UTC)
 
@@ -462,6 +465,52 @@ def test_a_pasted_list_is_what_is_to_be_confirmed() -> None:
     assert len(read(PASTED, "gemini.md")) == len(read(PASTED, "memory.txt")) == len(found)
 
 
+GEMINI = """Demographics Information
+
+The user's name is Marta.
+- Evidence: User said "call me Marta". Date: [2026-01-05].
+
+The user lives in Graz.
+- Evidence: User said "here in Graz". Date: [2026-02-06].
+"""
+
+
+@pytest.mark.parametrize(("pasted", "entries"), [
+    (GEMINI, ["The user's name is Marta.", "The user lives in Graz."]),
+    ("1. Demographics\n- Is Marta\n- Lives in Graz\n\n2. Interests\n- Likes curling",
+     ["Is Marta", "Lives in Graz", "Likes curling"]),
+    ("| Тема | Факт | Дата |\n|:--|:--:|--:|\n| Работа | Пекарь | 2025-04-01 |\n| Дочь | Варя |",
+     ["Работа: Пекарь", "Дочь: Варя"]),
+    ("- **Работа:**\n  - Пекарь\n  - Встаёт в 4\n- Живёт в Твери",
+     ["Работа: Пекарь", "Работа: Встаёт в 4", "Живёт в Твери"]),
+    ("- Работает пекарем\n  - с 2019 года", ["Работает пекарем", "с 2019 года"]),
+    ("### Work\nYou are a baker in Tver.\n\nYou rise at 4.\n\n### Family\n- Daughter Varya\n\n"
+     "Want me to update anything?",
+     ["You are a baker in Tver.", "You rise at 4.", "Daughter Varya"]),
+    ("You live in Leeds. You have a dog.", ["You live in Leeds. You have a dog."]),
+    ("Вас звати Соломія.\nВи граєте на бандурі.\nЩось змінити?",
+     ["Вас звати Соломія.", "Ви граєте на бандурі."]),
+    ("🏠 Дом\n+ Живёт в Твери\n+ Снимает двушку", ["Живёт в Твери", "Снимает двушку"]),
+    ("Sure! Here is what I know.\n\n- Drives a Skoda\n- Has a sister\n\nTell me to forget any.",
+     ["Drives a Skoda", "Has a sister"]),
+])  # fmt: skip
+def test_an_answer_of_an_assistant_is_a_list_in_any_form(pasted: str, entries: list[str]) -> None:
+    assert texts(pasted, "", "memory") == entries
+    assert texts(pasted, "answer.txt", "memory") == entries
+
+
+def test_an_entry_is_of_the_date_in_its_brackets() -> None:
+    pasted = (
+        "- [5 березня 2024] Грає\n- Пекарь [15 июня 2025]\n[2025-01] - Began\n[unknown] - Sails\n"
+        "- Married (12 June 2015)"
+    )
+    found = [(one.text, one.said_at and f"{one.said_at:%F}") for one in read(pasted, "")]
+    assert found == [
+        ("Грає", "2024-03-05"), ("Пекарь", "2025-06-15"), ("Began", "2025-01-01"), ("Sails", None),
+        ("Married (12 June 2015)", None),
+    ]  # fmt: skip
+
+
 def test_a_fenced_list_and_plain_lines() -> None:
     fenced = "```\n[unknown] - Likes tea\n[2025-01-01] - Has a cat\n```"
     assert texts(fenced, "", "memory") == ["Likes tea", "Has a cat"]
@@ -472,10 +521,11 @@ def test_mem0_and_openmemory() -> None:
     rows = [
         {"id": "1", "memory": "Likes tea", "hash": "h", "created_at": "2024-07-01T00:00:00-07:00",
          "metadata": None, "user_id": "u"},
-        {"id": "2", "memory": None}, 7,
+        {"id": "2", "memory": None}, {"id": "3", "memory": "Gone", "event": "DELETE"}, 7,
     ]  # fmt: skip
     assert texts(json.dumps(rows), "x", "memory") == ["Likes tea"]
-    assert texts(json.dumps({"results": rows}), "x", "memory") == ["Likes tea"]
+    for name in ("results", "items"):
+        assert texts(json.dumps({name: rows}), "x", "memory") == ["Likes tea"]
     states = [
         {"id": "a", "content": "Has a cat", "state": "active", "created_at": 1719792000},
         {"id": "b", "content": "Was deleted", "state": "deleted", "created_at": 1719792000},

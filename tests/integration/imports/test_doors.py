@@ -87,6 +87,10 @@ async def test_a_list_after_the_command_is_shown_and_other_words_are_answered(
     phone: Phone,
 ) -> None:
     await phone.write("/import")
+    await phone.write("Вы живёте в Киеве.\n\nВы любите чай.")
+    assert "• Вы любите чай." in phone.last.text
+    await phone.tap(say("import_cancel", "ru"))
+    await phone.write("/import")
     await phone.write("- Живёт в Киеве\n- Любит чай")
     assert "• Любит чай" in phone.last.text
     await phone.tap(say("import_keep", "ru", count=2))
