@@ -2,12 +2,11 @@
 
 import re
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
-from src.imports.files import follow_parents, read_each
+from src.imports.files import follow_parents
 from src.imports.lists import read_memories
-from src.imports.records import Opened, Record, Records, read_moment, title_of
+from src.imports.records import Record, Records, read_moment, title_of
 
 SHOWN = frozenset({"text", "multimodal_text"})
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -15,22 +14,8 @@ FORGET = re.compile(r"\s*(?:forget|delete|remove|забудь|забути|уд�
 HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
 
 
-def read(file: Opened, prefix: str) -> Records:
-    """Yield the user's messages of each conversation, then what the model remembered of them.
-
-    That is the newest list of memories, and what was added later.
-
-    Args:
-        file: The file.
-        prefix: Where the conversations are.
-    """
-    memories = Memories()
-    yield from read_each(file, prefix, partial(_read_conversation, memories))
-    yield from memories.read()
-
-
 class Memories:
-    """Memories of the model, over all conversations of a file."""
+    """Memories of the model, over all conversations of an export."""
 
     def __init__(self) -> None:
         """Start with nothing."""
@@ -55,7 +40,8 @@ class Memories:
                 yield from read_memories(words, "chatgpt", said_at if said_at > NEVER else None)
 
 
-def _read_conversation(memories: Memories, conversation: dict[str, Any]) -> Records:
+def read_conversation(memories: Memories, conversation: dict[str, Any]) -> Records:
+    """Yield the user's messages of a conversation, and give ``memories`` what it remembers."""
     title = title_of(conversation.get("title"))
     branch = _find_branch(conversation["mapping"], conversation.get("current_node"))
     id_ = conversation.get("conversation_id") or conversation.get("id") or branch[0]["id"]

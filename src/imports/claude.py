@@ -4,25 +4,16 @@ import re
 from datetime import datetime
 from typing import Any
 
-from src.imports.files import follow_parents, read_each
+from src.imports.files import follow_parents
 from src.imports.lists import read_memories
-from src.imports.records import Opened, Record, Records, read_moment, title_of
+from src.imports.records import Record, Records, read_moment, title_of
 
 # Names of attachments that are what the user pasted into the message.
 PASTED = re.compile(r"(?:paste[ds]?\b.*|pasted[-_ ].*)?", re.IGNORECASE)
 
 
-def read(file: Opened, prefix: str) -> Records:
-    """Return the user's messages of each conversation, and the texts attached to them.
-
-    Args:
-        file: The file.
-        prefix: Where the conversations are.
-    """
-    return read_each(file, prefix, _read_conversation, title="name")
-
-
-def _read_conversation(conversation: dict[str, Any]) -> Records:
+def read_conversation(conversation: dict[str, Any]) -> Records:
+    """Yield the user's messages of a conversation, and the texts attached to them."""
     id_, title = str(conversation["uuid"]), title_of(conversation.get("name"))
     said_at = read_moment(conversation.get("created_at"))
     for number, message in enumerate(_find_branch(conversation["chat_messages"])):
@@ -71,27 +62,19 @@ def _file(
     return Record("claude", id_, title, source_id, text.strip(), said_at, details=details)
 
 
-def read_memory_file(file: Opened, prefix: str) -> Records:
-    """Return what Claude remembers of the user and of each project."""
-    return read_each(file, prefix, _read_memories)
-
-
-def _read_memories(found: dict[str, Any]) -> Records:
+def read_remembered(found: dict[str, Any]) -> Records:
+    """Yield what Claude remembers of the user and of each project."""
     projects = found.get("project_memories") or {}
     for text in (found.get("conversations_memory"), *projects.values()):
         if isinstance(text, str):
             yield from read_memories(text, "claude", read_moment(found.get("updated_at")))
 
 
-def read_projects(file: Opened, prefix: str) -> Records:
-    """Return the instructions and the files of each project that the user began.
+def read_project(project: dict[str, Any]) -> Records:
+    """Yield the instructions and the files of a project that the user began.
 
     Instructions are words to the assistant, and are held like a file.
     """
-    return read_each(file, prefix, _read_project, title="name")
-
-
-def _read_project(project: dict[str, Any]) -> Records:
     if project.get("is_starter_project"):
         return
     id_, title = str(project["uuid"]), title_of(project.get("name"))

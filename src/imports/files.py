@@ -256,9 +256,7 @@ def _unescape_bytes(match: re.Match[str]) -> str:
     return match[1] + "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in text)
 
 
-def read_each(
-    file: Opened, prefix: str, read_one: Callable[[Any], Records], *, title: str = "title"
-) -> Records:
+def read_each(file: Opened, prefix: str, read_one: Callable[[Any], Records]) -> Records:
     """Yield the records of each value at a prefix; a malformed one loses only itself.
 
     A file with an error in its syntax yields Broken, and ends there.
@@ -267,15 +265,14 @@ def read_each(
         file: The file.
         prefix: See ``ijson.items``.
         read_one: Reads a value (see ``read_or_name``).
-        title: Name of the field by which a malformed one is named.
     """
     with file.open() as content:
         items = ijson.items(MendedJson(content), prefix, use_float=True, multiple_values=True)
         try:
             for number, value in enumerate(items, 1):
-                name = value.get(title) if isinstance(value, dict) else ""
-                named = title_of(name) or f"{file.name} #{number}"
-                yield from read_or_name(read_one, value, named)
+                names = value if isinstance(value, dict) else {}
+                name = title_of(names.get("title") or names.get("name"))
+                yield from read_or_name(read_one, value, name or f"{file.name} #{number}")
         except ijson.JSONError:
             yield Broken(file.name, is_end=True)
 

@@ -3,28 +3,38 @@
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import ijson
 
-from src.imports import chatgpt, claude, lists, notes, pomni, telegram, whatsapp
-from src.imports.files import DAMAGED, MendedJson, UnreadableFileError, list_entries, read_head
+from src.imports import chatgpt, claude, gemini, lists, notes, pomni, telegram, whatsapp
+from src.imports.files import (
+    DAMAGED,
+    MendedJson,
+    UnreadableFileError,
+    list_entries,
+    read_each,
+    read_head,
+)
 from src.imports.records import Broken, Opened, Reading, Records
 
 Reader = Callable[[Opened], Records]
+ReadOne = Callable[[dict[str, Any]], Records]
 MAX_EVENTS = 3_000_000  # values of a JSON file that are looked at
 NOTES = (".md", ".markdown")
 PAGES = ("<!doctype html", "<html")
 
 # What tells a JSON file apart: a field that only the values of its format have, and their reader.
-SIGNS: Mapping[str, Callable[[Opened, str], Records]] = {
-    "mapping": chatgpt.read,
-    "chat_messages": claude.read,
-    "conversations_memory": claude.read_memory_file,
-    "project_memories": claude.read_memory_file,
-    "prompt_template": claude.read_projects,
-    "docs": claude.read_projects,
-    "memory": lists.read_rows,
-    "content": lists.read_rows,
+SIGNS: Mapping[str, ReadOne] = {
+    "chat_messages": claude.read_conversation,
+    "conversations_memory": claude.read_remembered,
+    "project_memories": claude.read_remembered,
+    "prompt_template": claude.read_project,
+    "docs": claude.read_project,
+    "safeHtmlItem": gemini.read_prompt,
+    "activityControls": gemini.read_prompt,
+    "memory": lists.read_row,
+    "content": lists.read_row,
 }
 # Prefixes of these values in a file.
 PLACES = ("", "item", "conversations.item", "memories.item", "results.item", "items.item")
@@ -43,9 +53,11 @@ def read_file(file: Opened, reading: Reading) -> Records:
         UnreadableFileError: Nothing in it is recognised, or it cannot be opened.
     """
     is_recognised = has_pages = False
+    memories = chatgpt.Memories()
+    signs = dict(SIGNS) | {"mapping": partial(chatgpt.read_conversation, memories)}
     for entry in list_entries(file, reading):
         try:
-            reader = _recognise(entry, reading, is_alone=entry.name == file.name)
+            reader = _recognise(entry, reading, signs, is_alone=entry.name == file.name)
             if reader is None:
                 has_pages |= read_head(entry).lstrip("\ufeff \t\r\n").lower().startswith(PAGES)
                 continue
@@ -54,17 +66,20 @@ def read_file(file: Opened, reading: Reading) -> Records:
         except DAMAGED:
             is_recognised = True
             yield Broken(entry.name, is_end=True)
+    yield from memories.read()
     if not is_recognised:
         raise UnreadableFileError("import_html" if has_pages else "import_unknown")
 
 
-def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | None:
+def _recognise(
+    entry: Opened, reading: Reading, signs: Mapping[str, ReadOne], *, is_alone: bool
+) -> Reader | None:
     head = read_head(entry)
     start = head.lstrip("\ufeff \t\r\n")
     if start.rstrip() == "[]":
         return lambda _: iter(())
     if start.startswith(("{", "[{", "[\n", "[\r", "[ ")):
-        found = _recognise_json(entry, reading)
+        found = _recognise_json(entry, reading, signs)
         if found is not None or not is_alone or entry.name.lower().endswith(".json"):
             return found
     if start.lower().startswith(PAGES) or "\0" in head:
@@ -80,18 +95,18 @@ def _recognise(entry: Opened, reading: Reading, *, is_alone: bool) -> Reader | N
     return partial(notes.read, reading=reading) if is_note else None
 
 
-def _read_at(read: Callable[[Opened, str], Records], prefix: str, entry: Opened) -> Records:
-    return read(entry, prefix)
-
-
-def _recognise_json(entry: Opened, reading: Reading) -> Reader | None:
+def _recognise_json(
+    entry: Opened, reading: Reading, signs: Mapping[str, ReadOne]
+) -> Reader | None:
     with entry.open() as content:
         events = ijson.parse(MendedJson(content), multiple_values=True)
         try:
             for prefix, _, value in itertools.islice(events, MAX_EVENTS):
                 place, _, field = prefix.rpartition(".")
-                if field in SIGNS and place in PLACES and prefix != FEEDBACK:
-                    return partial(_read_at, SIGNS[field], place)
+                if field in signs and place in PLACES and prefix != FEEDBACK:
+                    if not place and signs[field] is lists.read_row:
+                        return lists.read_json_lines
+                    return partial(read_each, prefix=place, read_one=signs[field])
                 if prefix == "format" and value == "pomni-export":
                     return pomni.read
                 if prefix in TELEGRAM:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from src.imports.files import mend_json, read_each, read_lines
+from src.imports.files import mend_json, read_lines
 from src.imports.records import Opened, Record, Records, read_day, read_moment, read_or_name
 
 MARK = re.compile(
@@ -23,7 +23,7 @@ BOXED = r"(?<=\[)[^\[\]\n]{4,30}(?=\])"
 DATED = re.compile(
     rf"\A\s*[\[(]?(?P<date>{DATE}|{BOXED})[\])]?[.:,]?\s*[-–—:.]?\s*", re.IGNORECASE
 )
-NUMBERED = re.compile(rf"(?m)^\s*\d{{1,4}}[.)]\s+(?=\[{DATE}\])")  # as ChatGPT lists memories
+NUMBERED = re.compile(rf"(?m)^[ \t]*\d{{1,4}}[.)]\s+(?=\[{DATE}\])")  # as ChatGPT lists memories
 DATED_AFTER = re.compile(
     rf"(?:date\s*:?\s*)?[\[(](?P<date>{DATE}|{BOXED})[\])]\.?\s*$", re.IGNORECASE
 )
@@ -177,25 +177,19 @@ def _sentences(entry: str) -> list[str]:
     return [entry] if len(entry) <= MAX_MEMORY else SENTENCE_END.split(entry)
 
 
-def read_rows(file: Opened, prefix: str) -> Records:
-    """Return the rows of mem0, and those of OpenMemory that are in force.
-
-    Without a prefix each line is a row, and a broken one loses only itself.
-    """
-    return read_each(file, prefix, _read_row) if prefix else _read_json_lines(file)
-
-
-def _read_json_lines(file: Opened) -> Records:
+def read_json_lines(file: Opened) -> Records:
+    """Yield the rows of a file with one on each line; a broken one loses only itself."""
     for number, line in enumerate(read_lines(file), 1):
         if line.strip():
             yield from read_or_name(_read_line, line, f"{file.name} #{number}")
 
 
 def _read_line(line: str) -> Records:
-    return _read_row(json.loads(mend_json(line)))
+    return read_row(json.loads(mend_json(line)))
 
 
-def _read_row(row: dict[str, Any]) -> Records:
+def read_row(row: dict[str, Any]) -> Records:
+    """Yield a row of mem0, or of OpenMemory if it is in force."""
     text = row.get("memory") or row.get("content") or row.get("text")
     if (
         GONE.isdisjoint((row.get("state"), row.get("event")))

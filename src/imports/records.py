@@ -13,6 +13,7 @@ Kind = Literal["message", "memory", "fact", "reminder", "summary", "settings"]
 SOURCES = {
     "chatgpt": "ChatGPT",
     "claude": "Claude",
+    "gemini": "Gemini",
     "telegram": "Telegram",
     "whatsapp": "WhatsApp",
     "notes": "Markdown",

@@ -321,6 +321,35 @@ def test_of_claudes_edited_question_the_later_one_counts() -> None:
     assert texts(json.dumps([starter]), "projects.json") == []
 
 
+def test_of_lists_of_memories_in_several_parts_the_newest_counts() -> None:
+    newer = conversation(mapping={"s": shown("1. [2025-10-01]. Lives in Lviv.", 9)})
+    older = conversation(conversation_id="c2", mapping={
+        "s": shown("1. [2024-01-01]. Lives in Poltava.", 0),
+        "b": node("s", "assistant", "Has a parrot.", recipient="bio", create_time=1714731001),
+    })  # fmt: skip
+    parts = {"conversations-000.json": newer, "conversations-001.json": older}
+    archive = zipped({name: json.dumps([one]) for name, one in parts.items()})
+    assert texts(archive, "export.zip", "memory") == ["Lives in Lviv."]
+
+
+def test_gemini_of_takeout_has_the_prompts_alone() -> None:
+    acts = [
+        {"header": header, "title": title, "time": "2026-03-04T05:06:07.123Z",
+         "products": [header], "activityControls": ["x"], **answer}
+        for header, title, answer in (
+            ("Gemini Apps", "Prompted my sister is a nurse", {"safeHtmlItem": [{"html": "<p>"}]}),
+            ("Gemini Apps", "Gave feedback: Good response", {}),
+            ("Приложения Gemini", "Моя сестра врач", {"safeHtmlItem": [{"html": "<p>"}]}),
+            ("Search", "Searched for flights", {}),
+        )
+    ]  # fmt: skip
+    acts.insert(1, {"header": "Gemini Apps", "title": "Bad"})
+    archive = zipped({"Takeout/My Activity/Gemini Apps/MyActivity.json": json.dumps(acts)})
+    assert texts(archive, "takeout.zip") == ["my sister is a nurse", "Моя сестра врач"]
+    assert broken(archive, "takeout.zip") == ["Bad"]
+    assert read(archive)[0].said_at == datetime(2026, 3, 4, 5, 6, 7, 123000, tzinfo=UTC)
+
+
 ONE_CHAT = r"""{
  "name": "Olha", "type": "personal_chat", "id": 4242,
  "messages": [
