@@ -17,6 +17,7 @@ from src.imports.files import (
     read_head,
 )
 from src.imports.records import Broken, Opened, Reading, Records
+from src.texts import LANGUAGES, say
 
 Reader = Callable[[Opened], Records]
 ReadOne = Callable[[dict[str, Any]], Records]
@@ -82,8 +83,9 @@ def _recognise(
         found = _recognise_json(entry, reading, signs)
         if found is not None or not is_alone or entry.name.lower().endswith(".json"):
             return found
-    if start.lower().startswith(PAGES) or "\0" in head:
-        return None
+    titles = [f"# {say('export_title', language, day='')}" for language in LANGUAGES]
+    if start.lower().startswith(PAGES) or "\0" in head or start.startswith(tuple(titles)):
+        return None  # our own export for people holds the bot's words, too
     if whatsapp.looks_like_chat(head):
         return partial(whatsapp.read, reading=reading)
     is_note = entry.name.lower().endswith(NOTES)

@@ -120,10 +120,15 @@ FIELDS: Mapping[Kind, type[_Fields]] = {
 
 
 def read(file: Opened) -> Records:
-    """Yield facts, messages, summaries, reminders and settings, with all that is said of them."""
+    """Yield facts, messages, summaries, reminders and settings, with all that is said of them.
+
+    An export of a group holds words of others, and yields nothing.
+    """
     for number, (prefix, value) in enumerate(walk_json(file, KINDS)):
         if isinstance(value, Broken):
             yield value
+        elif prefix == "telegram_user_id" and isinstance(value, int) and value < 0:
+            return
         elif prefix in KINDS:
             try:
                 record = _build(KINDS[prefix], value, number)

@@ -546,6 +546,13 @@ def test_a_fenced_list_and_plain_lines() -> None:
     assert texts("Likes tea\nHas a cat", "me.txt", "memory") == ["Likes tea", "Has a cat"]
 
 
+def test_numbers_that_json_has_not_lose_nothing() -> None:
+    row = '{"id": "%s", "memory": "%s", "score": %s}'
+    likes, says = row % (1, "Likes rye", "NaN"), row % (2, '\\": NaN, and -Infinity', "-Infinity")
+    content = f'{{"results": [{likes}, {says}]}}'
+    assert texts(content, "x", "memory") == ["Likes rye", '": NaN, and -Infinity']
+
+
 def test_mem0_and_openmemory() -> None:
     rows = [
         {"id": "1", "memory": "Likes tea", "hash": "h", "created_at": "2024-07-01T00:00:00-07:00",
@@ -605,10 +612,11 @@ def test_a_vault_of_windows_with_a_folder_of_templates_and_days_of_its_own() -> 
         "Diary/03.05.2024.md": "roofed the sauna", "Patterns/Day.md": "{{date}}",
         "X/Health.md": "pressure", ".obsidian/templates.json": '{"folder": "Patterns"}',
     })  # fmt: skip
-    health = "Здоровье".encode("cp866")
-    data = data.replace(b"X/Health", health)  # a name of eight bytes, not marked as UTF-8
-    found = {one.title: one for one in read(data, "vault.zip")}
-    assert set(found) == {"03.05.2024", "Здоровье"}
+    for encoding in ("cp866", "cp1251"):
+        health = "Здоровье".encode(encoding)
+        named = data.replace(b"X/Health", health)  # a name of eight bytes, not marked as UTF-8
+        found = {one.title: one for one in read(named, "vault.zip")}
+        assert set(found) == {"03.05.2024", "Здоровье"}
     assert found["03.05.2024"].said_at == datetime(2024, 5, 3, 9, tzinfo=UTC)
 
 
@@ -645,6 +653,13 @@ def test_an_empty_export_is_no_page() -> None:
     assert read(zipped(parts)) == []
 
 
+def test_an_export_of_a_group_holds_words_of_others() -> None:
+    message = {"uid": "msg-1", "role": "user", "text": "x", "said_at": "2024-01-02T00:00:00Z"}
+    for owner, found in ((7, ["x"]), (-7, [])):
+        export = {"format": "pomni-export", "telegram_user_id": owner, "messages": [message]}
+        assert texts(json.dumps(export)) == found
+
+
 def test_a_long_note_is_cut_between_paragraphs() -> None:
     content = "\n\n".join(f"paragraph {n} " + "x" * 500 for n in range(20))
     parts = texts(f"# Long\n\n{content}", "long.md")
@@ -658,6 +673,7 @@ def test_a_long_note_is_cut_between_paragraphs() -> None:
     ('{"a": 1}', "a.json", "import_unknown"), ("{", "a.json", "import_unknown"),
     (b"PK\x03\x04broken", "a.zip", "import_broken_zip"),
     (zipped({"a.json": "0" * 50_000_000}), "a.zip", "import_too_big"),
+    ("# Что помнит Помни, 1 мая\n\n- Гребёт\n- Поёт\n", "pomni-2026-05-01.md", "import_unknown"),
     (zipped({"pic.png": "x"}), "a.zip", "import_unknown"), ("text", "a.bin", "import_unknown"),
 ])  # fmt: skip
 def test_an_unreadable_file_is_refused(content: str | bytes, name: str, key: str) -> None:
