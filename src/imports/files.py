@@ -32,6 +32,7 @@ SKIPPED = frozenset(
     {".obsidian", ".trash", "templates", "_templates", "шаблоны", "шаблони", "__macosx", ".git"}
 )
 TEMPLATES = ".obsidian/templates.json"
+WINDOWS = ("cp866", "cp1251")
 UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
 CHUNK = 1 << 16
 MAX_HELD = 1 << 20  # characters without a safe place to cut
@@ -43,6 +44,7 @@ QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 BAD_ESCAPE = re.compile(r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 LAST_ESCAPE = re.compile(r"(?<=[^\\])\\+[^\\]{0,5}\Z")
 UNQUOTED = re.compile(r'("document_id":[ \t]*)(?!true\b|false\b|null\b)([^\s"\d\[{,}-][^\r\n,}]*)')
+NO_NUMBER = re.compile(r'((?<!\\)":\s*)(?:NaN|-?Infinity)(?=\s*[,}])')  # as Python writes it
 MARK_LENGTH = 4  # bytes of the longest byte order mark
 # What opening or reading an entry raises that is damaged, or packed in a way that is not known.
 DAMAGED = (
@@ -104,16 +106,17 @@ def list_entries(file: Opened, reading: Reading) -> Iterator[Opened]:
 
 
 def _find_name_encoding(archive: zipfile.ZipFile) -> str | None:
-    """Return the encoding of names that are not marked as UTF-8: macOS's, or that of Windows."""
+    """Return the encoding of names that are not marked as UTF-8: macOS's, or one of Windows."""
     unmarked = [info.filename for info in archive.infolist() if not info.flag_bits & UTF8_FLAG]
     names = "".join(unmarked)
     if names.isascii():
         return None
-    try:
-        names.encode("cp437").decode()
-    except UnicodeDecodeError:
-        return "cp866"
-    return "utf-8"
+    data = names.encode("cp437")
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        return "utf-8"
+    letters = {name: sum(map(str.isalpha, data.decode(name, "replace"))) for name in WINDOWS}
+    return max(letters, key=letters.__getitem__)
 
 
 def _find_templates(archive: zipfile.ZipFile) -> set[str]:
@@ -227,7 +230,7 @@ def _find_cut(text: str) -> int:
     cut = text.rfind("\n") + 1
     if cut:
         return cut
-    for mark in (" ", ","):
+    for mark in (",", " "):
         cut = text.rfind(mark)
         if cut > 0 and text[cut - 1] != "\\":
             return cut
@@ -238,13 +241,13 @@ def _find_cut(text: str) -> int:
 
 
 def mend_json(text: str) -> str:
-    r"""Mend ``\xNN``, other escapes that JSON has not, and an unquoted ``document_id``."""
+    r"""Mend ``\xNN``, other escapes and values that JSON has not."""
     if "\\" in text:
         text = BYTES.sub(_unescape_bytes, text)
         text = BAD_ESCAPE.sub(r"\1\\\\", text)
     if '"document_id"' in text:
         text = UNQUOTED.sub(r'\1"\2"', text)
-    return CONTROLS.sub(" ", text)
+    return CONTROLS.sub(" ", NO_NUMBER.sub(r"\1null", text))
 
 
 def _unescape_bytes(match: re.Match[str]) -> str:
