@@ -12,10 +12,13 @@ from src.base.zones import first_moment
 from src.imports.files import read_lines
 from src.imports.records import Opened, Reading, Record, Records, title_of
 
-SPACES = dict.fromkeys(map(ord, "\u202f\u00a0\u2009"), " ")
+SPACES: dict[int, str | None] = {
+    **dict.fromkeys(map(ord, "\u202f\u00a0\u2009"), " "),
+    **dict.fromkeys(map(ord, "\u2068\u2069")),  # around the name of somebody who is mentioned
+}
 INVISIBLE = "\u200e\u200f\u202a\u202c\ufeff"
 LINE = re.compile(
-    rf"[{INVISIBLE}]*(\[)?(\d{{1,4}})([./-])\s?(\d{{1,2}})[./-]\s?(\d{{2,4}})\.?,?\s+"
+    rf"[{INVISIBLE}]*(\[)?(\d{{1,4}})([./-])\s?(\d{{1,2}})[./-]\s?(\d{{2,4}})\.?(?:,|\s\w{{1,3}})?\s+"
     r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s?([ap]\.?\s?m\.?|[дп]п)?"
     r"(?(1)\]\s?|\s[-–—]\s)(.*)",
     re.IGNORECASE | re.DOTALL,
@@ -23,7 +26,13 @@ LINE = re.compile(
 # Words of the program in place of what was sent or deleted.
 PLACEHOLDER = re.compile(
     r"<[^<>\n]{3,60}>|null|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
-    r"|(?:this message was deleted|you deleted this message|missed (?:voice|video) call"
+    r"|[^\n]{1,120}\.\w{2,4} \((?:file|файл|datei)\b[^()\n]{3,40}\)"
+    r"|(?:this message was deleted|you deleted this message|live location shared"
+    r"|diese nachricht wurde gelöscht|du hast diese nachricht gelöscht"
+    r"|(?:missed )?(?:voice|video) call(?:, .{1,20})?|verpasster (?:sprach|video)anruf"
+    r"|(?:пропущенный )?(?:аудио|видео)(?:звонок|вызов)(?:, .{1,20})?"
+    r"|(?:пропущений )?(?:аудіо|відео)(?:дзвінок|виклик)(?:, .{1,20})?"
+    r"|(?:waiting for this message|ожидание сообщения|очікування повідомлення)\..{0,60}"
     r"|(?:данное |это )?сообщение удалено|вы удалили (?:данное|это) сообщение"
     r"|(?:це )?повідомлення видалено|ви видалили це повідомлення"
     r"|(?:image|video|audio|gif|sticker|document|contact card|video note) omitted"
@@ -34,7 +43,7 @@ PLACEHOLDER = re.compile(
 )
 EDITED = re.compile(
     rf"(?:[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>"
-    r"|<(?:this message was edited|(?:это )?сообщение изменено"
+    r"|<(?:this message was edited|diese nachricht wurde bearbeitet\.?|(?:это )?сообщение изменено"
     r"|(?:це )?повідомлення (?:було )?змінено)>)[ \n]{0,4}$",
     re.IGNORECASE,
 )
@@ -51,20 +60,22 @@ CENTURY = 2000
 class _Line:
     """The beginning of a message: three numbers of its date in their order, time and words.
 
-    ``is_clear`` is True if the form of the date says that the first one is the day.
+    ``is_clear`` is True if the form of the date says that the first one is the day. ``form`` is
+    how the date is written, which is the same for all messages of a file.
     """
 
     date: tuple[int, int, int]
     time: tuple[int, int, int]
     words: str
     is_clear: bool
+    form: str
 
 
 def looks_like_chat(text: str) -> bool:
     """Return True if the beginning of a text is that of an exported chat."""
-    lines = [line for line in text.splitlines() if line.strip(INVISIBLE + " ")]
-    found = sum(_parse(line) is not None for line in lines[:40])
-    return bool(found) and _parse(lines[0]) is not None
+    lines = [_parse(line) for line in text.splitlines() if line.strip(INVISIBLE + " ")]
+    said = [line for line in lines[:40] if line is not None and ": " in line.words]
+    return len(said) > 1 or (bool(lines) and lines[0] is not None)
 
 
 def read(file: Opened, reading: Reading) -> Records:
@@ -131,7 +142,7 @@ def _messages(file: Opened) -> Iterator[tuple[_Line, list[str]]]:
     body: list[str] = []
     for text in read_lines(file):
         found = _parse(text)
-        if found is None:
+        if found is None or (line is not None and found.form != line.form):
             body.append(text)
             continue
         if line is not None:
@@ -157,7 +168,9 @@ def _parse(text: str) -> _Line | None:
     if third < CENTURY:
         third += CENTURY
     time = hour, int(match[7]), int(match[8] or 0)
-    return _Line((first, second, third), time, match[10], is_year_first or match[3] == ".")
+    form = re.sub(r"\w+", "0", match.string[: match.start(6)].strip(INVISIBLE))
+    is_clear = is_year_first or match[3] == "."
+    return _Line((first, second, third), time, match[10], is_clear, form)
 
 
 def _moment(line: _Line, days_first: bool, reading: Reading) -> datetime | None:
@@ -173,6 +186,6 @@ def _moment(line: _Line, days_first: bool, reading: Reading) -> datetime | None:
 
 def _is_placeholder(text: str) -> bool:
     """Return True for words of the program, not of a person; iPhones mark them by U+200E."""
-    if text.startswith("\u200e"):
+    if text.startswith("\u200e") or " • \u200e" in text:
         return True
     return PLACEHOLDER.fullmatch(text.strip(INVISIBLE + " \n")) is not None

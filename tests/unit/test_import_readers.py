@@ -443,6 +443,17 @@ def test_whatsapp_has_clocks_of_twelve_hours(clock: str, hours: int) -> None:
     assert one.text == "кава"
 
 
+def test_whatsapp_has_one_form_of_lines_in_a_file() -> None:
+    plan = "план:\n14.05.2024 10:00 - музей\n15.05.2024 11:00 - пляж"
+    second = "13.05.2024, 21:16 - Бо: @\u2068Дана\u2069"
+    cut = f"конец другого\n13.05.2024, 21:15 - Дана: {plan}\n{second}"
+    assert texts(cut, "chat.txt") == [plan, "@Дана"]
+    french = "31/05/2024 à 21:15 - Дана: привіт\n31/05/2024 à 21:16 - Бо: люблю <3"
+    assert texts(french, "chat.txt") == ["привіт", "люблю <3"]
+    german = "13.05.24, 21:18 - Дана: кава <Diese Nachricht wurde bearbeitet.>"
+    assert texts(german, "chat.txt") == ["кава"]
+
+
 def test_whatsapp_asks_where_nothing_tells_the_order() -> None:
     [one] = read("05/06/2024, 10:00 - Anna: x", "a.txt")
     assert one.said_at == datetime(2024, 6, 5, 7, tzinfo=UTC)
@@ -454,6 +465,9 @@ def test_whatsapp_asks_where_nothing_tells_the_order() -> None:
     "IMG-20240513-WA0001.jpg (file attached)", "PTT-1.opus (файл добавлен)",
     "This message was deleted", "Вы удалили данное сообщение", "Це повідомлення видалено",
     "\u200eфото отсутствует", "Это сообщение удалено", "null", "<Сообщение изменено>",
+    "План отпуска.pdf (файл добавлен)", "Договор.pdf • \u200e3 стр. \u200eдокумент отсутствует",
+    "Аудиозвонок, 5 мин", "Diese Nachricht wurde gelöscht.", "Live location shared",
+    "Ожидание сообщения. Это может занять некоторое время.",
 ])  # fmt: skip
 def test_whatsapp_leaves_out_the_words_of_the_program(text: str) -> None:
     content = f"13.05.2024, 10:00 - Анна: {text}\n13.05.2024, 10:01 - Анна: слово"
