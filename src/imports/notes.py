@@ -43,7 +43,8 @@ def read(file: Opened, reading: Reading) -> Records:
     text = "\n".join(read_lines(file))[:MAX_NOTE]
     said_at = _find_date(path, text, reading) or file.changed_at
     for part in _split(clean_note(text)):
-        id_ = hashlib.sha256(f"{path}\n{part}".encode()).hexdigest()[:32]
+        # Its folders may be others in the next archive.
+        id_ = hashlib.sha256(f"{path.name}\n{part}".encode()).hexdigest()[:32]
         yield Record("notes", str(path), title_of(path.stem), id_, part, said_at)
 
 
