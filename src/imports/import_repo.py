@@ -70,12 +70,13 @@ class Contents:
     """Numbers of what an import holds.
 
     Attributes:
-        messages: Messages of the user.
+        messages: Messages of the user, without files and answers.
         known: Those of them that were imported before.
         conversations: Their conversations.
         first: When the first one was written.
         last: When the last one was written.
         characters: Characters of the messages.
+        files: Texts of files.
         memories: What another assistant remembers.
         facts: Facts of an export of ours.
         reminders: Reminders of it.
@@ -88,6 +89,7 @@ class Contents:
     first: datetime | None
     last: datetime | None
     characters: int
+    files: int
     memories: int
     facts: int
     reminders: int
@@ -143,7 +145,7 @@ UPDATE imports SET state = 'waiting', broken = %(broken)s,
        names = coalesce((SELECT jsonb_object_agg(who, name) FROM (
            SELECT who, coalesce(max(details ->> 'name'), who) AS name FROM import_rows
            WHERE import_id = %(id)s AND who <> ''
-           GROUP BY who ORDER BY count(*) DESC, who LIMIT 20) AS speakers), '{}'),
+           GROUP BY who ORDER BY count(*) DESC, who LIMIT 500) AS speakers), '{}'),
        days_first = CASE WHEN EXISTS (SELECT 1 FROM import_rows WHERE import_id = %(id)s
                                       AND details ? 'other_order') THEN NULL ELSE true END
 WHERE id = %(id)s AND state = 'reading'
@@ -171,19 +173,21 @@ SELECT_UNDER_WAY = (
 LOCK_IMPORT = COLUMNS + "WHERE i.id = %(id)s AND i.state = %(state)s FOR UPDATE OF i"
 
 SELECT_CONTENTS = """
-SELECT count(*) FILTER (WHERE r.kind = 'message'),
-       count(*) FILTER (WHERE r.kind = 'message' AND r.stored_id IS NULL AND EXISTS (
+SELECT count(*) FILTER (WHERE is_own),
+       count(*) FILTER (WHERE is_own AND r.stored_id IS NULL AND EXISTS (
            SELECT 1 FROM messages m
            WHERE m.import_owner_id = i.owner_id AND m.import_source = r.source
              AND m.import_source_id = r.source_id)),
-       count(DISTINCT (r.source, r.conversation)) FILTER (WHERE r.kind = 'message'),
-       min(r.said_at) FILTER (WHERE r.kind = 'message'),
-       max(r.said_at) FILTER (WHERE r.kind = 'message'),
-       coalesce(sum(length(r.text)) FILTER (WHERE r.kind = 'message'), 0),
+       count(DISTINCT (r.source, r.conversation)) FILTER (WHERE is_own),
+       min(r.said_at) FILTER (WHERE is_own), max(r.said_at) FILTER (WHERE is_own),
+       coalesce(sum(length(r.text)) FILTER (WHERE is_own), 0),
+       count(*) FILTER (WHERE r.details ->> 'provenance' = 'file'),
        count(*) FILTER (WHERE r.kind = 'memory'), count(*) FILTER (WHERE r.kind = 'fact'),
        count(*) FILTER (WHERE r.kind = 'reminder'),
        count(*) FILTER (WHERE r.stored_id IS NULL AND r.kind <> 'memory')
-FROM imports i JOIN import_rows r ON r.import_id = i.id
+FROM imports i JOIN import_rows r ON r.import_id = i.id, LATERAL (
+    SELECT r.kind = 'message' AND coalesce(r.details ->> 'role', 'user') = 'user' AND
+           coalesce(r.details ->> 'provenance', 'typed') IN ('typed', 'imported') AS is_own) AS o
 WHERE i.id = %(id)s AND i.owner_id = %(owner)s AND r.who IN ('', coalesce(i.own_name, ''))
 """
 

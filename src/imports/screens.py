@@ -187,6 +187,9 @@ class ImportScreens:
         if contents.known:
             known = format_number(contents.known, language)
             lines.append(say("import_known", language, messages=known))
+        if contents.files:
+            count = format_number(contents.files, language)
+            lines.append(say("import_files", language, count=count))
         if contents.facts or contents.reminders:
             counts = {"facts": contents.facts, "reminders": contents.reminders}
             lines.append(say("import_own", language, **counts))
@@ -194,7 +197,7 @@ class ImportScreens:
 
     async def _choice_rows(self, import_: Import, contents: Contents, language: Language) -> Rows:
         rows = list[tuple[Button, ...]]()
-        if contents.messages or contents.facts or contents.reminders:
+        if contents.left:
             key = "import_take" if import_.source == "pomni" else "import_search"
             rows.append((_button(say(key, language), import_, SEARCH),))
             stored = self._stored.last_known

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import zipfile
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -168,6 +170,38 @@ async def test_a_long_list_has_pages(bringer: Bringer) -> None:
     assert "Fact number 14 " in reply.text and "Fact number 15 " not in reply.text
     second = await bringer.tap(reply, "›")
     assert "Fact number 15 " in second.text and "Fact number 14 " not in second.text
+
+
+async def test_the_summary_counts_the_users_own_messages_and_files_apart(bringer: Bringer) -> None:
+    attached = {"file_name": "a.pdf", "extracted_content": "words of others"}
+    message = {"uuid": "m", "sender": "human", "text": "mine", "attachments": [attached],
+               "created_at": "2025-03-04T00:00:00Z"}  # fmt: skip
+    reply = await bringer.bring([{"uuid": "c", "name": "x", "chat_messages": [message]}])
+    counts = say("import_messages", "ru", conversations="1", years="2025", messages="1")
+    assert f"{counts}\n{say('import_files', 'ru', count='1')}" in reply.text
+    message["text"] = ""
+    alone = await bringer.bring([{"uuid": "c", "name": "x", "chat_messages": [message]}])
+    await bringer.tap(alone, say("import_search", "ru"))
+    await bringer.work()
+    assert [text for text, *_ in bringer.said()] == ["words of others"]
+
+
+async def test_a_note_in_another_folder_is_no_other_note(bringer: Bringer) -> None:
+    for folder in ("Vault", "Vault 2"):
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w") as archive:
+            archive.writestr(f"{folder}/a.md", "Rowed to the island")
+        await bringer.store(target.getvalue(), "vault.zip")
+    assert len(bringer.said()) == 1
+
+
+async def test_one_of_many_speakers_is_named_in_words(bringer: Bringer) -> None:
+    lines = [f"13.05.2024, 10:{n} - Имя{n}: слово {n}" for n in range(10, 60)]
+    await bringer.bring("\n".join(lines), "chat.txt")
+    await bringer.screens.command(bringer.caller.with_argument("me Имя37"))
+    await bringer.screens.command(bringer.caller.with_argument("search"))
+    await bringer.work()
+    assert [text for text, *_ in bringer.said()] == ["слово 37"]
 
 
 async def test_who_one_is_is_asked_and_others_words_go(bringer: Bringer) -> None:
