@@ -47,13 +47,7 @@ UNQUOTED = re.compile(r'("document_id":[ \t]*)(?!true\b|false\b|null\b)([^\s"\d\
 NO_NUMBER = re.compile(r'((?<!\\)":\s*)(?:NaN|-?Infinity)(?=\s*[,}])')  # as Python writes it
 MARK_LENGTH = 4  # bytes of the longest byte order mark
 # What opening or reading an entry raises that is damaged, or packed in a way that is not known.
-DAMAGED = (
-    zlib.error,
-    zipfile.BadZipFile,
-    gzip.BadGzipFile,
-    EOFError,
-    NotImplementedError,
-)
+DAMAGED = (zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, NotImplementedError)
 SCALARS = frozenset({"string", "number", "boolean", "null"})
 
 

@@ -7,15 +7,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from src.imports.files import read_lines
-from src.imports.records import (
-    Opened,
-    Reading,
-    Record,
-    Records,
-    read_day,
-    read_moment,
-    title_of,
-)
+from src.imports.records import Opened, Reading, Record, Records, read_day, read_moment, title_of
 
 FRONTMATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 CREATED = re.compile(

@@ -171,19 +171,14 @@ class ImportScreens:
     def _summary(self, caller: Caller, import_: Import, contents: Contents) -> str:
         language = caller.language
         lines = [say("import_from", language, name=import_.title)]
-        if contents.messages and contents.first and contents.last:
-            years = f"{contents.first:%Y}–{contents.last:%Y}"
-            if contents.first.year == contents.last.year:
-                years = f"{contents.first:%Y}"
-            lines.append(
-                say(
-                    "import_messages",
-                    language,
-                    conversations=format_number(contents.conversations, language),
-                    years=years,
-                    messages=format_number(contents.messages, language),
-                )
-            )
+        if contents.messages:
+            years = [f"{moment:%Y}" for moment in (contents.first, contents.last) if moment]
+            counts = {
+                "conversations": format_number(contents.conversations, language),
+                "messages": format_number(contents.messages, language),
+                "years": "–".join(dict.fromkeys(years)),
+            }
+            lines.append(say("import_messages", language, **counts))
         if contents.known:
             known = format_number(contents.known, language)
             lines.append(say("import_known", language, messages=known))
@@ -191,8 +186,8 @@ class ImportScreens:
             count = format_number(contents.files, language)
             lines.append(say("import_files", language, count=count))
         if contents.facts or contents.reminders:
-            counts = {"facts": contents.facts, "reminders": contents.reminders}
-            lines.append(say("import_own", language, **counts))
+            facts, reminders = contents.facts, contents.reminders
+            lines.append(say("import_own", language, facts=facts, reminders=reminders))
         return "\n".join(lines)
 
     async def _choice_rows(self, import_: Import, contents: Contents, language: Language) -> Rows:
@@ -221,13 +216,9 @@ class ImportScreens:
         """Return what another assistant remembers, and the buttons to keep it."""
         language, last = caller.language, -(-contents.memories // PER_PAGE)
         page = min(page, last)
-        texts = await self._client.run(
-            self.service.rows.list_memories,
-            caller.owner,
-            import_.id,
-            limit=PER_PAGE,
-            offset=PER_PAGE * (page - 1),
-        )
+        shown = {"limit": PER_PAGE, "offset": PER_PAGE * (page - 1)}
+        read = partial(self.service.rows.list_memories, caller.owner, import_.id, **shown)
+        texts = await self._client.run(read)
         lines = [say("import_memories", language, count=contents.memories, name=import_.title)]
         lines += [f"• {shortened(text, MAX_LINE)}" for text in texts]
         keep = say("import_keep", language, count=contents.memories)
@@ -236,10 +227,7 @@ class ImportScreens:
         )
         pages = pager_row(page, last, "import")
         for row in pages:
-            buttons = [
-                replace(b, action=Action("import", (import_.id, PAGE, b.action.number(0))))
-                for b in row
-            ]
+            buttons = (_button(b.label, import_, PAGE, b.action.number(0)) for b in row)
             rows = (tuple(buttons), *rows)
         return "\n".join(lines), rows
 
@@ -304,11 +292,9 @@ def _state_line(import_: Import, contents: Contents, language: Language) -> str:
         if import_.keeps_memories is False:
             return say("import_cancelled", language)
         return say("import_done_none", language, name=name)
-    done = max(0, import_.total - contents.left)
+    done = format_number(max(0, import_.total - contents.left), language)
     total = format_number(import_.total, language)
-    return say(
-        "import_storing", language, name=name, done=format_number(done, language), total=total
-    )
+    return say("import_storing", language, name=name, done=done, total=total)
 
 
 def _button(label: str, import_: Import, choice: int, value: int = 0) -> Button:
