@@ -1,6 +1,7 @@
 """Repository of imports: rows of a file until they are stored, and what came of them."""
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from src.pg.client import Repository, Transaction, storable
 from src.pg.connection import PATIENT
 
 State = Literal["reading", "waiting", "storing", "done", "undoing"]
+NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # as JSON escapes it
 BATCH = 400  # rows of one transaction
 
 
@@ -137,6 +139,11 @@ WHERE r.import_id = %(id)s AND i.id = r.import_id AND r.kind = 'memory'
   AND m.import_owner_id = i.owner_id AND m.import_source = r.source
   AND m.import_source_id = 'memory:' || r.source_id
 """
+# Words of others go where the file tells which ones are the user's.
+DELETE_NAMED = """
+DELETE FROM import_rows WHERE import_id = %(id)s AND who <> '' AND EXISTS (
+    SELECT 1 FROM import_rows WHERE import_id = %(id)s AND who = '' AND kind = 'message')
+"""
 # The end of the reading; the most frequent source names the import.
 FINISH_READING = """
 UPDATE imports SET state = 'waiting', broken = %(broken)s,
@@ -164,12 +171,10 @@ WHERE i.owner_id = %(owner)s AND i.state <> 'reading'
   AND (NOT %(has_something)s OR i.state <> 'done' OR i.total > 0)
 ORDER BY i.id DESC LIMIT 1
 """
-SELECT_UNDER_WAY = (
-    COLUMNS
-    + """WHERE i.finished_at IS NULL AND i.state IN ('storing', 'undoing', 'done')
-  AND i.id > %(after)s
-  AND i.id <> ALL(%(without)s::bigint[]) ORDER BY i.id LIMIT 1"""
-)
+SELECT_UNDER_WAY = f"""{COLUMNS}
+WHERE i.finished_at IS NULL AND i.state IN ('storing', 'undoing', 'done') AND i.id > %(after)s
+  AND i.id <> ALL(%(without)s::bigint[]) ORDER BY i.id LIMIT 1
+"""
 LOCK_IMPORT = COLUMNS + "WHERE i.id = %(id)s AND i.state = %(state)s FOR UPDATE OF i"
 
 SELECT_CONTENTS = """
@@ -202,8 +207,7 @@ ORDER BY r.number LIMIT %(limit)s OFFSET %(offset)s
 DELETE_OTHERS = "DELETE FROM import_rows WHERE import_id = %(id)s AND who NOT IN ('', %(who)s)"
 UPDATE_OWN_NAME = """
 UPDATE imports SET own_name = %(who)s
-WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting'
-  AND (names ? %(who)s OR %(who)s = '')
+WHERE id = %(id)s AND owner_id = %(owner)s AND state = 'waiting' AND names ? %(who)s
 """
 SWAP_DATES = """
 UPDATE import_rows SET said_at = (details ->> 'other_order')::timestamptz
@@ -439,13 +443,13 @@ class ImportRepository(Repository):
             {**vars(record), "number": place, "said_at": (record.said_at or now).isoformat()}
             for place, record in enumerate(records, start=first)
         ]
-        encoded = json.dumps(_storable(rows), ensure_ascii=False)
-        self._client.execute(INSERT_ROWS, id=number, rows=encoded, limits=PATIENT)
+        self._client.execute(INSERT_ROWS, id=number, rows=_encode(rows), limits=PATIENT)
 
     def finish_reading(self, number: int, broken: Sequence[str]) -> None:
         """Let the import wait for its owner's choice."""
-        titles = json.dumps(_storable(broken), ensure_ascii=False)
-        self._client.execute(DELETE_KEPT, id=number, limits=PATIENT)
+        for statement in (DELETE_KEPT, DELETE_NAMED):
+            self._client.execute(statement, id=number, limits=PATIENT)
+        titles = _encode(broken)
         self._client.execute(FINISH_READING, id=number, broken=titles, limits=PATIENT)
 
     def find(self, owner: Owner, number: int) -> Import | None:
@@ -472,7 +476,7 @@ class ImportRepository(Repository):
         return self._all(str, SELECT_MEMORIES, owner, **page)
 
     def set_own_name(self, owner: Owner, number: int, who: str) -> bool:
-        """Note which speaker the user is ("": none of the named), and drop the others' words."""
+        """Note which speaker the user is, and drop the others' words."""
         return self._decide(owner, UPDATE_OWN_NAME, DELETE_OTHERS, id=number, who=who)
 
     def set_order(self, owner: Owner, number: int, *, days_first: bool) -> bool:
@@ -606,12 +610,6 @@ class ImportRepository(Repository):
         return (float(row[0]), float(row[1])) if row else None
 
 
-def _storable(value: Any) -> Any:
-    """Return a JSON value whose strings PostgreSQL can store."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, dict):
-        return {storable(key): _storable(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_storable(one) for one in value]
-    return value
+def _encode(value: Any) -> str:
+    """Return a value as JSON that PostgreSQL can store."""
+    return storable(NUL.sub("\\1\ufffd", json.dumps(value, ensure_ascii=False)))

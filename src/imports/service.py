@@ -97,7 +97,6 @@ class ImportService:
         worst_first = dict.fromkeys(sorted(broken, key=lambda one: not one.is_end))
         titles = [_describe(one, caller.language) for one in worst_first]
         self.rows.finish_reading(number, titles[:MAX_BROKEN])
-        self._choose_known_name(caller, number)
         found = self.rows.find(owner, number)
         if found is None:  # the owner was erased meanwhile, or began another import
             raise UnreadableFileError("import_nothing")
@@ -112,14 +111,6 @@ class ImportService:
             self.rows.add_rows(number, count, found, reading.now)
             count += len(found)
         return count
-
-    def _choose_known_name(self, caller: Caller, number: int) -> None:
-        """Drop the words of others if the file tells which ones are the caller's."""
-        found = self.rows.find(caller.owner, number)
-        if found is None or not found.names:
-            return
-        if self.rows.count(caller.owner, number).messages:
-            self.rows.set_own_name(caller.owner, number, "")
 
     async def advance(self, import_: Import, job: int | None = None) -> Outcome:
         """Do the next step of an import under way.
