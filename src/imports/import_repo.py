@@ -121,6 +121,14 @@ INSERT INTO imports (owner_id, source, name, language)
 VALUES (add_owner(%(user)s, 0), 'list', %(name)s, %(language)s) RETURNING id
 """
 
+# Go on with a pasted list: Telegram cuts a long one in two.
+CONTINUE_PASTED = """
+UPDATE imports i SET state = 'reading'
+WHERE owner_id = %(owner)s AND state = 'waiting' AND source = 'list' AND %(name)s = ''
+  AND name = ''
+RETURNING id, (SELECT coalesce(max(number) + 1, 0) FROM import_rows WHERE import_id = i.id)
+"""
+
 # Rows as they are read; a row that a file holds twice is kept once.
 INSERT_ROWS = """
 INSERT INTO import_rows (import_id, number, kind, source, conversation, title, source_id, who,
@@ -426,14 +434,22 @@ SELECT_PRICE = "SELECT prompt, completion FROM model_prices WHERE model = %(mode
 class ImportRepository(Repository):
     """Stores imports; every method blocks (see ``PgClient.run``)."""
 
-    def begin(self, owner: Owner, name: str, language: str) -> int:
-        """Begin an import, and drop what its owner has not decided before; return its number."""
+    def begin(self, owner: Owner, name: str, language: str) -> tuple[int, int]:
+        """Begin an import, and drop what its owner has not decided before.
 
-        def work(transaction: Transaction) -> int:
+        Returns:
+            Its number, and that of its next row: a pasted list, without a name, goes on with the
+            one before.
+        """
+
+        def work(transaction: Transaction) -> tuple[int, int]:
+            named = {"name": storable(name)[:200], "language": language}
+            values = owner.columns() | named
+            for number, row in transaction.fetch_all(CONTINUE_PASTED, values):
+                return int(number), int(row)
             transaction.execute(DELETE_UNDECIDED, owner)
-            values = {"name": storable(name)[:200], "language": language}
-            [(number,)] = transaction.fetch_all(INSERT_IMPORT, owner.columns() | values)
-            return int(number)
+            [(number,)] = transaction.fetch_all(INSERT_IMPORT, values)
+            return int(number), 0
 
         return self._client.in_transaction(work)
 

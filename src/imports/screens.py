@@ -22,6 +22,7 @@ PER_PAGE = 15  # memories of one page
 MAX_LINE = 160  # characters of a memory in a list
 MAX_BROKEN = 10  # titles of conversations that could not be read
 MAX_SPEAKERS = 8
+CUT = 3500  # characters; Telegram cuts a longer paste, and its next part comes at once
 CHARACTERS_PER_TOKEN = 3
 WINDOW_TOKENS = 1700  # of a prompt beside its messages
 REPLY_TOKENS = 400  # of the facts of a window
@@ -56,7 +57,10 @@ class ImportScreens:
             return await self._follow(caller, WORDS[first.lower()], rest.strip())
         if words:
             data = words.encode()
-            return await self.read(caller, Opened("", lambda: cast("BinaryIO", BytesIO(data))))
+            read = await self.read(caller, Opened("", lambda: cast("BinaryIO", BytesIO(data))))
+            if len(words) > CUT:
+                read = replace(read, asks=ASK_FILE)
+            return read
         last = await self._client.run(self.service.rows.find_last, caller.owner)
         if last is not None and (last.state != "done" or await self._asks_to_keep(caller, last)):
             return await self.screen(caller, last)

@@ -20,7 +20,7 @@ from src.base.zones import local_time
 from src.imports.files import UnreadableFileError
 from src.imports.formats import read_file
 from src.imports.import_repo import Import, ImportRepository, StagedRow
-from src.imports.records import Broken, Kind, Opened, Reading, read_moment
+from src.imports.records import Broken, Kind, Opened, Reading, Record, read_moment
 from src.memory.indexer import Indexer
 from src.memory.memory_repo import Source
 from src.memory.restore_repo import RestoredFact, RestoredFacts
@@ -84,11 +84,16 @@ class ImportService:
 
     def _read(self, caller: Caller, file: Opened) -> Import:
         owner, now = caller.owner, caller.moment
-        number = self.rows.begin(owner, file.name, caller.language)
+        number, count = self.rows.begin(owner, file.name, caller.language)
         reading = Reading(owner.telegram_user_id, caller.time_zone, now)
         broken: list[Broken] = []
         try:
-            count = self._add_rows(number, file, reading, broken)
+            records = read_file(file, reading)
+            while batch := list(islice(records, READ_BATCH)):
+                broken += [one for one in batch if isinstance(one, Broken)]
+                found = [one for one in batch if isinstance(one, Record)]
+                self.rows.add_rows(number, count, found, now)
+                count += len(found)
             if not count:
                 raise UnreadableFileError("import_broken" if broken else "import_nothing")
         except UnreadableFileError:
@@ -97,20 +102,10 @@ class ImportService:
         worst_first = dict.fromkeys(sorted(broken, key=lambda one: not one.is_end))
         titles = [_describe(one, caller.language) for one in worst_first]
         self.rows.finish_reading(number, titles[:MAX_BROKEN])
-        found = self.rows.find(owner, number)
-        if found is None:  # the owner was erased meanwhile, or began another import
+        current = self.rows.find(owner, number)
+        if current is None:  # the owner was erased meanwhile, or began another import
             raise UnreadableFileError("import_nothing")
-        return found
-
-    def _add_rows(self, number: int, file: Opened, reading: Reading, broken: list[Broken]) -> int:
-        count = 0
-        records = read_file(file, reading)
-        while batch := list(islice(records, READ_BATCH)):
-            broken += [one for one in batch if isinstance(one, Broken)]
-            found = [one for one in batch if not isinstance(one, Broken)]
-            self.rows.add_rows(number, count, found, reading.now)
-            count += len(found)
-        return count
+        return current
 
     async def advance(self, import_: Import, job: int | None = None) -> Outcome:
         """Do the next step of an import under way.
