@@ -23,10 +23,11 @@ LINE = re.compile(
     r"(?(1)\]\s?|\s[-–—]\s)(.*)",
     re.IGNORECASE | re.DOTALL,
 )
+MARKED = re.compile("\u200e.*")  # words of the program, as iPhones mark them
 # Words of the program in place of what was sent or deleted.
 PLACEHOLDER = re.compile(
     r"<[^<>\n]{3,60}>|null|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
-    r"|[^\n]{1,120}\.\w{2,4} \((?:file|файл|datei)\b[^()\n]{3,40}\)"
+    r"|[^\n]{1,120}\.\w{2,4} (?:• \u200e.*|\((?:file|файл|datei)\b[^()\n]{3,40}\))"
     r"|(?:this message was deleted|you deleted this message|live location shared"
     r"|diese nachricht wurde gelöscht|du hast diese nachricht gelöscht"
     r"|(?:missed )?(?:voice|video) call(?:, .{1,20})?|verpasster (?:sprach|video)anruf"
@@ -42,9 +43,8 @@ PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 EDITED = re.compile(
-    rf"(?:[{INVISIBLE}]{{1,4}}<[^<>\n]{{3,60}}>"
-    r"|<(?:this message was edited|diese nachricht wurde bearbeitet\.?|(?:это )?сообщение изменено"
-    r"|(?:це )?повідомлення (?:було )?змінено)>)[ \n]{0,4}$",
+    r"<(?:this message was edited|diese nachricht wurde bearbeitet\.?"
+    r"|(?:это )?сообщение изменено|(?:це )?повідомлення (?:було )?змінено)>[ \n]{0,4}$",
     re.IGNORECASE,
 )
 CHAT_NAME = re.compile(
@@ -92,11 +92,11 @@ def read(file: Opened, reading: Reading) -> Records:
         name, colon, text = line.words.partition(": ")
         if not colon:
             continue
-        if _is_placeholder(text):  # a caption may follow
+        if PLACEHOLDER.fullmatch(text.strip(INVISIBLE + " \n")):  # a caption may follow
             text = ""
-        text = "\n".join([text, *body])
-        name = name.strip(INVISIBLE + "~ ")
+        text = MARKED.sub("", "\n".join([text, *body]))
         text = EDITED.sub("", text).strip(INVISIBLE + " \n")
+        name = name.strip(INVISIBLE + "~ ")
         said_at = _moment(line, days_first is not False, reading)
         if said_at is None or not text:
             continue
@@ -182,10 +182,3 @@ def _moment(line: _Line, days_first: bool, reading: Reading) -> datetime | None:
         return first_moment(local, reading.time_zone)
     except (ValueError, OverflowError):
         return None
-
-
-def _is_placeholder(text: str) -> bool:
-    """Return True for words of the program, not of a person; iPhones mark them by U+200E."""
-    if text.startswith("\u200e") or " • \u200e" in text:
-        return True
-    return PLACEHOLDER.fullmatch(text.strip(INVISIBLE + " \n")) is not None
