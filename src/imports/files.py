@@ -29,7 +29,17 @@ SMALL = 1 << 20  # bytes of an entry whose ratio does not matter
 READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
 # Folders of a vault that hold no notes, and those of archives that hold no files.
 SKIPPED = frozenset(
-    {".obsidian", ".trash", "templates", "_templates", "шаблоны", "шаблони", "__macosx", ".git"}
+    {
+        ".obsidian",
+        ".trash",
+        "templates",
+        "_templates",
+        "шаблоны",
+        "шаблони",
+        "bak",
+        "__macosx",
+        ".git",
+    }
 )
 TEMPLATES = ".obsidian/templates.json"
 WINDOWS = ("cp866", "cp1251")

@@ -15,8 +15,9 @@ MARK = re.compile(
     r"\A(\s*)(?:(\d{1,3}[.)])|[-*+•–—·▪◦‣●])\s+(?=\S)(?:\[[ xX]\]\s+)?"
 )  # of an entry
 HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|.{1,150}:(?:\*\*)?)\s*")
+QUOTED = re.compile(r"(?m)^> ?")
 FENCE = re.compile(r"\s*```")
-ROW = re.compile(r"\s*\|(.*)\|\s*")  # of a table
+ROW = re.compile(r"\s*\|(?:\s*\d+\s*\|)?(.*)\|\s*")  # of a table
 RULE = re.compile(r"[\s|:-]+")  # below the head of a table
 DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?"
 BOXED = r"(?<=\[)[^\[\]\n]{4,30}(?=\])"
@@ -98,7 +99,7 @@ def _is_entry(line: str) -> bool:
 def _tidy(text: str) -> list[str]:
     """Return the lines of a text: rows of tables as entries, evidence behind its entry."""
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in QUOTED.sub("", text).splitlines():
         row = ROW.fullmatch(line)
         if FENCE.match(line):
             continue
@@ -140,7 +141,7 @@ def _split_list(lines: list[str], *, is_whole: bool) -> list[str]:
         words = MARK.sub("", line, count=1).strip()
         indent = len(line) - len(line.lstrip())
         if _heads(MARK.match(line), MARK.match(following), words):
-            group, depth = EMPHASIS.sub("", words), indent
+            group, depth = f"{EMPHASIS.sub('', words).rstrip(': ')}:", indent
         elif _is_entry(line):
             if indent <= depth:
                 group = ""
@@ -161,9 +162,7 @@ def _heads(mark: re.Match[str] | None, following: re.Match[str] | None, words: s
     """Return True if an entry is a heading of those that follow it: deeper, or not numbered."""
     if mark is None or following is None or ENDED.search(words):
         return False
-    if following.end(1) > mark.end(1):
-        return HEADING.fullmatch(words) is not None
-    return bool(mark[2]) and not following[2]
+    return following.end(1) > mark.end(1) or bool(mark[2] and not following[2])
 
 
 def _split_prose(lines: list[str]) -> list[str]:

@@ -404,6 +404,8 @@ WHATSAPP = (
     "[13/05/2024, 9:15:02\u202fPM] Anna: Hello\nsecond line: with a colon\n"
     "\u200e[13/05/2024, 9:16:00\u202fPM] Boris: \u200eimage omitted\n"
     "[14/05/2024, 12:00:00\u202fAM] ~\u202fBoris: midnight \u200e<This message was edited>\n"
+    "\u200e[14/05/2024, 12:01:00\u202fAM] Anna: our house \u200e<attached: 3-PHOTO.jpg>\n"
+    "\u200e[14/05/2024, 12:02:00\u202fAM] Anna: our cat \u200eimage omitted\n"
 )
 
 
@@ -411,6 +413,7 @@ def test_whatsapp_of_an_iphone() -> None:
     found = read(WHATSAPP, "_chat.txt")
     assert [(one.who, one.text) for one in found] == [
         ("Anna", "Hello\nsecond line: with a colon"), ("Boris", "midnight"),
+        ("Anna", "our house"), ("Anna", "our cat"),
     ]  # fmt: skip
     assert found[0].said_at == datetime(2024, 5, 13, 18, 15, 2, tzinfo=UTC)
     assert found[1].said_at == datetime(2024, 5, 13, 21, 0, tzinfo=UTC)
@@ -467,6 +470,7 @@ def test_whatsapp_asks_where_nothing_tells_the_order() -> None:
     "\u200eфото отсутствует", "Это сообщение удалено", "null", "<Сообщение изменено>",
     "План отпуска.pdf (файл добавлен)", "Договор.pdf • \u200e3 стр. \u200eдокумент отсутствует",
     "Аудиозвонок, 5 мин", "Diese Nachricht wurde gelöscht.", "Live location shared",
+    "\u200eОПРОС:\n\u200eВАРИАНТ: Рим (1 голос)", "\u200eАудиозвонок. \u200e5 мин",
     "Ожидание сообщения. Это может занять некоторое время.",
 ])  # fmt: skip
 def test_whatsapp_leaves_out_the_words_of_the_program(text: str) -> None:
@@ -526,7 +530,10 @@ The user lives in Graz.
      ["Работа: Пекарь", "Дочь: Варя"]),
     ("- **Работа:**\n  - Пекарь\n  - Встаёт в 4\n- Живёт в Твери",
      ["Работа: Пекарь", "Работа: Встаёт в 4", "Живёт в Твери"]),
-    ("- Работает пекарем\n  - с 2019 года", ["Работает пекарем", "с 2019 года"]),
+    ("> - Работает пекарем\n>   - с 2019 года\n> - Поёт",
+     ["Работает пекарем: с 2019 года", "Поёт"]),
+    ("1. Работа\n   - Пекарь.\n2. Семья\n   - Варя", ["Работа: Пекарь.", "Семья: Варя"]),
+    ("| # | Факт |\n|---|---|\n| 1 | Пекарь |\n| 2 | Возраст | 36 |", ["Пекарь", "Возраст: 36"]),
     ("### Work\nYou are a baker in Tver.\n\nYou rise at 4.\n\n### Family\n- Daughter Varya\n\n"
      "Want me to update anything?",
      ["You are a baker in Tver.", "You rise at 4.", "Daughter Varya"]),
@@ -602,6 +609,7 @@ def vault() -> bytes:
             "Vault/Bad.md": "---\ntags: [unclosed\nno end of it",
             "Vault/.obsidian/app.md": "settings", "Vault/.trash/old.md": "gone",
             "Vault/Templates/day.md": "{{date}}", "__MACOSX/Vault/._Idea.md": "x",
+            "Vault/logseq/bak/pages/old.md": "old",
         }.items():  # fmt: skip
             archive.writestr(zipfile.ZipInfo(name, (2022, 3, 4, 10, 0, 0)), content)
         link = zipfile.ZipInfo("Vault/link.md")
