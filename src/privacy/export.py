@@ -35,13 +35,10 @@ HAS_OWNER = "SELECT EXISTS (SELECT 1 FROM owners WHERE telegram_user_id = %(user
 
 # Messages of each topic in order, without forgotten ones.
 SELECT_MESSAGES = """
-SELECT jsonb_strip_nulls(jsonb_build_object(
-    'uid', 'msg-' || m.id, 'thread_id', nullif(greatest(c.thread_id, 0), 0), 'role', m.role,
-    'text', message_text(m.content), 'said_at', coalesce(m.said_at, m.created_at),
-    'telegram_message_id', m.telegram_message_id, 'sender_id', m.sender_id,
-    'speaker', m.speaker, 'answers', 'msg-' || m.reply_to_id, 'provenance', m.provenance,
-    'origin', m.origin, 'quoted', m.quoted, 'edited_at', m.edited_at,
-    'is_private', nullif(m.is_private, false)))
+SELECT 'msg-' || m.id AS uid, nullif(greatest(c.thread_id, 0), 0) AS thread_id, m.role,
+       message_text(m.content) AS text, coalesce(m.said_at, m.created_at) AS said_at,
+       m.telegram_message_id, m.sender_id, m.speaker, 'msg-' || m.reply_to_id AS answers,
+       m.provenance, m.origin, m.quoted, m.edited_at, nullif(m.is_private, false) AS is_private
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %(user)s AND NOT m.is_forgotten
   AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s)
@@ -50,18 +47,14 @@ ORDER BY c.thread_id, m.position, m.id
 
 # Current and retired facts with all their sources; ``replaced_by`` names the successor.
 SELECT_FACTS = """
-SELECT jsonb_strip_nulls(jsonb_build_object(
-    'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
-    'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
-    'private_text', (SELECT p.private_text FROM private_facts p WHERE p.id = f.id),
-    'importance', f.importance, 'confidence', f.confidence, 'pinned', f.pinned,
-    'speaker', f.speaker, 'saved_at', f.created_at,
-    'valid_from', f.valid_from, 'valid_until', f.valid_until,
-    'retired_at', f.retired_at, 'retired_reason', f.retired_reason,
-    'replaced_by', 'fact-' || f.superseded_by,
-    'sources', (SELECT jsonb_agg(jsonb_build_object('uid', s.uid, 'quote', s.quote,
-                                                    'said_at', s.said_at) ORDER BY s.id)
-                FROM memory_sources s WHERE s.memory_id = f.id)))
+SELECT 'fact-' || f.id AS id, nullif(f.thread_id, 0) AS thread_id, f.memory_type AS kind,
+       f.text, f.subject, f.relation, f.object, f.importance, f.confidence, f.pinned, f.speaker,
+       f.created_at AS saved_at, f.valid_from, f.valid_until, f.retired_at, f.retired_reason,
+       'fact-' || f.superseded_by AS replaced_by,
+       (SELECT p.private_text FROM private_facts p WHERE p.id = f.id) AS private_text,
+       (SELECT jsonb_agg(jsonb_build_object('uid', s.uid, 'quote', s.quote,
+                                            'said_at', s.said_at) ORDER BY s.id)
+        FROM memory_sources s WHERE s.memory_id = f.id) AS sources
 FROM facts f
 WHERE f.telegram_user_id = %(user)s
   AND (%(thread_id)s::bigint IS NULL OR f.thread_id = %(thread_id)s)
@@ -70,9 +63,8 @@ ORDER BY f.id
 
 # Summaries of older messages.
 SELECT_SUMMARIES = """
-SELECT jsonb_strip_nulls(jsonb_build_object(
-    'thread_id', nullif(greatest(c.thread_id, 0), 0), 'text', s.content,
-    'made_at', s.created_at))
+SELECT nullif(greatest(c.thread_id, 0), 0) AS thread_id, s.content AS text,
+       s.created_at AS made_at
 FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
 WHERE c.telegram_user_id = %(user)s AND s.content <> ''
   AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s)
@@ -81,13 +73,10 @@ ORDER BY s.id
 
 # The owner's reminders: waiting, delivered and cancelled.
 SELECT_REMINDERS = """
-SELECT jsonb_strip_nulls(jsonb_build_object(
-    'id', 'reminder-' || r.id, 'kind', nullif(r.kind, 'reminder'), 'day', r.day,
-    'about', r.about, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
-    'due_at', r.due_at, 'recurrence', r.recurrence, 'time_zone', r.time_zone,
-    'is_waiting', r.is_waiting, 'asker_id', r.asker_id, 'message', 'msg-' || r.message_id,
-    'snooze_of', 'reminder-' || r.snooze_of, 'created_at', r.created_at,
-    'delivered_at', r.delivered_at, 'cancelled_at', r.cancelled_at))
+SELECT 'reminder-' || r.id AS id, nullif(r.kind, 'reminder') AS kind, r.day, r.about,
+       nullif(r.thread_id, 0) AS thread_id, r.text, r.due_at, r.recurrence, r.time_zone,
+       r.is_waiting, r.asker_id, 'msg-' || r.message_id AS message,
+       'reminder-' || r.snooze_of AS snooze_of, r.created_at, r.delivered_at, r.cancelled_at
 FROM reminders r JOIN owners o ON o.id = r.owner_id
 WHERE o.telegram_user_id = %(user)s
   AND (%(thread_id)s::bigint IS NULL OR r.thread_id = %(thread_id)s)
@@ -96,9 +85,7 @@ ORDER BY r.id
 
 # Connections of other assistants, without their tokens.
 SELECT_CONNECTIONS = """
-SELECT jsonb_strip_nulls(jsonb_build_object(
-    'name', t.name, 'may_remember', t.may_remember, 'created_at', t.created_at,
-    'last_used_at', t.last_used_at))
+SELECT t.name, t.may_remember, t.created_at, t.last_used_at
 FROM memory_tokens t JOIN owners o ON o.id = t.owner_id
 WHERE o.telegram_user_id = %(user)s
   AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s)
@@ -107,13 +94,15 @@ ORDER BY t.id
 
 # Model calls and their tokens by day.
 SELECT_USAGE = """
-SELECT jsonb_build_object('day', day, 'model', model, 'calls', calls, 'tokens', tokens)
-FROM (SELECT (u.created_at AT TIME ZONE 'UTC')::date AS day, model, count(*) AS calls,
-             sum(prompt_tokens + completion_tokens) AS tokens
-      FROM model_usage u JOIN owners o ON o.id = u.owner_id
-      WHERE o.telegram_user_id = %(user)s GROUP BY 1, 2) AS days
+SELECT (u.created_at AT TIME ZONE 'UTC')::date AS day, model, count(*) AS calls,
+       sum(prompt_tokens + completion_tokens) AS tokens
+FROM model_usage u JOIN owners o ON o.id = u.owner_id
+WHERE o.telegram_user_id = %(user)s GROUP BY 1, 2
 ORDER BY day, model
 """
+
+# Each row as JSON, without what it has not.
+AS_JSON = "SELECT jsonb_strip_nulls(to_jsonb(part)) FROM ({}) AS part"
 
 # The parts of the JSON file, in its order.
 PARTS = {
@@ -150,7 +139,7 @@ class ExportRepository(Repository):
             thread_id: A topic of a group; None for all topics.
         """
         owner = {"user": telegram_user_id, "thread_id": thread_id}
-        return (record for (record,) in self._client.stream(PARTS[part], owner))
+        return (record for (record,) in self._client.stream(AS_JSON.format(PARTS[part]), owner))
 
 
 # Two files: JSON for programs (``docs/export.md`` describes it), Markdown to read. Both are
