@@ -145,7 +145,7 @@ DELETE_KEPT = """
 DELETE FROM import_rows r USING imports i, messages m
 WHERE r.import_id = %(id)s AND i.id = r.import_id AND r.kind = 'memory'
   AND m.import_owner_id = i.owner_id AND m.import_source = r.source
-  AND m.import_source_id = 'memory:' || r.source_id
+  AND m.import_source_id = r.source_id
 """
 # Words of others go where the file tells which ones are the user's.
 DELETE_NAMED = """
@@ -314,9 +314,7 @@ WITH chosen AS (
            coalesce(details ->> 'provenance',
                     CASE source WHEN 'pomni' THEN 'typed' ELSE 'imported' END),
            coalesce(details ->> 'origin', %(names)s::jsonb ->> nullif(source, 'pomni')),
-           owner_id, source,
-           CASE kind WHEN 'memory' THEN 'memory:' ELSE '' END || source_id,
-           (details ->> 'sender_id')::bigint, details ->> 'speaker',
+           owner_id, source, source_id, (details ->> 'sender_id')::bigint, details ->> 'speaker',
            (details ->> 'telegram_message_id')::bigint, details ->> 'quoted',
            (details ->> 'edited_at')::timestamptz,
            coalesce((details ->> 'is_private')::boolean, false)
@@ -329,17 +327,16 @@ WITH chosen AS (
     WHERE role IN ('user', 'assistant') AND NOT is_private
 )
 UPDATE import_rows r SET stored_id = a.id, is_new = true FROM added a
-WHERE r.import_id = %(id)s AND r.number = ANY(%(numbers)s) AND a.import_source = r.source
-  AND a.import_source_id = CASE r.kind WHEN 'memory' THEN 'memory:' ELSE '' END || r.source_id
+WHERE r.import_id = %(id)s AND r.number = ANY(%(numbers)s)
+  AND (a.import_source, a.import_source_id) = (r.source, r.source_id)
 """
 # What was imported before, and the end of what is stored: memories still need their words.
 MATCH_KNOWN = """
 UPDATE import_rows r
-SET text = CASE r.kind WHEN 'memory' THEN r.text ELSE '' END,
-    stored_id = coalesce(r.stored_id, (
-        SELECT m.id FROM messages m JOIN imports i ON i.owner_id = m.import_owner_id
-        WHERE i.id = r.import_id AND m.import_source = r.source AND m.import_source_id =
-              CASE r.kind WHEN 'memory' THEN 'memory:' ELSE '' END || r.source_id), 0)
+SET text = CASE kind WHEN 'memory' THEN text ELSE '' END, stored_id = coalesce(stored_id, (
+    SELECT m.id FROM messages m JOIN imports i ON i.owner_id = m.import_owner_id
+    WHERE i.id = r.import_id AND m.import_source = r.source
+      AND m.import_source_id = r.source_id), 0)
 WHERE r.import_id = %(id)s AND r.number = ANY(%(numbers)s)
 """
 # Answers belong to what they answer.

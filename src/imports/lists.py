@@ -78,7 +78,7 @@ def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[
         if len(words) < MIN_MEMORY or words.endswith("?"):
             continue
         id_ = hashlib.sha256(words.casefold().encode()).hexdigest()[:32]
-        yield Record(source, "memories", "", id_, words, moment, kind="memory")
+        yield Record(source, "memories", "", f"memory:{id_}", words, moment, kind="memory")
 
 
 def _find_date(pattern: re.Pattern[str], words: str) -> re.Match[str] | None:
@@ -196,5 +196,6 @@ def read_row(row: dict[str, Any]) -> Records:
         and text.strip()
     ):
         said_at = read_moment(row.get("created_at")) or read_moment(row.get("updated_at"))
-        id_ = str(row.get("id") or hashlib.sha256(text.encode()).hexdigest()[:32])
-        yield Record("mem0", "memories", "", id_, text.strip(), said_at, kind="memory")
+        id_ = row.get("id") or hashlib.sha256(text.encode()).hexdigest()[:32]
+        words = text.strip()
+        yield Record("mem0", "memories", "", f"memory:{id_}", words, said_at, kind="memory")
