@@ -88,12 +88,10 @@ def _time_of(node: dict[str, Any]) -> float:
 
 
 def _is_users(message: dict[str, Any], content: dict[str, Any]) -> bool:
-    author, metadata = message.get("author"), message.get("metadata")
-    if not isinstance(author, dict) or author.get("role") != "user":
-        return False
-    if isinstance(metadata, dict) and any(metadata.get(mark) for mark in HIDDEN):
-        return False
-    return content.get("content_type", "text") in SHOWN
+    author, metadata = message.get("author") or {}, message.get("metadata") or {}
+    is_shown = content.get("content_type", "text") in SHOWN
+    is_hidden = any(metadata.get(mark) for mark in HIDDEN)
+    return author.get("role") == "user" and is_shown and not is_hidden
 
 
 def _join_parts(content: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Reader of Claude's export: conversations, memories and projects."""
 
 import re
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 from src.imports.files import follow_parents
@@ -14,8 +14,8 @@ PASTED = re.compile(r"(?:paste[ds]?\b.*|pasted[-_ ].*)?", re.IGNORECASE)
 
 def read_conversation(conversation: dict[str, Any]) -> Records:
     """Yield the user's messages of a conversation, and the texts attached to them."""
-    id_, title = str(conversation["uuid"]), title_of(conversation.get("name"))
-    said_at = read_moment(conversation.get("created_at"))
+    id_, said_at = str(conversation["uuid"]), read_moment(conversation.get("created_at"))
+    record = partial(Record, "claude", id_, title_of(conversation.get("name")))
     for number, message in enumerate(_find_branch(conversation["chat_messages"])):
         said_at = read_moment(message.get("created_at")) or said_at
         if message.get("sender") != "human":
@@ -29,10 +29,10 @@ def read_conversation(conversation: dict[str, Any]) -> Records:
             if PASTED.fullmatch(name):
                 texts.append(text.strip())
                 continue
-            yield _file(id_, title, f"{message_id}:{place}", name, text, said_at)
+            yield record(f"{message_id}:{place}", text.strip(), said_at, details=_of_file(name))
         text = "\n".join(filter(None, texts))
         if text:
-            yield Record("claude", id_, title, message_id, text, said_at)
+            yield record(message_id, text, said_at)
 
 
 def _find_branch(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -54,12 +54,9 @@ def _text_of(message: dict[str, Any]) -> str:
     return "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
 
 
-def _file(
-    id_: str, title: str, source_id: str, name: str, text: str, said_at: datetime | None
-) -> Record:
-    """Return the text of a file, which holds words of others."""
-    details = {"provenance": "file", "origin": title_of(name)}
-    return Record("claude", id_, title, source_id, text.strip(), said_at, details=details)
+def _of_file(name: Any) -> dict[str, str]:
+    """Return the details of the text of a file, which holds words of others."""
+    return {"provenance": "file", "origin": title_of(name)}
 
 
 def read_remembered(found: dict[str, Any]) -> Records:
@@ -78,14 +75,13 @@ def read_project(project: dict[str, Any]) -> Records:
     if project.get("is_starter_project"):
         return
     id_, title = str(project["uuid"]), title_of(project.get("name"))
-    said_at = read_moment(project.get("created_at"))
+    record, said_at = partial(Record, "claude", id_, title), read_moment(project.get("created_at"))
     for field in ("description", "prompt_template"):
         text = project.get(field)
         if isinstance(text, str) and text.strip():
-            yield _file(id_, title, f"{id_}:{field}", title, text, said_at)
+            yield record(f"{id_}:{field}", text.strip(), said_at, details=_of_file(title))
     for number, doc in enumerate(project.get("docs") or ()):
         if isinstance(doc.get("content"), str) and doc["content"].strip():
-            source_id = f"{id_}:{doc.get('uuid') or number}"
-            name = str(doc.get("filename") or "")
-            at = read_moment(doc.get("created_at")) or said_at
-            yield _file(id_, title, source_id, name, doc["content"], at)
+            details, at = _of_file(doc.get("filename")), read_moment(doc.get("created_at"))
+            source_id, text = f"{id_}:{doc.get('uuid') or number}", doc["content"].strip()
+            yield record(source_id, text, at or said_at, details=details)
