@@ -515,10 +515,8 @@ class ImportRepository(Repository):
         self, owner: Owner, number: int, place: tuple[int, int, int], language: str
     ) -> None:
         """Note the chat, topic and message that show the progress."""
-        chat, thread, message = place
-        shown = {"chat": chat, "thread": thread, "message": message}
-        values = {**owner.columns(), **shown, "language": language}
-        self._client.execute(UPDATE_SHOWN_IN, values, id=number)
+        shown = dict(zip(("chat", "thread", "message"), place, strict=True))
+        self._decide(owner, UPDATE_SHOWN_IN, id=number, language=language, **shown)
 
     def _decide(self, owner: Owner, decision: str, *then: str, **values: Any) -> bool:
         def work(transaction: Transaction) -> bool:

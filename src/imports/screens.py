@@ -62,8 +62,10 @@ class ImportScreens:
                 read = replace(read, asks=ASK_FILE)
             return read
         last = await self._client.run(self.service.rows.find_last, caller.owner)
-        if last is not None and (last.state != "done" or await self._asks_to_keep(caller, last)):
-            return await self.screen(caller, last)
+        if last is not None:
+            screen = await self.screen(caller, last)
+            if last.state != "done" or screen.rows:
+                return screen
         return Reply(say("import_usage", caller.language), asks=ASK_FILE)
 
     async def read(self, caller: Caller, file: Opened) -> Reply:
@@ -168,10 +170,6 @@ class ImportScreens:
         text = "\n\n".join(filter(None, parts))
         return Reply(text, rows, is_screen=True, import_id=import_.id)
 
-    async def _asks_to_keep(self, caller: Caller, import_: Import) -> bool:
-        contents = await self._client.run(self.service.rows.count, caller.owner, import_.id)
-        return import_.keeps_memories is None and contents.memories > 0
-
     def _summary(self, caller: Caller, import_: Import, contents: Contents) -> str:
         language = caller.language
         lines = [say("import_from", language, name=import_.title)]
@@ -225,15 +223,13 @@ class ImportScreens:
         texts = await self._client.run(read)
         lines = [say("import_memories", language, count=contents.memories, name=import_.title)]
         lines += [f"• {shortened(text, MAX_LINE)}" for text in texts]
-        keep = say("import_keep", language, count=contents.memories)
-        rows: Rows = (
-            (_button(keep, import_, KEEP), _button(say("import_drop", language), import_, DROP)),
-        )
-        pages = pager_row(page, last, "import")
-        for row in pages:
-            buttons = (_button(b.label, import_, PAGE, b.action.number(0)) for b in row)
-            rows = (tuple(buttons), *rows)
-        return "\n".join(lines), rows
+        pages = [
+            tuple(_button(b.label, import_, PAGE, b.action.number(0)) for b in row)
+            for row in pager_row(page, last, "import")
+        ]
+        keep = _button(say("import_keep", language, count=contents.memories), import_, KEEP)
+        drop = _button(say("import_drop", language), import_, DROP)
+        return "\n".join(lines), (*pages, (keep, drop))
 
 
 def _estimate(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from itertools import groupby
 from pathlib import PurePosixPath
 
 from src.base.zones import first_moment
@@ -117,23 +118,18 @@ def find_order(lines: Iterable[_Line]) -> bool | None:
 
     A number above twelve tells it, else the order in time, as long as it fits one of both.
     """
-    is_ordered = {True: True, False: True}
-    before: dict[bool, tuple[int, int, int]] = {}
-    is_clear = is_same = True
-    for line in lines:
-        first, second, year = line.date
-        if first > HALF_DAY or second > HALF_DAY:
+    dates = [date for date, _ in groupby((line.date, line.is_clear) for line in lines)]
+    for (first, second, _), _ in dates:
+        if max(first, second) > HALF_DAY:
             return first > HALF_DAY
-        is_clear &= line.is_clear
-        is_same &= first == second
-        for days_first, day in ((True, (year, second, first)), (False, (year, first, second))):
-            is_ordered[days_first] &= before.get(days_first, day) <= day
-            before[days_first] = day
-    if is_clear or is_same:
+    days = [(year, second, first) for (first, second, year), _ in dates]
+    months = [(year, first, second) for (first, second, year), _ in dates]
+    if days == months or all(is_clear for _, is_clear in dates):
         return True
-    if is_ordered[True] == is_ordered[False]:
+    is_ordered = days == sorted(days)
+    if is_ordered == (months == sorted(months)):
         return None
-    return is_ordered[True]
+    return is_ordered
 
 
 def _messages(file: Opened) -> Iterator[tuple[_Line, list[str]]]:
