@@ -134,9 +134,7 @@ INSERT_ROWS = """
 INSERT INTO import_rows (import_id, number, kind, source, conversation, title, source_id, who,
                          said_at, text, details)
 SELECT %(id)s, number, kind, source, conversation, title, source_id, who, said_at, text, details
-FROM jsonb_to_recordset(%(rows)s::jsonb)
-     AS r (number int, kind text, source text, conversation text, title text, source_id text,
-           who text, said_at timestamptz, text text, details jsonb)
+FROM jsonb_populate_recordset(NULL::import_rows, %(rows)s::jsonb)
 ON CONFLICT DO NOTHING
 """
 
