@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time
-from io import TextIOWrapper
+from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
@@ -183,9 +183,8 @@ class MendedJson:
 
     def __init__(self, content: BinaryIO) -> None:
         """Read ``content``, in UTF-8 or what its byte order mark names."""
-        self._content = content
-        self._start = content.read(MARK_LENGTH)
-        encoding = find_mark(self._start) or "utf_8_sig"
+        self._content = BufferedReader(cast("RawIOBase", content))
+        encoding = find_mark(self._content.peek(MARK_LENGTH)) or "utf_8_sig"
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
         self._held = ""
         self._mended = b""
@@ -201,8 +200,7 @@ class MendedJson:
         return part
 
     def _mend_more(self) -> None:
-        data = self._start + self._content.read(CHUNK)
-        self._start = b""
+        data = self._content.read(CHUNK)
         self._read += len(data)
         if self._read > MAX_TOTAL:
             raise UnreadableFileError("import_too_big")
