@@ -48,14 +48,12 @@ def read_conversation(memories: Memories, conversation: dict[str, Any]) -> Recor
     started_at = read_moment(conversation.get("create_time"))
     said_at = started_at or read_moment(conversation.get("update_time"))
     for node in branch:
-        message = node.get("message")
-        if not isinstance(message, dict):
-            continue
-        said_at = read_moment(message.get("create_time")) or said_at
-        node_id = str(message.get("id") or node["id"])
+        message = node.get("message") or {}
         content = message.get("content")
         if not isinstance(content, dict):
             continue
+        said_at = read_moment(message.get("create_time")) or said_at
+        node_id = str(message.get("id") or node["id"])
         if message.get("recipient") == "bio":
             memories.add(_join_parts(content), said_at)
         elif isinstance(content.get("model_set_context"), str):
@@ -81,10 +79,9 @@ def _find_branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
     return follow_parents(nodes, current, "parent")
 
 
-def _time_of(node: dict[str, Any]) -> float:
-    message = node.get("message")
-    time = message.get("create_time") if isinstance(message, dict) else None
-    return float(time) if isinstance(time, int | float) else 0.0
+def _time_of(node: dict[str, Any]) -> datetime:
+    message = node.get("message") or {}
+    return read_moment(message.get("create_time")) or NEVER
 
 
 def _is_users(message: dict[str, Any], content: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """Recognition of formats, by what a file holds and not by its name alone."""
 
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -91,8 +92,8 @@ def _recognise(
     is_note = entry.name.lower().endswith(NOTES)
     if is_note and (not is_alone or notes.looks_like_note(head, entry.name)):
         return partial(notes.read, reading=reading)
-    is_told = entry.name.lower().endswith(".txt") or (not entry.name and lists.has_sentences(head))
-    if is_alone and (is_told or lists.is_list(head)):
+    is_told = not entry.name and len(re.split(r"\n|\. ", start.strip())) > 1
+    if is_alone and (is_told or entry.name.lower().endswith(".txt") or lists.is_list(head)):
         return lists.read_text
     return partial(notes.read, reading=reading) if is_note else None
 

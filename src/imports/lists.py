@@ -54,11 +54,6 @@ def is_list(text: str) -> bool:
     return len(entries) > 1 and 2 * len(entries) >= len(list(filter(None, lines))) - len(headings)
 
 
-def has_sentences(text: str) -> bool:
-    """Return True if a text has several sentences or lines."""
-    return "\n" in text.strip() or len(SENTENCE_END.split(text)) > 1
-
-
 def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[Record]:
     """Yield each entry of a list, or each sentence of a text, as a memory.
 
