@@ -171,10 +171,11 @@ SELECT i.id, o.telegram_user_id, i.source, i.name, i.state, i.reads_facts, i.kee
        i.telegram_message_id, i.language
 FROM imports i JOIN owners o ON o.id = i.owner_id
 """
+HAS_ROWS = "EXISTS (SELECT 1 FROM import_rows WHERE import_id = i.id)"
 SELECT_IMPORT = COLUMNS + "WHERE i.id = %(id)s AND i.owner_id = %(owner)s"
 SELECT_LAST = f"""{COLUMNS}
 WHERE i.owner_id = %(owner)s AND i.state <> 'reading'
-  AND (NOT %(has_something)s OR i.state <> 'done' OR i.total > 0)
+  AND (NOT %(has_something)s OR i.state <> 'done' OR i.total > 0 OR {HAS_ROWS})
 ORDER BY i.id DESC LIMIT 1
 """
 SELECT_UNDER_WAY = f"""{COLUMNS}
@@ -468,7 +469,7 @@ class ImportRepository(Repository):
         return self._first(Import.of, SELECT_IMPORT, owner, id=number)
 
     def find_last(self, owner: Owner, *, has_something: bool = False) -> Import | None:
-        """Return the owner's last import, or the last one that brought something, or None."""
+        """Return the owner's last import, or the last one that something is left of, or None."""
         return self._first(Import.of, SELECT_LAST, owner, has_something=has_something)
 
     def find_under_way(self, after: int = 0, without: Collection[int] = ()) -> Import | None:

@@ -28,6 +28,8 @@ def test_an_operator_brings_a_file_and_takes_it_back(dsn: str, tmp_path: Path) -
     alone = machine.run("import", str(memories), "--user-id", str(ANNA))
     assert MEMORIES_WAIT in alone.stdout and "Done" not in alone.stdout
     undone = machine.run("import", "--undo", "--user-id", str(ANNA))
+    assert "All that was brought over from AI is deleted" in undone.stdout
+    undone = machine.run("import", "--undo", "--user-id", str(ANNA))
     assert "All that was brought over from ChatGPT is deleted" in undone.stdout
     refused = machine.run("import", "--undo", "--user-id", str(ANNA + 1))
     assert refused.status == 1 and "there is no import" in refused.stderr
