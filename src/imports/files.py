@@ -73,10 +73,7 @@ class UnreadableFileError(AppError):
 def find_file(path: str) -> Opened | None:
     """Return a file of this machine; None if there is none, as for a pasted text."""
     file = Path(path).expanduser()
-    try:
-        return Opened(file.name, lambda: file.open("rb")) if file.is_file() else None
-    except OSError:  # the name is too long
-        return None
+    return Opened(file.name, lambda: file.open("rb")) if os.path.isfile(file) else None
 
 
 def open_again(file: IO[bytes]) -> BinaryIO:

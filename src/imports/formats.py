@@ -21,13 +21,13 @@ from src.imports.records import Broken, Opened, Reading, Records
 from src.texts import LANGUAGES, say
 
 Reader = Callable[[Opened], Records]
-ReadOne = Callable[[dict[str, Any]], Records]
+Signs = Mapping[str, Callable[[dict[str, Any]], Records]]
 MAX_EVENTS = 3_000_000  # values of a JSON file that are looked at
 NOTES = (".md", ".markdown")
 PAGES = ("<!doctype html", "<html")
 
 # What tells a JSON file apart: a field that only the values of its format have, and their reader.
-SIGNS: Mapping[str, ReadOne] = {
+SIGNS: Signs = {
     "chat_messages": claude.read_conversation,
     "conversations_memory": claude.read_remembered,
     "project_memories": claude.read_remembered,
@@ -73,9 +73,7 @@ def read_file(file: Opened, reading: Reading) -> Records:
         raise UnreadableFileError("import_html" if has_pages else "import_unknown")
 
 
-def _recognise(
-    entry: Opened, reading: Reading, signs: Mapping[str, ReadOne], *, is_alone: bool
-) -> Reader | None:
+def _recognise(entry: Opened, reading: Reading, signs: Signs, *, is_alone: bool) -> Reader | None:
     head = read_head(entry)
     start = head.lstrip("\ufeff \t\r\n")
     if start.rstrip() == "[]":
@@ -98,9 +96,7 @@ def _recognise(
     return partial(notes.read, reading=reading) if is_note else None
 
 
-def _recognise_json(
-    entry: Opened, reading: Reading, signs: Mapping[str, ReadOne]
-) -> Reader | None:
+def _recognise_json(entry: Opened, reading: Reading, signs: Signs) -> Reader | None:
     with entry.open() as content:
         events = ijson.parse(MendedJson(content), multiple_values=True)
         try:

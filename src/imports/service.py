@@ -7,6 +7,7 @@ loses nothing and doubles nothing.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -170,12 +171,11 @@ class ImportService:
             rows.add_summaries(import_.id, batch)
         elif kind == "fact":
             self._restore_facts(transaction, import_, batch)
-        else:
-            restore = self._restore_reminder
-            if kind == "settings":
-                restore = self._restore_settings
-            for row in batch:
-                restore(transaction, import_, row)
+        for row in batch:
+            if kind == "reminder":
+                self._restore_reminder(transaction, import_, row)
+            elif kind == "settings":
+                self._restore_settings(transaction, import_, row)
 
     def _finish(self, number: int, transaction: Transaction) -> Outcome:
         rows = ImportRepository(transaction)
@@ -286,8 +286,6 @@ def _move_past_reminder(columns: dict[str, Any], now: datetime) -> None:
     columns["is_waiting"] = False
     if columns["recurrence"]:
         recurrence = Recurrence.from_text(columns["recurrence"])
-        try:
+        with suppress(OverflowError):
             columns["due_at"] = next_after(recurrence, now, columns["time_zone"]).isoformat()
             columns["is_waiting"] = True
-        except OverflowError:
-            pass

@@ -97,7 +97,7 @@ def read(file: Opened, reading: Reading) -> Records:
             text = ""
         text = MARKED.sub("", "\n".join([text, *body]))
         text = EDITED.sub("", text).strip(INVISIBLE + " \n")
-        name = name.strip(INVISIBLE + "~ ")
+        name = name.strip(INVISIBLE + "~ ") or "?"
         said_at = _moment(line, days_first is not False, reading)
         if said_at is None or not text:
             continue
@@ -108,9 +108,7 @@ def read(file: Opened, reading: Reading) -> Records:
         key = f"{line.date}{line.time}{name}\n{text}"
         times[key] += 1
         source_id = hashlib.sha256(f"{key}{times[key]}".encode()).hexdigest()[:32]
-        yield Record(
-            "whatsapp", title, title, source_id, text, said_at, name or "?", details=details
-        )
+        yield Record("whatsapp", title, title, source_id, text, said_at, name, details=details)
 
 
 def find_order(lines: Iterable[_Line]) -> bool | None:
