@@ -74,9 +74,8 @@ class _Line:
 
 def looks_like_chat(text: str) -> bool:
     """Return True if the beginning of a text is that of an exported chat."""
-    lines = [_parse(line) for line in text.splitlines() if line.strip(INVISIBLE + " ")]
-    said = [line for line in lines[:40] if line is not None and ": " in line.words]
-    return len(said) > 1 or (bool(lines) and lines[0] is not None)
+    lines = [_parse(line) for line in text.splitlines() if line.strip(INVISIBLE + " ")][:40]
+    return 2 * len(list(filter(None, lines))) > len(lines) or any(lines[:1])
 
 
 def read(file: Opened, reading: Reading) -> Records:

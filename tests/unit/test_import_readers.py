@@ -682,6 +682,12 @@ def test_an_export_of_a_group_holds_words_of_others() -> None:
         assert texts(json.dumps(export)) == found
 
 
+def test_a_note_that_quotes_a_chat_is_a_note() -> None:
+    quoted = "13.05.2024, 10:00 - Анна: так\n13.05.2024, 10:01 - Борис: нет"
+    note = f"Спорили о даче.\nВот что было.\n\n{quoted}\n\nПомирились.\nУра."
+    assert texts(zipped({"V/Дача.md": note}), "v.zip") == [note]
+
+
 def test_a_long_note_is_cut_between_paragraphs() -> None:
     content = "\n\n".join(f"paragraph {n} " + "x" * 500 for n in range(20))
     parts = texts(f"# Long\n\n{content}", "long.md")
