@@ -310,8 +310,7 @@ WITH chosen AS (
                           import_owner_id, import_source, import_source_id, sender_id, speaker,
                           telegram_message_id, quoted, edited_at, is_private)
     SELECT conversation_id, coalesce(details ->> 'role', 'user'), text, position, said_at,
-           coalesce(details ->> 'provenance',
-                    CASE source WHEN 'pomni' THEN 'typed' ELSE 'imported' END),
+           coalesce(details ->> 'provenance', 'imported'),
            coalesce(details ->> 'origin', %(names)s::jsonb ->> nullif(source, 'pomni')),
            owner_id, source, source_id, (details ->> 'sender_id')::bigint, details ->> 'speaker',
            (details ->> 'telegram_message_id')::bigint, details ->> 'quoted',

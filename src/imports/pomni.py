@@ -50,7 +50,7 @@ class _Fields(BaseModel):
 class _Message(_Fields):
     uid: str
     role: Literal["user", "assistant", "tool", "system"]
-    provenance: Literal["typed", "forwarded", "bot", "file", "imported"] | None = None
+    provenance: Literal["typed", "forwarded", "bot", "file", "imported"] = "typed"
     answers: str | None = None
     telegram_message_id: Id | None = None
     sender_id: Id | None = None
