@@ -1,5 +1,6 @@
 """Records of a file that is imported: what every reader yields, in the order of the file."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ SOURCES = {
 }
 MAX_TITLE = 120  # characters
 NOON = 12
+YEAR = re.compile(r"\d{4}")
 DAY_LENGTH = len("2026-11-28")
 MILLISECONDS = 1e11  # a larger number of seconds would be far in the future
 # What goes wrong in a conversation that does not have the shape of its format.
@@ -126,6 +128,8 @@ def read_moment(value: Any, time_zone: str = "UTC") -> datetime | None:
 
 def read_day(text: str, time_zone: str = "UTC") -> datetime | None:
     """Return noon of the first day that a text names with its year; None if it names none."""
+    if YEAR.search(text) is None:  # most names of notes
+        return None
     for period in read_time(text, datetime.now(UTC)).periods:
         day = period.start
         if period.end - day == DAY and str(day.year) in text:
