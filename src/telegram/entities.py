@@ -24,6 +24,7 @@ RULE = "———"
 PICTURE = "🖼 "
 INLINE = {"Emphasis": "italic", "Strong": "bold", "Strikethrough": "strikethrough"}
 LINKS = ("Link", "Image")
+NOT_IN_LINKS = ("code", "text_link")  # Telegram would keep these and drop the link around them
 OUTER = ("Paragraph", "List", "HtmlBlock")  # what is in them begins the line
 BLANK_LINE = re.compile(rb"\n[ \t>]*\n")
 MARKER = re.compile(rb"[ \t]*([0-9]{1,9}[.)]|[-+])")
@@ -45,7 +46,7 @@ def convert(markdown: str) -> tuple[str, list[MessageEntity]]:
         ValueError: The text consists of too many elements, or has lone surrogates.
     """
     signs = Signs()
-    source = signs.hide(markdown)
+    source = signs.hide(markdown.replace("\r\n", "\n"))
     writer = _Writer(source.encode(), signs)
     events = pyromark.events_with_range(source, options=OPTIONS, merge_text=True)
     for number, (event, span) in enumerate(events):
@@ -269,9 +270,12 @@ class _Writer:
             self._write(address)
         elif not opens and address not in label:
             self._write(f" ({address})")
-        if opens:
-            return element.entity
-        return {}
+        if not opens:
+            return {}
+        inside = self.entities[element.entities :]
+        del self.entities[element.entities :]
+        self.entities += [one for one in inside if one.type not in NOT_IN_LINKS]
+        return element.entity
 
     def _cut(self, element: _Element) -> str:
         """Take away what the element contains, and return its text."""

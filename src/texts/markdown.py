@@ -16,10 +16,10 @@ SIGNS = re.compile(
     ^(?:[ \t>]|[-*+][ ]|[0-9]{{1,9}}[.)][ ])*
       (?P<fence>```|~~~)[^`\n]*$(?s:.*?)(?:^[ \t>]*(?P=fence)|\Z)
     | (?P<code>(?<!\w)`[^`\n]+`(?!\w))
-    # Formulas; without a sign of one, a bracket after a backslash is only no link.
+    # Formulas; without a sign of one, a bracket after a backslash is only no link, and $$ a price.
     | \\\((?=[^\\\n]*(?:[\^_={{}}]|\\[^()\n]))(?:[^\\\n]|\\[^()\n])+\\\)
     | \\\[(?=[^\\]*(?:[\^_={{}}]|\\[^\[\]]))(?:[^\\\n]|\\[^\[\]]|\n(?![ \t]*\n))+\\\]
-    | \$\$(?:[^$\n]|\n(?![ \t]*\n))+\$\$
+    | \$\$(?=[^$]*[\^_={{}}\\])(?:[^$\n]|\n(?![ \t]*\n))+\$\$
     | (?<![\w$])\$(?=[^$\n\\]*\\[A-Za-z{{}}])[^$\n]+\$(?!\w)
     # C:\path and \\server\path; any other backslash before a sign is an escape.
     | (?<![\w\\])[A-Za-z]:\\(?!\\)[^\s`*"'<>|,;)]*

@@ -105,6 +105,10 @@ async def test_every_beginning_of_an_answer_is_a_message() -> None:
     ("| [а](https://b.example) |\n|---|", "а\n-\nа: https://b.example", {("pre", "а\n-")}),
     ("[а [1]](https://b.example)", "а [1]", {("text_link", "а [1]")}),
     ("[1](https://b.example)", "[1]", {("text_link", "[1]")}),
+    ("[`a` **b**](https://b.example)", "a b", {("text_link", "a b"), ("bold", "b")}),
+    ("[`a`](b.md)", "a (b.md)", {("code", "a")}),
+    ("[![а](https://b.example/i)](https://b.example)", "🖼 а", {("text_link", "🖼 а")}),
+    ("- а\r\n\r\n|в|\r\n|-|\r\n|г|\r\n\r\nд", "- а\n\nв\n-\nг\n\nд", {("pre", "в\n-\nг")}),
     ("[а](b.md) [](c.md) <d@e.example>", "а (b.md) c.md d@e.example", set()),
 ])  # fmt: skip
 def test_markup_becomes_entities(written: str, shown: str, found: set[tuple[str, str]]) -> None:
