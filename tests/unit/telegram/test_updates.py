@@ -64,7 +64,9 @@ def test_every_kind_that_telegram_is_asked_for_is_read() -> None:
     ("/new", "new"), ("/NEW", "new"), ("/stop сейчас", "stop"),
     (f"/new@{BOT_NAME.upper()}", "new"), ("/new@another_bot", None), ("/start", "command"),
     ("/nonsense", "command"), ("/newest", "command"), (" /new", "message"),
-    ("как /new", "message"), ("/", "message"), ("/привет", "message"),
+    ("как /new", "message"), ("/", "message"), ("/привет", "message"), ("/stop!", "stop"),
+    ("/remember: ключ", "teach"), ("/NEW…", "new"), ("/help?!", "command"),
+    ("/etc/hosts где?", "message"), ("/2.5 литра", "message"), ("/new:всё", "message"),
 ])  # fmt: skip
 def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
     assert kind(text=text) == expected
