@@ -16,6 +16,7 @@ from src.history.new_messages import new_messages
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.reading import lexicon
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
@@ -44,6 +45,8 @@ from src.texts.reply import Times
 
 UNREAD = "📎"  # words of a message whose file cannot be read
 CITED_AT = "%d.%m.%Y %H:%M"  # time of a quotation, as answers without a model write it
+# "Помни, что …": here the name of the bot is an order.
+ORDER = lexicon.AnyCase(r"<lines.remember>[\s,:—–-]*<lines.that>\b[^?]*\Z")
 WITHOUT_ANSWER: tuple[UpdateOutcome, ...] = ("wiped", "left to a later message")
 
 
@@ -319,6 +322,6 @@ def without_address(text: str, identity: BotIdentity) -> str:
     *before, last = identity.mention_pattern.split(text)
     stripped = "".join([*(part.rstrip() for part in before), last]).strip()
     match = identity.address_pattern.match(stripped)
-    if match:
+    if match and not ORDER.match(stripped):
         stripped = stripped[match.end() :]
     return stripped or text

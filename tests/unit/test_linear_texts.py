@@ -54,6 +54,9 @@ def test_a_quadratic_reader_is_found_out() -> None:
     ("раз  @pomni_bot  @pomni_bot: два", "раз два"),
     ("это @pomni_bots и a@pomni_bot.ru", "это @pomni_bots и a@pomni_bot.ru"),
     ("@pomni_bot", "@pomni_bot"), ("  без него  ", "без него"),
+    ("Помни, где ключ?", "где ключ?"), ("Помни: ключ тут", "ключ тут"),
+    ("Помни, что нового?", "что нового?"), ("Помни, что ключ тут", "Помни, что ключ тут"),
+    ("@pomni_bot помни, що ключ у Олі.", "помни, що ключ у Олі."),
 ])  # fmt: skip
 def test_the_bot_s_name_is_an_address_and_no_content(text: str, plain: str) -> None:
     assert without_address(text, BOT) == plain
