@@ -81,12 +81,9 @@ def _find_unseen(message: types.Message | types.ExternalReplyInfo, described: st
 
 
 def replies_to(message: types.Message, user_id: int) -> bool:
-    """Return True if a message replies to one of that user.
-
-    In a topic Telegram calls every message a reply to the one that opened it.
-    """
+    """Return True if a message replies to one of that user."""
     answered = message.reply_to_message
-    if answered is None or answered.from_user is None or answered.forum_topic_created is not None:
+    if answered is None or answered.from_user is None:
         return False
     return answered.from_user.id == user_id
 

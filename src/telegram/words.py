@@ -27,7 +27,8 @@ def gather_words(message: Json) -> Json:
     """Return a message whose text or caption holds all its words; of any JSON that is not deep.
 
     These are the blocks of a rich message, whose first file becomes the message's own, and the
-    addresses of links and of buttons. A message that is replied to is treated likewise.
+    addresses of links and of buttons. A message that is replied to is treated likewise; in a topic
+    Telegram calls every message a reply to the one that opened it, which is none.
     """
     apart = ("rich_message", "reply_to_message")
     rich, replied = map(message.get, apart)
@@ -44,7 +45,7 @@ def gather_words(message: Json) -> Json:
             field = "caption"
         words = gathered.get(field)
         gathered[field] = f"{words}\n{buttons}" if isinstance(words, str) else buttons
-    if isinstance(replied, dict):
+    if isinstance(replied, dict) and "forum_topic_created" not in replied:
         gathered["reply_to_message"] = gather_words(replied)
     return gathered
 

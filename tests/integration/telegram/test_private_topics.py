@@ -8,8 +8,10 @@ import json
 import pytest
 
 from src.base.owners import Owner
+from src.base.zones import place_of_zone
 from src.telegram.delivery import Delivery
 from src.telegram.tasks import ReminderTasks
+from src.texts import say
 from tests.fakes.telegram_people import Sender
 from tests.integration.person import NOON
 from tests.integration.phone import USER, Phone
@@ -65,6 +67,15 @@ async def test_new_wipes_the_topic_in_which_it_is_written_and_no_other(phone: Ph
     assert phone.facts()[0] == SEA
     await phone.write("/undo")
     assert phone.facts()[:2] == [HOME, SEA]
+
+
+async def test_a_message_of_a_topic_is_no_reply_to_what_opened_it(phone: Phone) -> None:
+    chat, created = {"id": USER, "type": "private"}, {"name": "Море", "icon_color": 1}
+    opened = {"message_id": 8, "date": 1, "chat": chat, "forum_topic_created": created}
+    await phone.write("/settings")
+    await phone.tap(say("settings_zone", "ru"))
+    await phone.send(text="Рига", reply_to_message=opened)
+    assert place_of_zone("Europe/Riga", "ru") in phone.last.text and phone.last.thread_id == 8
 
 
 async def test_a_reminder_comes_in_the_topic_in_which_it_was_set(phone: Phone) -> None:
