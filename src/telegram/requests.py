@@ -180,12 +180,17 @@ class TelegramSession(AiohttpSession):
         Raises:
             TelegramAPIError: It was refused; the class depends on the status.
             ClientDecodeError: A response with a success status is not the Bot API's. One that says
-                ``ok`` is accepted unparsed if only the success matters.
+                ``ok`` is accepted unparsed if only the success matters, and so is a message that
+                another bot deleted before Telegram returned it.
         """
         try:
             response = super().check_response(bot, method, status_code, content)
             self._response_types.add(type(response))
             return response
+        except exceptions.TelegramServerError as error:
+            if "immediately deleted" not in str(error):
+                raise
+            return Response.model_construct(ok=True, result=ACCEPTED)
         except exceptions.ClientDecodeError as error:
             if status_code < HTTPStatus.MULTIPLE_CHOICES:
                 is_ok = isinstance(error.data, dict) and error.data.get("ok") is True

@@ -86,6 +86,13 @@ def test_what_telegram_says_it_has_taken_is_sent_whatever_else_it_says(result: A
     assert sent is not None and sent.message_id == UNKNOWN_ID
 
 
+def test_what_another_bot_deletes_at_once_was_sent() -> None:
+    words = "Internal Server Error: sent message was immediately deleted and can't be returned"
+    content = json.dumps({"ok": False, "error_code": 500, "description": words})
+    sent = bot().session.check_response(bot(), METHOD, 500, content).result
+    assert sent is not None and sent.message_id == UNKNOWN_ID
+
+
 @pytest.mark.parametrize(("method", "body"), [
     (GetFile(file_id="x"), {"ok": True, "result": True}), (GetMe(), {"ok": True, "result": []}),
     (METHOD, {"result": True}), (METHOD, "<html>слова пользователя"),
