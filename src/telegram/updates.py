@@ -348,8 +348,9 @@ def _message_ids(message: types.Message) -> Fields:
 
 
 def _ids(message: types.Message | types.InaccessibleMessage, sender: int) -> Fields:
+    """The direct messages of a channel are one chat, in which each person has a topic apart."""
     chat = message.chat
-    is_known = chat.type in ("private", "group", "supergroup")
+    is_known = chat.type in ("private", "group", "supergroup") and not chat.is_direct_messages
     if message.message_id <= 0 or not (is_known and chat.id and sender):
         raise UnhandledError
     thread_id = 0

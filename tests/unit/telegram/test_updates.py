@@ -342,6 +342,7 @@ CHANNEL = {"id": -100, "type": "channel", "title": "Новости"}
     update(message=message(pinned_message=OURS)), update(message=message()),
     update(channel_post=message("пост", chat=CHANNEL)),
     update(message=message("пост", chat=CHANNEL)), update(message=NOBODY),
+    update(message=message(f"@{BOT_NAME} привет", chat={**group(), "is_direct_messages": True})),
     update(message=message("важное", date="вчера")),
     None, 5, "x", [], {}, {"update_id": True}, {"update_id": "5"},
 ])  # fmt: skip
