@@ -235,7 +235,7 @@ SELECT e.kind FROM telegram_updates u JOIN telegram_updates e
     ON e.bot_id = u.bot_id AND e.chat_id = u.chat_id AND e.message_id = u.message_id
        AND e.id < u.id
 WHERE u.id = %(update)s AND e.kind NOT IN ('callback', 'other')
-  AND e.outcome IS DISTINCT FROM 'ignored'
+  AND coalesce(e.outcome, '') NOT IN ('ignored', 'explained')
 ORDER BY e.id LIMIT 1
 """
 

@@ -140,7 +140,8 @@ class TurnHandler:
     async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Apply an edit to history and memory; answer the last message again, in place.
 
-        In a group a message that names the bot only now is answered like a new one.
+        A message that was not heard is answered like a new one: it names the bot only now, or has
+        words only now.
         """
         text = without_address(text_of(message), self._identity)
         teaching = None
@@ -158,8 +159,8 @@ class TurnHandler:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
             rows = buttons.build_keyboard(buttons.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
-        is_new = outcome.what == "unknown" and incoming.owner.is_group
-        if is_new and is_addressed(message, self._identity) and teaching is None:
+        is_new = outcome.what == "unknown" and teaching is None
+        if is_new and is_addressed(message, self._identity):
             heard = await self.core.client.run(self.core.updates.heard_as, context.stored.id)
             return "ignored" if heard else await self.answer(message, context)
         if outcome.what != "last":

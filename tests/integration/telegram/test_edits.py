@@ -105,6 +105,16 @@ async def test_a_message_that_is_not_kept_cannot_be_edited(phone: Phone) -> None
     assert phone.rig.stored(USER) == []
 
 
+async def test_the_words_that_a_file_gets_later_are_answered(phone: Phone) -> None:
+    voice = {"file_id": "v", "file_unique_id": "v", "duration": 3}
+    sent = await phone.fake.send_message(USER, voice=voice)
+    assert await phone.work() == ["explained"], "nothing hears it here"
+    edited = phone.fake.state.messages[USER, sent] | {"caption": "Мне завтра к врачу"}
+    phone.fake.queue.add("edited_message", edited)
+    assert await phone.work() == ["done"]
+    assert phone.heard()[-1] == ("typed", "Мне завтра к врачу")
+
+
 async def test_what_was_to_be_remembered_is_corrected_by_an_edit(phone: Phone) -> None:
     asked = await phone.write("/remember Ключи у соседки")
     answer = phone.last
@@ -143,7 +153,7 @@ async def test_nobody_edits_the_words_of_another(phone: Phone) -> None:
         "from": {"id": STRANGER, "is_bot": False, "first_name": "x"},
     }  # fmt: skip
     await phone.fake.push_raw({"update_id": 7000, "edited_message": forged})
-    assert await phone.work() == ["ignored"]
+    assert await phone.work() == ["done"], "it is a message of theirs"
     assert phone.facts() == ["Я живу в городе Киев"]
 
 
