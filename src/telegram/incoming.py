@@ -2,9 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from aiogram import Bot, exceptions, types
-from aiohttp import ClientError
+from aiohttp import ClientError, ClientResponseError
 
 from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Caller
@@ -159,6 +160,8 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
         async with asyncio.timeout(FETCH_TIMEOUT):
             content = await bot.download_file(file.file_path, timeout=FETCH_TIMEOUT)
     except (exceptions.AiogramError, ClientError, OSError) as error:
+        if isinstance(error, ClientResponseError) and error.status == HTTPStatus.NOT_FOUND:
+            raise DocumentError("broken", "the file is not where Telegram says it is") from error
         raise DeliveryError(f"a file did not come ({type(error).__name__})") from error
     assert content is not None
     return content.read()

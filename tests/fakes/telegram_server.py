@@ -244,7 +244,8 @@ class FakeTelegram(LoopbackServer, People):
 
     async def _send_file(self, request: web.Request) -> web.Response:
         file_id = request.match_info["path"].removeprefix("files/")
-        if request.match_info["token"] != self.token or file_id not in self.state.files:
+        is_known = file_id in self.state.files and file_id not in self.state.lost_files
+        if request.match_info["token"] != self.token or not is_known:
             return web.Response(status=404)
         return web.Response(body=self.state.files[file_id])
 

@@ -30,6 +30,7 @@ class TelegramState:
     refusals: dict[int, ApiError] = field(default_factory=dict)  # of sends, by chat
     is_modern: bool = True  # it knows disabled buttons and ephemeral messages
     files: dict[str, bytes] = field(default_factory=dict)
+    lost_files: set[str] = field(default_factory=set)  # which are not at the path of getFile
     admins: dict[int, set[int]] = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)
     callback_ids: set[str] = field(default_factory=set)

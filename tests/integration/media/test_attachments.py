@@ -303,6 +303,7 @@ async def test_a_document_is_found_by_its_name_and_shown_as_a_file(phone: Phone)
     (document("a.zip", size=0, file_size=30 << 20), "error_document_too_large"),
     (document("a.pdf", "broken"), "error_document_broken"),
     (document("gone.txt", "gone"), "error_document_broken"),
+    (document("lost.txt", "lost"), "error_document_broken"),
     (document("big.txt", "big"), "error_document_too_large"),
     (document("empty.txt", "empty"), "error_document_without_text"),
 ])  # fmt: skip
@@ -310,8 +311,9 @@ async def test_a_file_that_cannot_be_read_gets_its_sentence(
     phone: Phone, content: dict[str, Any], key: str
 ) -> None:
     phone.fake.state.files |= {
-        "broken": b"%PDF-1.7 nothing", "big": b"x" * (21 << 20), "empty": b"",
+        "broken": b"%PDF-1.7 nothing", "big": b"x" * (21 << 20), "empty": b"", "lost": b"x",
     }  # fmt: skip
+    phone.fake.state.lost_files = {"lost"}
     assert await phone.send(**content) == ["explained"]
     assert phone.last.text == say(key, "ru") and phone.heard() == []
     assert phone.rig.model.requests == []
