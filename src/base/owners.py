@@ -93,6 +93,7 @@ class Caller:
         preferences: Settings of the owner.
         moment: When it arrived (aware).
         argument: Text after the command's name.
+        replied: The caller's own words to which the command replies.
         member: The caller in a group.
         is_admin: True if the caller may change what concerns the whole group; always in a private
             chat.
@@ -102,6 +103,7 @@ class Caller:
     preferences: Preferences
     moment: datetime
     argument: str = ""
+    replied: str = ""
     member: int | None = None
     is_admin: bool = True
 

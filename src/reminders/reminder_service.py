@@ -247,10 +247,15 @@ class ReminderService:
     async def set_by_words(
         self, caller: Caller, words: str, *, message_id: int | None = None
     ) -> ReminderResult:
-        """Set the reminder in a phrase, with or without "remind me"; no model is used."""
+        """Set the reminder in a phrase, with or without "remind me"; no model is used.
+
+        A phrase that says only when is about the caller's words to which it replies.
+        """
         request = rules.read_words(words, caller.moment, caller.time_zone)
         if request is None:
             return ReminderResult(refusal="no_time")
+        if request.problem == "no_text" and caller.replied:
+            request = replace(request, what=caller.replied, problem=None)
         caller = caller.with_preferences(time_zone=request.time_zone or caller.time_zone)
         return await self.set(caller, request, message_id=message_id)
 

@@ -78,7 +78,12 @@ class CommandService:
         heard = await follow_language(
             self._client, caller.owner, caller.preferences, caller.argument
         )
-        caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
+        caller = replace(
+            caller,
+            preferences=heard,
+            argument=gate.redact(caller.argument),
+            replied=gate.redact(caller.replied),
+        )
         return await entry.run(self, caller)
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:

@@ -113,13 +113,14 @@ class Handlers:
         kind = "command"
         if entry is not None:
             kind = entry.kind
-        text = command.argument or _own_replied_text(message)
+        replied = _own_replied_text(message)
+        text = command.argument or replied
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
         if command.name == "import" and imports.find_document(message) is not None:
             await self._take_import(message, context)
             return None
-        caller = context.caller.with_argument(command.argument)
+        caller = replace(context.caller, argument=command.argument, replied=replied)
         if entry is not None and entry.is_for_admins:
             caller = await self._check_rights(context.stored, caller)
         reply = await self._core.commands.run(command.name, caller)
@@ -327,13 +328,15 @@ def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> boo
 
 
 def _own_replied_text(message: types.Message) -> str:
+    """Return the sender's own words to which a message replies, or the part that it quotes."""
     answered = message.reply_to_message
     if answered is None or sender_id_of(answered) != sender_id_of(message):
         return ""
-    is_own = sender_id_of(message) != 0 and answered.forward_origin is None
-    if is_own:
-        return text_of(answered).strip()
-    return ""
+    if sender_id_of(message) == 0 or answered.forward_origin is not None:
+        return ""
+    if message.quote is not None:
+        return message.quote.text.strip()
+    return text_of(answered).strip()
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

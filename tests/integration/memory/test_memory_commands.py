@@ -212,6 +212,8 @@ async def test_remember_as_a_reply_takes_one_s_own_message(phone: Phone) -> None
     await phone.fake.send_text(USER, "/remember", reply_to=own)
     await phone.work()
     assert "Машина стоит на P3" in phone.facts()
+    await phone.send(text="/remember", reply_to=own, quote={"text": "на P3", "position": 14})
+    assert "на P3" in phone.facts(), "the part that is quoted"
     await phone.fake.send_text(USER, "/remember", reply_to=phone.last.message_id)
     await phone.work()
     assert phone.last.text == say("remember_usage", "ru")

@@ -78,6 +78,21 @@ async def test_a_plain_phrase_sets_a_reminder_and_a_button_cancels_it(
     assert phone.told == say("reminder_cancelled", language, text=what)
 
 
+@pytest.mark.parametrize(("quote", "what"), [
+    (None, "Купить билеты. Ключ у Оли."),
+    ({"text": "Купить билеты", "position": 0}, "Купить билеты"),
+])  # fmt: skip
+async def test_a_command_that_says_only_when_is_about_what_it_replies_to(
+    phone: Phone, quote: dict[str, object] | None, what: str
+) -> None:
+    own = await phone.write("Купить билеты. Ключ у Оли.")
+    for words in ("/remind завтра в 9", "/remind завтра в 10 позвонить"):
+        await phone.send(text=words, reply_to=own, quote=quote)
+    await phone.send(text="/remind завтра в 9", reply_to=phone.last.message_id)
+    assert phone.last.text == say("reminder_no_text", "ru"), "those are the bot's words"
+    assert [text for text, _ in waiting(phone)] == [what, "позвонить"]
+
+
 async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(phone: Phone) -> None:
     await phone.write("/mode strict")
     await phone.write("напомни позвонить маме")
