@@ -78,12 +78,7 @@ class CommandService:
         heard = await follow_language(
             self._client, caller.owner, caller.preferences, caller.argument
         )
-        caller = replace(
-            caller,
-            preferences=heard,
-            argument=gate.redact(caller.argument),
-            replied=gate.redact(caller.replied),
-        )
+        caller = replace(caller, preferences=heard, argument=gate.redact(caller.argument))
         return await entry.run(self, caller)
 
     async def press(self, action: Action | None, caller: Caller) -> Reply:

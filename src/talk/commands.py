@@ -16,9 +16,7 @@ from src.texts.reply import Reply
 
 Place = Literal["private", "group", "console"]
 EVERYWHERE: tuple[Place, ...] = ("private", "group", "console")
-PATTERN = re.compile(
-    r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?[:,;.!?…]*(?:\s+(.*))?$", re.DOTALL
-)
+PATTERN = re.compile(r"/((?a:\w){1,32})(?:@((?a:\w){3,64}))?[:,;.!?…]*(?:\s+(.*))?$", re.DOTALL)
 
 
 @dataclass(frozen=True)

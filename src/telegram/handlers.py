@@ -12,6 +12,7 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.reading.gate import redact
 from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
 from src.talk.commands import Command
 from src.talk.record_repo import RecordRepository
@@ -103,7 +104,7 @@ class Handlers:
             sentence = say("command_edited", context.caller.language)
             await self._delivery.send_notice(Address.of(context.caller), sentence)
             return "explained"
-        return await self._turns.take_edit(message, context)
+        return await self._turns.take_edit(message, context, is_heard=heard is not None)
 
     async def run_command(
         self, message: types.Message, context: Context, command: Command
@@ -120,7 +121,7 @@ class Handlers:
         if command.name == "import" and imports.find_document(message) is not None:
             await self._take_import(message, context)
             return None
-        caller = replace(context.caller, argument=command.argument, replied=replied)
+        caller = replace(context.caller, argument=command.argument, replied=redact(replied))
         if entry is not None and entry.is_for_admins:
             caller = await self._check_rights(context.stored, caller)
         reply = await self._core.commands.run(command.name, caller)
@@ -330,9 +331,9 @@ def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> boo
 def _own_replied_text(message: types.Message) -> str:
     """Return the sender's own words to which a message replies, or the part that it quotes."""
     answered = message.reply_to_message
-    if answered is None or sender_id_of(answered) != sender_id_of(message):
+    if answered is None or answered.forward_origin is not None:
         return ""
-    if sender_id_of(message) == 0 or answered.forward_origin is not None:
+    if sender_id_of(answered) != sender_id_of(message):
         return ""
     if message.quote is not None:
         return message.quote.text.strip()

@@ -137,7 +137,9 @@ class TurnHandler:
         text = "\n".join(filter(None, (incoming.text, heard.spoken)))
         return replace(incoming, text=text, heard=heard.spoken)
 
-    async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
+    async def take_edit(
+        self, message: types.Message, context: Context, *, is_heard: bool
+    ) -> UpdateOutcome:
         """Apply an edit to history and memory; answer the last message again, in place.
 
         A message that was not heard is answered like a new one: it names the bot only now, or has
@@ -159,17 +161,15 @@ class TurnHandler:
             masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
             rows = buttons.build_keyboard(buttons.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
-        is_new = outcome.what == "unknown" and teaching is None
+        is_new = outcome.what == "unknown" and not is_heard
         if is_new and is_addressed(message, self._identity):
-            heard = await self.core.client.run(self.core.updates.heard_as, context.stored.id)
-            return "ignored" if heard else await self.answer(message, context)
+            return await self.answer(message, context)
+        if outcome.what == "older":
+            return "done"
         if outcome.what != "last":
-            if outcome.what == "older":
-                return "done"
             return "ignored"
-        leftover = list(outcome.leftover)
-        if leftover:
-            chat_id = incoming.owner.telegram_user_id
+        if outcome.leftover:
+            chat_id, leftover = incoming.owner.telegram_user_id, list(outcome.leftover)
             await best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run_turn(incoming, message, context)
 
