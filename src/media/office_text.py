@@ -200,18 +200,13 @@ def _read_sheet(
     if row >= MAX_ROWS or column >= MAX_COLUMNS:
         raise DocumentError("broken", "a cell beyond the last")
     for cells in sheet.iter_rows():
-        line = _format_row(cells)
+        texts = map(_format_cell, cells)
+        line = _single_spaced(marks.BETWEEN_CELLS.join(texts)).rstrip(" |")
         if line:
-            collector.add(title + line + "\n")
+            collector.add(f"{title}{MANY_EMPTY.sub(' | … |', line)}\n")
             title = ""
     if not title:
         collector.add("\n")
-
-
-def _format_row(cells: list[Cell]) -> str:
-    texts = [_format_cell(cell) for cell in cells]
-    line = _single_spaced(marks.BETWEEN_CELLS.join(texts)).rstrip(" |")
-    return MANY_EMPTY.sub(" | … |", line)
 
 
 def _format_cell(cell: Cell) -> str:

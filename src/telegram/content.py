@@ -133,10 +133,6 @@ def _describe_venue(venue: types.Venue, language: Language) -> str:
     return say("said_venue", language, place=place, at=_format_coordinates(venue.location))
 
 
-def _describe_location(location: types.Location, language: Language) -> str:
-    return say("said_location", language, at=_format_coordinates(location))
-
-
 def _format_coordinates(location: types.Location) -> str:
     return f"{location.latitude:.{DECIMALS}f}, {location.longitude:.{DECIMALS}f}"
 
@@ -187,7 +183,7 @@ def _describe_gift(gift: types.GiftInfo | types.UniqueGiftInfo, language: Langua
 DESCRIBERS: Mapping[str, Callable[[Any, Language], str]] = {
     "venue": _describe_venue,
     "audio": _describe_audio,
-    "location": _describe_location,
+    "location": lambda one, language: say("said_location", language, at=_format_coordinates(one)),
     "contact": _describe_contact,
     "poll": _describe_poll,
     "checklist": _describe_checklist,

@@ -67,11 +67,9 @@ class Handlers:
             return "ignored"
         if command is not None:
             return await self.run_command(message, context, command)
-        if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
-            old_chat_id = message.migrate_from_chat_id or message.chat.id
-            await move_group(
-                self._core, old_chat_id, message.migrate_to_chat_id or message.chat.id
-            )
+        old_id, new_id = message.migrate_from_chat_id, message.migrate_to_chat_id
+        if old_id is not None or new_id is not None:
+            await move_group(self._core, old_id or message.chat.id, new_id or message.chat.id)
             return None
         if _answers_zone_question(message, stored):
             return await self._take_zone(message, context)
@@ -111,9 +109,7 @@ class Handlers:
     ) -> UpdateOutcome | None:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry = COMMANDS.get(command.name)
-        kind = "command"
-        if entry is not None:
-            kind = entry.kind
+        kind = getattr(entry, "kind", "command")
         replied = _own_replied_text(message)
         text = command.argument or replied
         if kind == "teach" and (text or message.voice is not None):

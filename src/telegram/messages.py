@@ -8,7 +8,6 @@ from functools import partial
 from aiogram import types
 
 from src.base.errors import AppError, ConversationGoneError, TransientError
-from src.base.owners import Owner
 from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
@@ -99,7 +98,10 @@ class TurnHandler:
         if not words and heard.enclosed is None:
             if await self.core.agent.is_continued(incoming):
                 return "left to a later message"
-            if not await self._is_asked_before(incoming.owner):
+            conversation_id = await self.core.agent.get_or_create_conversation(incoming.owner)
+            load = self.core.conversations.load_last_messages
+            # An earlier message that was left to this one needs an answer.
+            if not new_messages(await self.core.client.run(load, conversation_id, 1)):
                 await self.delivery.send_notice(Address.of(context.caller), heard.problem)
                 return "explained"
             words = UNREAD
@@ -115,12 +117,6 @@ class TurnHandler:
             conversation_id=conversation_id,
             is_own=not content.is_replied,
         )
-
-    async def _is_asked_before(self, owner: Owner) -> bool:
-        """Return True if an earlier message was left to this one, so that it needs an answer."""
-        conversation_id = await self.core.agent.get_or_create_conversation(owner)
-        load = self.core.conversations.load_last_messages
-        return bool(new_messages(await self.core.client.run(load, conversation_id, 1)))
 
     async def _hear_again(
         self, message: types.Message, incoming: IncomingMessage

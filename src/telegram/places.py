@@ -117,8 +117,7 @@ class Address:
     @property
     def private_chat(self) -> int | None:
         """The private chat of a group's member; None for one who writes as a channel or group."""
-        is_person = self.chat_id < 0 and self.person is not None and self.person > 0
-        if is_person:
+        if self.chat_id < 0 and self.person is not None and self.person > 0:
             return self.person
         return None
 

@@ -131,7 +131,11 @@ class Poller:
                 try:
                     await self._wait_for_lock()
                     offset = await self._receive(offset)
-                    self._reset_failures()
+                    if self._backoff.counter:
+                        log = {"failures": self._backoff.counter}
+                        logger.info("receiving updates again", extra=log)
+                    self._backoff.reset()
+                    self._last_message = ""
                 except (exceptions.AiogramError, StorageError, OSError, TimeoutError) as error:
                     await asyncio.sleep(self._pause_after(error))
         finally:
@@ -171,12 +175,6 @@ class Poller:
             await asyncio.sleep(1)  # nothing to confirm: avoid a busy loop
             return offset
         return max(numbers) + 1
-
-    def _reset_failures(self) -> None:
-        if self._backoff.counter:
-            logger.info("receiving updates again", extra={"failures": self._backoff.counter})
-        self._backoff.reset()
-        self._last_message = ""
 
     def _pause_after(self, error: Exception) -> float:
         """Log the error once per kind and return the seconds to wait."""

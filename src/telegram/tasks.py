@@ -237,9 +237,7 @@ class UpdateTasks:
             await self._run(mark, stored.bot_id, stored.chat_id, stored.message_id)
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
-        key = "error_internal"
-        if isinstance(error, errors.AppError):
-            key = error.text_key
+        key = getattr(error, "text_key", errors.AppError.text_key)
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
