@@ -11,7 +11,7 @@ from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
-from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
 from src.talk.commands import Command
@@ -31,6 +31,7 @@ from src.texts.reply import Action, Reply
 logger = logging.getLogger(__name__)
 
 ADMINS = frozenset({enums.ChatMemberStatus.CREATOR, enums.ChatMemberStatus.ADMINISTRATOR})
+ORDERS: tuple[UpdateKind, ...] = ("command", "new", "stop")
 ABSENT = (enums.ChatMemberStatus.KICKED, enums.ChatMemberStatus.LEFT)
 
 
@@ -98,18 +99,18 @@ class Handlers:
         command = self._find_command(message)
         if command is not None and heard is None:  # the message named no bot
             return await self.run_command(message, context, command)
-        if heard == "command":  # an edit does not undo its effects
+        is_order = command is not None and _kind_of(command) != "teach" and heard != "edit"
+        if is_order or heard in ORDERS:  # an edit neither runs a command nor undoes its effects
             sentence = say("command_edited", context.caller.language)
             await self._delivery.send_notice(Address.of(context.caller), sentence)
             return "explained"
-        return await self._turns.take_edit(message, context, is_heard=heard is not None)
+        return await self._turns.take_edit(message, context, command, is_heard=heard is not None)
 
     async def run_command(
         self, message: types.Message, context: Context, command: Command
     ) -> UpdateOutcome | None:
         """Run a command and send its reply; a command that teaches a text is a turn."""
-        entry = COMMANDS.get(command.name)
-        kind = getattr(entry, "kind", "command")
+        entry, kind = COMMANDS.get(command.name), _kind_of(command)
         replied = _own_replied_text(message)
         text = command.argument or replied
         if kind == "teach" and (text or message.voice is not None):
@@ -311,6 +312,10 @@ class Handlers:
         except exceptions.AiogramError as error:
             raise delivery_error(error) from error
         return replace(caller, is_admin=member.status in ADMINS)
+
+
+def _kind_of(command: Command) -> UpdateKind:
+    return getattr(COMMANDS.get(command.name), "kind", "command")
 
 
 def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:

@@ -19,8 +19,8 @@ from src.reading import lexicon
 from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.reminders.reminder_service import time_marks
-from src.talk import command_service, edits, notes, zones
-from src.talk.commands import parse_command
+from src.talk import edits, notes, zones
+from src.talk.commands import Command
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.telegram import buttons, delivery, entities, rendering
 from src.telegram.answer_stream import AnswerStream
@@ -134,7 +134,7 @@ class TurnHandler:
         return replace(incoming, text=text, heard=heard.spoken)
 
     async def take_edit(
-        self, message: types.Message, context: Context, *, is_heard: bool
+        self, message: types.Message, context: Context, command: Command | None, *, is_heard: bool
     ) -> UpdateOutcome:
         """Apply an edit to history and memory; answer the last message again, in place.
 
@@ -143,11 +143,7 @@ class TurnHandler:
         """
         text = without_address(text_of(message), self._identity)
         teaching = None
-        command = parse_command(text)
         if command is not None:
-            entry = command_service.COMMANDS.get(command.name)
-            if entry is None or entry.kind != "teach":
-                return "ignored"  # effects of a command are not undone
             text, teaching = command.argument, Teaching()
         incoming = _build_incoming(message, text, context, teaching)
         incoming = await self._hear_again(message, incoming)

@@ -91,10 +91,9 @@ async def test_an_older_message_is_read_for_facts_again(phone: Phone) -> None:
     assert phone.facts() == ["Мою собаку зовут Рекс"]
 
 
-@pytest.mark.parametrize("text", ["Я живу в городе Киев", "/help", "/new"])
-async def test_an_edit_without_new_words_does_nothing(phone: Phone, text: str) -> None:
+async def test_an_edit_without_new_words_does_nothing(phone: Phone) -> None:
     asked = await tell(phone, "Киев")
-    assert await edit(phone, asked, text) == ["ignored"]
+    assert await edit(phone, asked, "Я живу в городе Киев") == ["ignored"]
     assert phone.facts() == ["Я живу в городе Киев"] and len(phone.rig.model.requests) == 2
 
 
@@ -155,6 +154,16 @@ async def test_nobody_edits_the_words_of_another(phone: Phone) -> None:
     await phone.fake.push_raw({"update_id": 7000, "edited_message": forged})
     assert await phone.work() == ["done"], "it is a message of theirs"
     assert phone.facts() == ["Я живу в городе Киев"]
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("помощь", "/help"), ("/stop", "как дела?"), ("/new", "/help"), ("привет", "/new"),
+])  # fmt: skip
+async def test_an_edit_runs_no_command_and_says_so(phone: Phone, before: str, after: str) -> None:
+    asked = await phone.write(before)
+    assert await edit(phone, asked, after) == ["explained"]
+    assert phone.last.text == say("command_edited", "ru")
+    assert len(phone.heard()) == (not before.startswith("/"))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
