@@ -99,7 +99,9 @@ class Handlers:
         command = self._find_command(message)
         if command is not None and heard is None:  # the message named no bot
             return await self.run_command(message, context, command)
-        is_order = command is not None and _kind_of(command) != "teach" and heard != "edit"
+        is_order = command is not None and _kind_of(command) != "teach"
+        if is_order and heard == "edit":
+            return "ignored"  # an edit ran it, or answered what it was before
         if is_order or heard in ORDERS:  # an edit neither runs a command nor undoes its effects
             sentence = say("command_edited", context.caller.language)
             await self._delivery.send_notice(Address.of(context.caller), sentence)
@@ -246,12 +248,9 @@ class Handlers:
 
         In a group the message must be the sender's own, answered by the message with the button.
         """
-        message, is_gone = query.message, False
-        answered = None
-        if isinstance(message, types.Message):
-            answered = message.reply_to_message
+        answered, is_gone = getattr(query.message, "reply_to_message", None), False
         is_own = answered is not None and answered.message_id == number
-        is_own = is_own and answered is not None and answered.from_user == query.from_user
+        is_own = is_own and answered.from_user == query.from_user
         if number and (is_own or not context.caller.owner.is_group):
             chat_id = context.stored.chat_id
             try:
