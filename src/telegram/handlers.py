@@ -249,8 +249,9 @@ class Handlers:
         In a group the message must be the sender's own, answered by the message with the button.
         """
         answered, is_gone = getattr(query.message, "reply_to_message", None), False
-        is_own = answered is not None and answered.message_id == number
-        is_own = is_own and answered.from_user == query.from_user
+        is_own = False
+        if answered is not None:
+            is_own = (answered.message_id, answered.from_user) == (number, query.from_user)
         if number and (is_own or not context.caller.owner.is_group):
             chat_id = context.stored.chat_id
             try:
