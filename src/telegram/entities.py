@@ -191,7 +191,8 @@ class _Writer:
     def _entity(self, kind: str, details: Any, start: int, end: int) -> dict[str, Any]:
         """Return the fields of an element's entity."""
         if kind in LINKS:
-            return {"type": "text_link", "url": self._signs.restored(details["dest_url"])}
+            address = self._signs.restored(details["dest_url"]).replace("&amp;", "&")
+            return {"type": "text_link", "url": address}
         if kind == "CodeBlock":
             info = ""
             if details != "Indented":

@@ -118,6 +118,12 @@ def test_markup_becomes_entities(written: str, shown: str, found: set[tuple[str,
     assert {entity.type for entity in entities} == {kind for kind, _ in found}
 
 
+def test_an_address_with_two_parameters_is_opened_as_it_is_meant() -> None:
+    for sign in ("&", "&amp;"):
+        [link] = convert(f"[а](https://b.example/?x=1{sign}copy=2)")[1]
+        assert link.url == "https://b.example/?x=1&copy=2"
+
+
 @pytest.mark.parametrize(
     "written",
     [
