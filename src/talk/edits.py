@@ -15,14 +15,6 @@ from src.pg.locks import lock_facts, lock_history
 from src.reading.gate import holds_secret, read_announced_secret, redact, refers_back
 from src.reminders.reminder_repo import delete_of_message
 
-# The topic in which a message is stored.
-SELECT_TOPIC = """
-SELECT c.thread_id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(user)s AND m.role = 'user'
-  AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
-  AND m.telegram_message_id = %(message_id)s
-"""
-
 # The edited message, locked until the transaction ends: whether the user wrote nothing after it,
 # and which Telegram messages show its answer.
 SELECT_EDITED = """
@@ -116,11 +108,6 @@ class EditedMessage:
 class EditRepository(OwnerSteps):
     """Steps of an edit (see ``take_edit``)."""
 
-    def find_topic(self, origin: TelegramOrigin) -> int | None:
-        """Return the topic in which the message is stored, 0 without one; None: not stored."""
-        rows = self._rows(SELECT_TOPIC, **origin.columns())
-        return rows[0][0] if rows else None
-
     def find(self, origin: TelegramOrigin) -> EditedMessage | None:
         """Return the stored message, locked until the transaction ends; None: not stored here."""
         rows = self._rows(SELECT_EDITED, **origin.columns())
@@ -195,7 +182,7 @@ def take_edit(
 
     Args:
         client: The database.
-        owner: The chat; the topic is the message's own.
+        owner: The chat and topic.
         origin: Origin of the message in Telegram.
         text: The new text.
         is_own: True if its sender typed it, so that it may ask for privacy.
@@ -204,20 +191,16 @@ def take_edit(
     is_private = holds_secret(text) or turn_context.wants_privacy(text, is_own=is_own)
 
     def work(transaction: Transaction) -> EditOutcome:
-        thread_id = EditRepository(transaction, owner).find_topic(origin)
-        if thread_id is None:
-            return EditOutcome("unknown")
-        topic = Owner(owner.telegram_user_id, thread_id)
-        lock_facts(transaction, topic)
+        lock_facts(transaction, owner)
         lock_history(transaction, owner.telegram_user_id)
-        edits = EditRepository(transaction, topic)
+        edits = EditRepository(transaction, owner)
         edited = edits.find(origin)
         if edited is None:
             return EditOutcome("unknown")
         if edited.text == storable(text):
             unanswered = edited.is_last and not edited.is_answered
             return EditOutcome("last" if unanswered else "same")
-        facts = ForgettingRepository(transaction, topic)
+        facts = ForgettingRepository(transaction, owner)
         edits.set_text(edited, origin, text)
         this = NearbyMessage(edited.id, text, origin.message_id)
         masked = _mask_nearby(facts, *edits.find_nearby(edited), this)

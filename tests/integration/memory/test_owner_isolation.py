@@ -738,7 +738,6 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "EditRepository.find_topic",
         "ExportRepository.has_owner", "PageSessionRepository.count_open",
         "TurnRepository.is_answer", "ImportRepository.count",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
