@@ -34,6 +34,19 @@ WHERE c.owner_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
 FOR UPDATE OF m
 """
 
+# A file without a caption, which is read; it gives its number up to the caption that it gets.
+FREE_NUMBER = """
+UPDATE messages m SET telegram_message_id = -%(message_id)s
+FROM conversations c
+WHERE c.id = m.conversation_id AND c.owner_id = %(owner)s
+  AND m.provenance = 'file' AND NOT m.is_forgotten
+  AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id IN (%(message_id)s, -%(message_id)s)
+  AND NOT EXISTS (SELECT 1 FROM messages o WHERE o.provenance <> 'file' AND o.chat_id = m.chat_id
+                  AND o.bot_id = m.bot_id AND o.telegram_message_id = %(message_id)s)
+RETURNING m.id
+"""
+
 # The nearest messages of the same sender, within ten minutes before and after.
 SELECT_NEARBY = """
 SELECT n.position > m.position, n.id, message_text(n.content), n.telegram_message_id
@@ -117,6 +130,10 @@ class EditRepository(OwnerSteps):
         shown_in = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
         return EditedMessage(id_, text, was_read, is_last, is_answered, shown_in)
 
+    def is_caption(self, origin: TelegramOrigin) -> bool:
+        """Return True if it is the first caption of a file, whose number is free then."""
+        return bool(self._rows(FREE_NUMBER, **origin.columns()))
+
     def find_nearby(self, edited: EditedMessage) -> tuple[NearbyMessage, NearbyMessage]:
         """Return what the same sender wrote right before it, and right after."""
         rows = self._rows(SELECT_NEARBY, id=edited.id)
@@ -150,7 +167,7 @@ class EditRepository(OwnerSteps):
         self._run(DELETE_ANSWER, UPDATE_STREAM_MESSAGE, id=edited.id, shown=first)
 
 
-EditKind = Literal["unknown", "same", "older", "last"]
+EditKind = Literal["unknown", "caption", "same", "older", "last"]
 
 
 @dataclass(frozen=True)
@@ -158,7 +175,8 @@ class EditOutcome:
     """Result of an edit.
 
     Attributes:
-        what: ``unknown``: the message is not stored; ``same``: its text did not change;
+        what: ``unknown``: the message is not stored; ``caption``: it is the first one of a stored
+            file; ``same``: its text did not change;
             ``older``: other messages came after it; ``last``: it waits for a new answer.
         leftover: Telegram messages of the old answer but its first, to be deleted.
         secret: For an older message, the message in which a secret was masked: itself or an
@@ -196,6 +214,8 @@ def take_edit(
         edits = EditRepository(transaction, owner)
         edited = edits.find(origin)
         if edited is None:
+            if edits.is_caption(origin):
+                return EditOutcome("caption")
             return EditOutcome("unknown")
         if edited.text == storable(text):
             unanswered = edited.is_last and not edited.is_answered

@@ -142,9 +142,10 @@ class TurnHandler:
         words only now.
         """
         text = without_address(text_of(message), self._identity)
-        teaching = None
+        argument = teaching = None
         if command is not None:
-            text, teaching = command.argument, Teaching()
+            text = argument = command.argument
+            teaching = Teaching()
         incoming = _build_incoming(message, text, context, teaching)
         incoming = await self._hear_again(message, incoming)
         take = partial(edits.take_edit, self.core.client, is_own=incoming.voice.is_own)
@@ -154,8 +155,8 @@ class TurnHandler:
             rows = buttons.build_keyboard(buttons.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
         is_new = outcome.what == "unknown" and not is_heard
-        if is_new and is_addressed(message, self._identity):
-            return await self.answer(message, context)
+        if outcome.what == "caption" or (is_new and is_addressed(message, self._identity)):
+            return await self.answer(message, context, text=argument, teaching=teaching)
         if outcome.what == "older":
             return "done"
         if outcome.what != "last":

@@ -252,9 +252,8 @@ class UpdateTasks:
         except UNREACHABLE as error:
             return await self._note_unreachable(error, stored)
         except errors.AppError as error:
-            is_explained = not isinstance(error, UNEXPLAINED)
-            may_pass = isinstance(error, errors.DeliveryError) and is_explained
-            if may_pass and stored.age < DELIVERY_SECONDS:
+            passes = isinstance(error, errors.DeliveryError) and not isinstance(error, UNEXPLAINED)
+            if passes and stored.age < DELIVERY_SECONDS:
                 raise
             log = {"update": stored.id}
             logger.warning("the apology did not arrive either", extra=log, exc_info=error)

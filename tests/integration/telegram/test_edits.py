@@ -114,6 +114,24 @@ async def test_the_words_that_a_file_gets_later_are_answered(phone: Phone) -> No
     assert phone.heard()[-1] == ("typed", "Мне завтра к врачу")
 
 
+@pytest.mark.parametrize(("caption", "asked"), [
+    ("До какого срока?", "До какого срока?"), ("/remember договор с Олей", "договор с Олей"),
+])  # fmt: skip
+async def test_the_first_caption_of_a_file_that_was_read_is_answered(
+    phone: Phone, caption: str, asked: str
+) -> None:
+    phone.fake.state.files["f"] = "Аренда до мая".encode()
+    file = {"file_id": "f", "file_unique_id": "f", "file_name": "a.txt"}
+    sent = await phone.fake.send_message(USER, document=file)
+    assert await phone.work() == ["done"]
+    for words in (caption, f"{caption}!"):
+        edited = phone.fake.state.messages[USER, sent] | {"caption": words}
+        phone.fake.queue.add("edited_message", edited)
+        assert await phone.work() == ["done"]
+    assert phone.heard() == [("file", "Аренда до мая"), ("typed", f"{asked}!")]
+    assert len(phone.fake.sent_to(USER)) == 2, "the second caption is answered in place"
+
+
 async def test_what_was_to_be_remembered_is_corrected_by_an_edit(phone: Phone) -> None:
     asked = await phone.write("/remember Ключи у соседки")
     answer = phone.last
