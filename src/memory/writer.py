@@ -20,6 +20,7 @@ from src.reading import contradictions, facts, gate, relations
 from src.reading.facts import Fact, Origin
 from src.reading.relations import EntityType
 from src.reading.relative_dates import resolve_dates, when_valid
+from src.reading.sentences import sentences
 from src.reading.words import entity_keys, kin_of
 from src.texts import detect_language
 
@@ -164,7 +165,8 @@ class MemoryWriter:
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = memory.told_by(source)
-        same, rivals = self.compare(memory, stored.list_similar(memory))
+        said = _around(source.text, memory.fact.quote)
+        same, rivals = self.compare(memory, stored.list_similar(memory), said)
         same, rivals = _prefer_own(memory, same, rivals)
         if any(rival.content_hash == memory.content_hash for rival in rivals):
             memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
@@ -259,11 +261,17 @@ class MemoryWriter:
         return await self._client.run(self._client.in_transaction, work)
 
     def compare(
-        self, memory: Proposal, similar: Sequence[StoredFact]
+        self, memory: Proposal, similar: Sequence[StoredFact], said: str = ""
     ) -> tuple[list[StoredFact], list[StoredFact]]:
-        """Return the facts that say the same, and the current ones that it contradicts."""
+        """Return the facts that say the same, and the current ones that it contradicts.
+
+        Args:
+            memory: The new fact.
+            similar: The facts to compare it with.
+            said: The sentences around its quote.
+        """
         same = [one for one in similar if self._is_same(memory, one)]
-        rivals = [one for one in similar if one not in same and _is_rival(memory, one)]
+        rivals = [one for one in similar if one not in same and _is_rival(memory, one, said)]
         return same, rivals
 
     def _is_same(self, memory: Proposal, other: StoredFact) -> bool:
@@ -377,7 +385,12 @@ def entities_of(subject: str, relation: str, fact: Fact) -> list[memory_repo.New
     ]
 
 
-def _is_rival(memory: Proposal, other: StoredFact) -> bool:
+def _around(text: str, quote: str) -> str:
+    """Return the sentences of a message with a quote, which a model may have trimmed."""
+    return " ".join(sentence for sentence in sentences(text) if cutting.spans(sentence, quote))
+
+
+def _is_rival(memory: Proposal, other: StoredFact, said: str) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
     if other.retirement is not None:
         return False
@@ -390,13 +403,15 @@ def _is_rival(memory: Proposal, other: StoredFact) -> bool:
         return False  # one message tells both
     said_at = memory.source.said_at
     later = max(said_at, other.source.said_at)
-    if not _is_now(memory.fact, said_at) or not _is_now(other.fact, later):
+    # "In Rome until Friday" ends no home.
+    is_passing = memory.fact.valid_until is not None and other.fact.valid_until is None
+    if is_passing or not _is_now(memory.fact, said_at) or not _is_now(other.fact, later):
         return False
     if memory.fact.confidence < min(UNSURE, other.fact.confidence):
         return False
     if other.id in memory.contradicts:
-        return contradictions.may_replace(memory.fact, other.fact)
-    return contradictions.replaces(memory.fact, other.fact)
+        return contradictions.may_replace(memory.fact, other.fact, said)
+    return contradictions.replaces(memory.fact, other.fact, said)
 
 
 def _is_now(fact: Fact, moment: datetime) -> bool:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from src.reading import lexicon
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
-from src.reading.relations import BY_NAME
+from src.reading.relations import BY_NAME, VALUE_TYPES
 from src.reading.time_expressions import read_time
 from src.reading.words import (
     content_words,
@@ -46,6 +46,7 @@ TURN = lexicon.AnyCase(
     r"(?<=[.!?;])\s+|[,\s]+(?=<change.turns>(?!\w))|,\s+(?=<change.denial>(?!\w))"
 )
 ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)  # where only the words of a time count
+COMMA = re.compile(r",\s+")  # "not Leeds any more, it is Oslo" denies the one, not the other
 # Words that tell a value, or its change, and nothing else: "moved", "my new address".
 TELLING = lexicon.AnyCase(r"(?<!\w)<change.telling>(?!\w)")
 PAST, FUTURE, DENIAL = (
@@ -56,23 +57,30 @@ OTHER_WORD = frozenset({"NOUN", "ADJF", "ADJS", "ADVB", "PREP", "NPRO", "CONJ", 
 Tense = Literal["past", "present", "future"]
 
 
-def replaces(new: Fact, old: Fact) -> bool:
-    """Return True if ``new`` replaces ``old`` by rule; both are of different messages."""
+def replaces(new: Fact, old: Fact, said: str = "") -> bool:
+    """Return True if ``new`` replaces ``old`` by rule; both are of different messages.
+
+    Args:
+        new: The new fact.
+        old: The stored one.
+        said: What was said around the quote of ``new``, such as "if" or "almost".
+    """
     return (
         is_update(new, old)
         and is_one_person(new.subject)
         and qualifiers(new) == qualifiers(old)
         and not _differ(new, old)
         and not _says_more(new, old)
-        and tense_of(new) == tense_of(old) == "present"
-        and not any(map(DENIAL.search, _telling_parts(new)))
+        and tense_of(new, said) == tense_of(old) == "present"
+        and not _denies(new, said)
     )
 
 
-def may_replace(new: Fact, old: Fact) -> bool:
+def may_replace(new: Fact, old: Fact, said: str = "") -> bool:
     """Return True if ``new`` may replace ``old`` as a model claims: subject and relation agree.
 
-    What was replaces only what tells of the same: "I used to smoke" ends "I smoke".
+    What was replaces only what tells of the same: "I used to smoke" ends "I smoke". The arguments
+    are those of ``replaces``.
     """
     if canonical_subject(new.subject) != canonical_subject(old.subject) or _differ(new, old):
         return False
@@ -81,8 +89,8 @@ def may_replace(new: Fact, old: Fact) -> bool:
         return False
     if ours and theirs and ours.isdisjoint(theirs):
         return False
-    tense, words_of_old = tense_of(new), _words(old)
-    if any(map(DENIAL.search, _telling_parts(new))) and not _words(new) & lemmas_of(old.object):
+    tense, words_of_old = tense_of(new, said), _words(old)
+    if _denies(new, said) and not _words(new) & lemmas_of(old.object):
         return False
     ended = content_words(PAST.sub(" ", plain(new.object)))
     ends_other = not all(word.lemmas & words_of_old for word in ended)
@@ -113,9 +121,9 @@ def _qualifiers() -> list[tuple[str, re.Pattern[str]]]:
     return [(k, re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)")) for k, words in rules.items()]
 
 
-def tense_of(fact: Fact) -> Tense:
+def tense_of(fact: Fact, said: str = "") -> Tense:
     """Return whether a fact tells of what is, was, or will, may or shall be."""
-    for part in _telling_parts(fact):
+    for part in _telling_parts(fact, said):
         tags = [parts_of_speech(word) for word in words(part)]
         if FUTURE.search(part) or any(
             "VERB" in one and "futr" in one and one.isdisjoint(OTHER_WORD) for one in tags
@@ -128,19 +136,26 @@ def tense_of(fact: Fact) -> Tense:
     return "present"
 
 
-def _telling_parts(fact: Fact) -> list[str]:
+def _denies(fact: Fact, said: str) -> bool:
+    value, parts = lemmas_of(fact.object), _telling_parts(fact, said)
+    return any(DENIAL.search(one) for part in parts for one in _parts_with(value, part, COMMA))
+
+
+def _telling_parts(fact: Fact, said: str) -> list[str]:
     """Return the parts of text and quote that tell the value, or all of them."""
     value = lemmas_of(fact.object)
-    parts = [part for text in (fact.text, fact.quote) for part in _parts_with(value, text)]
+    parts = [part for text in (fact.text, said or fact.quote) for part in _parts_with(value, text)]
     return [part for part in parts if value & lemmas_of(part)] or parts
 
 
-def _parts_with(value: frozenset[str], text: str) -> list[str]:
+def _parts_with(
+    value: frozenset[str], text: str, turn: lexicon.Expression | re.Pattern[str] = TURN
+) -> list[str]:
     """Return those of the parts, where a text turns, that have most words of a value.
 
     Of "not 5/1, but 5/2 High Street" it is the second.
     """
-    parts = TURN.split(plain(text))
+    parts = turn.split(plain(text))
     shares = [len(value & lemmas_of(part)) for part in parts]
     return [part for part, share in zip(parts, shares, strict=True) if share == max(shares)]
 
@@ -152,17 +167,34 @@ def _says_more(new: Fact, old: Fact) -> bool:
     that they moved, they moved whatever else they say.
     """
     known = lemmas_of(f"{old.text} {old.quote} {new.object} {new.subject}")
-    known |= lemmas_about(canonical_relation(new.relation))
+    relation = canonical_relation(new.relation)
+    known |= lemmas_about(relation)
     told = read_time(" ".join(_parts_with(lemmas_of(new.object), new.text)), ANY_DAY).content
-    if canonical_subject(new.subject) == "user" and TELLING.search(told):
+    is_move = canonical_subject(new.subject) == "user" and relation == "lives_in"
+    if is_move and TELLING.search(told):
         return False
     return any(not word.lemmas & known for word in content_words(TELLING.sub(" ", told)))
 
 
 def _differ(new: Fact, old: Fact) -> bool:
-    """Return True if each fact names other people than the other, besides subject and value."""
+    """Return True if each fact names other people than the other, besides subject and value.
+
+    "Brother lives in York" is no fact of the user, whatever a model calls its subject.
+    """
+    if canonical_subject(new.subject) == "user" and _first_kin(new) != _first_kin(old):
+        return True
     ours, theirs = _others(new), _others(old)
     return bool(ours and theirs) and ours.isdisjoint(theirs)
+
+
+def _first_kin(fact: Fact) -> str | None:
+    """Return the relative with whom a text begins, unless the user is named too, or the value."""
+    owners = lexicon.words("people.owners")
+    told = [word for word in words(plain(fact.text)) if word not in owners]
+    is_value = VALUE_TYPES.get(canonical_relation(fact.relation)) == "person"
+    if not told or is_value or "user" in map(canonical_subject, told):
+        return None
+    return kin_of(told[0])
 
 
 def _others(fact: Fact) -> frozenset[str]:

@@ -65,6 +65,8 @@ async def test_two_values_of_one_sentence_both_hold(
      relation="lives_in", object="Bath", valid_until="2020-01-01")),
     (LEEDS, fact("Lives in Hull", quote="Living in Hull now",
      relation="lives_in", object="Hull", valid_from="2030-06")),
+    (LEEDS, fact("Lives in York", quote="Living in York now",
+     relation="lives_in", object="York", valid_until="2026-12-01")),
 ])  # fmt: skip
 @pytest.mark.parametrize("claims", [False, True])
 async def test_the_present_stays_whatever_was_or_will_be(
@@ -74,6 +76,27 @@ async def test_the_present_stays_whatever_was_or_will_be(
     [(known,)] = person.rows("SELECT id FROM memories WHERE owner_id = %(owner)s")
     await tell(person, then["quote"], then | {"replaces": [f"fact-{known}"] if claims else []})
     assert now["text"] in person.facts()
+
+
+@pytest.mark.parametrize(("said", "quote", "value"), [
+    ("If I lived in Tokyo I'd eat sushi daily", "I lived in Tokyo", "Tokyo"),
+    ("I almost moved to Rome", "moved to Rome", "Rome"),
+    ("I'm thinking about moving to Bath", "moving to Bath", "Bath"),
+    ("My profile says \"I live in Paris\" but that's old", "I live in Paris", "Paris"),
+    ("Хотел бы жить у моря, в Сочи", "жить у моря, в Сочи", "Сочи"),
+    ("Сосед думает, что я живу в Киеве", "я живу в Киеве", "Киев"),
+    ("Кажуть, що я вже мешкаю у Римі, брехня", "я вже мешкаю у Римі", "Рим"),
+    ("Should I move to Hull? Not sure", "move to Hull", "Hull"),
+])  # fmt: skip
+@pytest.mark.parametrize("claims", [False, True])
+async def test_what_stands_around_a_trimmed_quote_counts(
+    person: Person, said: str, quote: str, value: str, claims: bool
+) -> None:
+    await tell(person, LEEDS["quote"], LEEDS)
+    known = person.fact_id(LEEDS["text"])
+    guess = fact(f"Lives in {value}", quote=quote, relation="lives_in", object=value)
+    await tell(person, said, guess | {"replaces": [f"fact-{known}"] if claims else []})
+    assert LEEDS["text"] in person.facts()
 
 
 @pytest.mark.parametrize("thanks", [

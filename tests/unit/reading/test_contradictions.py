@@ -31,6 +31,8 @@ def fact(line: str, relation: str = "lives_in", subject: str = "user") -> Fact:
     ("user", "Живу в Москве / Москве", "Обосновалась в Туле / Туле"),
     ("user", "Живу: Садовая 5/1 / Садовая 5/1", "Не 5/1, а Садовая 5/2 / Садовая 5/2"),
     ("user", "I live in Leeds / Leeds", "I live not in Leeds but in York / York"),
+    ("user", "I live in Leeds / Leeds", "Not Leeds any more, it is York / York"),
+    ("user", "Живу в Омске / Омске", "Продали дом, не жалеем, живём в Туле / Туле"),
     ("user", "I live in Leeds / Leeds", "Lives in York with her sister Anna / York"),
     ("user", "Живу в Омске / Омске", "Живу в Туле, снимаю квартиру у порта / Туле"),
 ])  # fmt: skip
@@ -106,6 +108,10 @@ def test_another_qualifier_or_a_relation_of_many_replaces_nothing(
     ("user", "lives_in", "I live in Leeds / Leeds", "Staying in York for a week / York"),
     ("user", "birthday", "My birthday is 5 May / 5 May", "Our wedding day is 6 June / 6 June"),
     ("mother", "age", "Мамі 60 / 60", "Мамі чоловіка 65 / 65"),
+    ("user", "shoe_size", "Розмір ноги 42 / 42", "Розмір лижних черевиків 43 / 43"),
+    ("user", "studies_at", "Studies at MIT / MIT", "Also studies at Harvard / Harvard"),
+    ("user", "lives_in", "Живу в Омске / Омске", "Брат живёт в Туле / Туле"),
+    ("user", "age", "I am 41 / 41", "My nephew is 9 / 9"),
 ])  # fmt: skip
 def test_a_fact_that_says_more_than_another_value_replaces_nothing_by_rule(
     subject: str, relation: str, old: str, new: str
