@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
+from itertools import chain
 from typing import Any, Literal
 
 from babel.dates import format_date
@@ -297,6 +298,8 @@ class ReminderService:
         known = found.reminder
         if known is None:
             return found
+        if found.others:
+            return ReminderResult(refusal="which", others=(known, *found.others))
         asked = order.request(caller.moment, zone, known.due_at)
         repeats = asked.repeats
         if repeats is None and known.repeats is not None and asked.when is not None:
@@ -317,8 +320,9 @@ class ReminderService:
     async def _find(self, caller: Caller, said: str, said_before: str) -> ReminderResult:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.
 
-        Words, or a place in the list, match only reminders that the caller is allowed to change.
-        ``IT`` is the one that the bot mentioned last.
+        Words, a place in the list, or a time match only reminders that the caller is allowed to
+        change; of several names each must match one. ``IT`` is the one that the bot mentioned
+        last; behind ``ALL_BUT`` stand the names of those to be spared.
         """
         waiting = await self.run(
             self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
@@ -329,14 +333,21 @@ class ReminderService:
             found = next((one for one in waiting if one.id == number), None)
             refusal: Refusal = "gone" if found is None else "not_yours"
             return ReminderResult(found) if found in own else ReminderResult(refusal=refusal)
-        matches = own
+        names = said.removeprefix(rules.ALL_BUT).split(", ")
+        found = [_find_named(name, own, caller) for name in names]
+        every = tuple(dict.fromkeys(chain.from_iterable(found)))
+        matches, is_sure = found[0], all(len(one) == 1 for one in found)
         if said == rules.IT:
             mentioned = tuple(one for one in own if one.text in said_before)
-            matches = mentioned if len(mentioned) == 1 else own
-        elif said != rules.ALL:
-            in_list = pick_option(said, [one.text for one in own])  # "the second"
-            matches = _named(said, own) or _named(in_list, own)
-        if not matches or (len(matches) > 1 and said != rules.ALL):
+            matches, is_sure = (mentioned if len(mentioned) == 1 else own), False
+        elif said == rules.ALL:
+            matches, is_sure = own, True
+        elif said.startswith(rules.ALL_BUT):
+            is_sure = all(found)
+            matches = tuple(one for one in own if one not in every) if is_sure else own
+        elif is_sure:
+            matches = every
+        if not matches or (len(matches) > 1 and not is_sure):
             return ReminderResult(refusal="which", others=matches or own)
         return ReminderResult(matches[0], others=matches[1:])
 
@@ -375,6 +386,16 @@ class ReminderService:
         while found := await self.run(self.rows.defer_soon, now):
             planned += found
         return planned
+
+
+def _find_named(
+    name: str, own: Sequence[reminder_repo.Reminder], caller: Caller
+) -> tuple[reminder_repo.Reminder, ...]:
+    """Return the reminders of a name, of a place in the list ("the second"), or of a time."""
+    in_list = pick_option(name, [one.text for one in own])
+    now, zone = caller.moment, caller.time_zone
+    at_time = (one for one in own if rules.names_time(name, one.due_at, now, zone))
+    return _named(name, own) or _named(in_list, own) or tuple(at_time)
 
 
 def _named(

@@ -38,6 +38,7 @@ MAX_BESIDE_TIME = 3  # words beside the time in an answer to "when?": "ok then t
 MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
 # Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
+ALL_BUT = "all but "  # before the names of those to be spared
 NO_TEXT = "-"  # in place of a missing subject
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 UNITS = {
@@ -225,6 +226,9 @@ CANCEL_WORDS = lexicon.AnyCase(
     r"|<cancel.surely>|<cancel.noun>|<cancel.about>|<cancel.whose>|<cancel.again>|<move.it>"
     r"|<cancel.all>|<cancel.all_of_them>|<cancel.and>|ones?)(?![\w'-])"
 )
+# "Everything but the gym", "все кроме зала".
+AND = lexicon.AnyCase(r",? ?\b<cancel.and> ")
+SPARING = lexicon.AnyCase(r",? (?:<limit.except>|but)(?: keep)? ")
 CANCEL_CLAUSE = lexicon.AnyCase(r"[.!?;,:)(]+ |\b(?:<cancel.and>|<move.because>) ")
 # "Торт отмени муж купит": an order behind what it cancels.
 SURELY = lexicon.AnyCase(r"(?<= )<cancel.surely>(?<=[^\W\da-z])(?!\w)")
@@ -306,8 +310,11 @@ def _without_polite(folded: str) -> str:
 def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None:
     """Return the order to cancel in the clause of a text that fits a pattern, or None.
 
-    The reminder is searched for by what the clause says besides.
+    The reminder is searched for by what the clause says besides, and by the names behind it.
     """
+    head, *spared = SPARING.split(folded, maxsplit=1)
+    if spared and _read_cancel(head, pattern) == CancelOrder(id=ALL):
+        return CancelOrder(id=ALL_BUT + _names_in(spared[0]))
     before = ""
     for clause in CANCEL_CLAUSE.split(folded):
         if pattern.search(clause) is None:
@@ -321,8 +328,23 @@ def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None
             named = _beside_cancel(before)
         if not named and ALL_OF_ALL.search(clause):
             named = ALL
+        also = AND.match(folded.partition(clause)[2])
+        if named and also:
+            named = f"{named}, {_names_in(also.string[also.end() :])}"
         return CancelOrder(id=named or IT)
     return None
+
+
+def _names_in(text: str) -> str:
+    """Return the names of reminders with which a text begins, as ``CancelOrder`` lists them."""
+    return ", ".join(filter(None, map(_beside_cancel, AND.split(SENTENCE_END.split(text)[0]))))
+
+
+def names_time(said: str, due: datetime, now: datetime, time_zone: str) -> bool:
+    """Return True if words only name the time (aware) at which a reminder is due: "3pm"."""
+    about, when = _split_time(times.fold(said))
+    found = reminder_moments.read_new_time(when, due, now, time_zone)
+    return found is not None and found.when == due and not content(about)
 
 
 def _beside_cancel(clause: str) -> str:

@@ -790,7 +790,10 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
     ("нагадування про хліб вже не треба", "хліб"), ("the bread reminder isnt needed", "bread"),
     ("отменишь врача?", "врача"), ("скасуєш хлів?", "хлів"),
     ("хліб не треба, відміни", "хліб"), ("врач не нужен, отмени", "врач"), ("tick it off", "it"),
-    ("торт отмени муж заберет", "торт"),
+    ("торт отмени муж заберет", "торт"), ("cancel everything but the gym", "all but gym"),
+    ("отмени все напоминания, кроме врача и торта", "all but врача, торта"),
+    ("скасуй усі нагадування крім басейну", "all but басейну"),
+    ("cancel the vet and the blue bin", "vet, blue bin"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)

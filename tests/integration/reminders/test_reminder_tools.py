@@ -197,6 +197,22 @@ async def test_a_model_may_name_a_reminder_by_its_words(person: Person) -> None:
     assert unclear == {"cancelled": False, "reason": "which"} and len(stored(person)) == 1
 
 
+@pytest.mark.parametrize(("said", "left"), [
+    ("all but молоко", ["молоко"]), ("all but хлеб, чай", ["хлеб", "чай"]),
+    ("all but кофе", None), ("хлеб, чай", ["молоко"]), ("хлеб, кофе", ["молоко", "чай"]),
+    ("3pm", ["хлеб", "чай"]), ("wednesday", ["хлеб", "молоко"]), ("11:00", None),
+    ("аэропорт завтра", None),
+])  # fmt: skip
+async def test_several_are_cancelled_by_name_and_one_by_its_time(
+    person: Person, said: str, left: list[str] | None
+) -> None:
+    for text, day in (("хлеб", "23T09:00"), ("молоко", "23T15:00"), ("чай", "25T10:00")):
+        await person.say(f"напомни {text}", order(text=text, when=f"2026-11-{day}"), "Ок")
+    await person.say("отмени", called("cancel_reminder", id=said), "Готово")
+    assert told(person)["cancelled"] == (left is not None)
+    assert [row[1] for row in stored(person)] == (left or ["хлеб", "молоко", "чай"])
+
+
 async def test_in_a_group_nobody_moves_or_cancels_for_another(person: Person) -> None:
     person.user = -person.user
 
