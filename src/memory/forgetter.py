@@ -303,7 +303,9 @@ class Forgetter:
         meant = _meant_clauses(fact.text, self._request)
         others = (fact.text[a:b] for a, b in clauses(fact.text) if (a, b) not in meant)
         rest = ", ".join(map(_without_conjunction, others))
-        if fact.is_current and len(content_words(rest)) > MAX_REST:
+        if all(word.text.isdecimal() for word in content_words(rest)):
+            return fact  # "the plumber is Gus, 555 0199"
+        if fact.is_current:
             self._rests[fact.id] = rest
         return replace(
             fact, text=text, object="", quotes=dict(zip(fact.quotes, quotes, strict=True))

@@ -36,6 +36,7 @@ async def test_a_clause_is_cut_out_and_the_others_stay(
     ("Люблю чай, кофе и какао", "кофе", "кофе", "Люблю чай, какао"),
     ("Олег любить джаз, а Віра грає в шахи", "про джаз Олега", "Олег любить джаз",
      "Віра грає в шахи"),
+    ("Has asthma and plays the cello", "the cello", "plays the cello", "Has asthma"),
 ])  # fmt: skip
 async def test_a_clause_is_cut_out_of_a_fact_and_an_undo_brings_it_back(
     agents: Agents, told: str, order: str, gone: str, kept: str
@@ -52,6 +53,14 @@ async def test_a_clause_is_cut_out_of_a_fact_and_an_undo_brings_it_back(
     assert await memories.undo(person.owner) == (None, [gone])
     assert person.facts() == [told]
     assert person.rows(f"{cut} WHERE owner_id = %(owner)s")[0][::2] == (told, told)
+
+
+async def test_a_number_goes_with_the_clause_before_it(person: Person) -> None:
+    await person.tell("The plumber is Gus, 555 0199", relation="phone")
+    memories = person.core.memory.memories
+    found = await memories.forget(person.owner, about="the plumber's number")
+    assert found.texts == ("The plumber is Gus, 555 0199",) and person.facts() == []
+    assert person.messages(forgotten=False) == {}
 
 
 @pytest.mark.parametrize(("order", "choice", "other"), [
