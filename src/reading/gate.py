@@ -79,7 +79,7 @@ KEYS = re.compile(
     r"(?:\bsk-[\w-]{12,}|\b[sprw]k_(?:live|test)_\w{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}"
     r"|\bglpat-[\w-]{12,}|\bxox[abeprs]-[\w-]{8,}|\b(?:akia|asia)[a-z0-9]{16}\b|\baiza[\w-]{24,}"
     r"|\bya29\.[\w-]{16,}|\bhf_\w{16,}|\bnpm_\w{24,}|\beyj[\w-]{8,}|\b\d{5,12}:aa[\w-]{8,}"
-    r"|\b\d{8,12}:[\w-]{30,}|\bbearer\s+[\w.~+/-]{16,}|://[^\s/:@]{1,64}:[^\s/@]{1,64}@)"
+    r"|\b0x[0-9a-f]{64}\b|\b\d{8,12}:[\w-]{30,}|\bbearer\s+[\w.~+/-]{16,}|://[^\s/:@]{1,64}:[^\s/@]{1,64}@)"
     r"[^\s\"'<>,]*"
     r"|-----begin [a-z ]{0,30}private key(?s:.*?)(?:-----end[^-\n]{0,40}-----|\Z)",
     re.ASCII,
@@ -90,7 +90,7 @@ _FOR = r"(?:\s+<secrets.for>(?>(?:\s+<secrets.my>)?)\s+[\w'-]+"
 # After "пароль": words about the password, not the password itself.
 _TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
 _CHANGED_TO = (
-    r"(?:\s[^•.!?\n]{0,40}?)?\s<secrets.changed_to>\s+(?P<v>[\"']\S|(?=\S{0,30}\d)\S{4,})"
+    r"(?:\s[^•.!?\n]{0,40}?)?,?\s<secrets.changed_to>\s+(?P<v>[\"']\S|(?=\S{0,30}\d)\S{4,})"
 )
 # A plain word is the password if nothing follows: "мой пароль солнышко", not "… кто-то узнал".
 _LAST = r"(?=\s*(?:[.!?,;\n]|$)|\s+<secrets.after>\s)"
@@ -127,11 +127,12 @@ WORDED = lexicon.AnyCase.each(
     # PIN and CVV, before and after the number; codes of phones and banks
     r"\b(?:<secrets.pin>(?:-?<secrets.code_tail>)?|<secrets.cvv>|<secrets.code>\s+"
     r"<secrets.code_for>\s+(?:<secrets.my>\s+)?<secrets.locked>)\b[^•.!?\n\d]{0,30}"
-    r"(?P<v>\d[\d ]{2,8}\b)",
+    r"(?P<v>\d(?: ?\d){2,8}\b)",
     r"\b(?P<v>\d{3,8})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*"
     r"(?:<secrets.pin>|cv[vc]2?)\b",
-    # "api key: ...", "токен - ..."
-    r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
+    # "api key: ...", "токен - ...", "private key 5KJ…": without a sign a long one
+    r"\b<secrets.key>\w{0,2}(?:\s[^\W\d]+)?\s*(?:[:=-]|<secrets.seed_is>|(?=\s\S{16}))"
+    r"\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
     r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
     # Recovery words of a wallet: some words after a sign, or many of them
     rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}"

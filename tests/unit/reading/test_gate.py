@@ -167,6 +167,17 @@ def test_a_question_is_no_fact(text: str, quote: str) -> None:
 
 SECRETS = """Моя карта 4111 1111 1111 1111
 5555555555554444
+pw: hunter2
+пароль поменял, теперь он Vesna27!
+загранник 71 1234567
+ИПН 3012345678
+ID-карта 001234567
+seed: witch collapse practice feed shame open despair creek road again ice least
+private key 5KJvsngHeMpm884wtkJNzQGaCErckhHJBGFsvd3VyK5qMZXj3hS
+0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318
+2fa backup codes: 8842-1190 7731-0021
+ключ активации windows: VK7JG-NPHTM-C97JM-9MPGT-3V66T
+MFA secret JBSWY3DPEHPK3PXP
 Amex 3782 822463 10005
 4111\u200b1111\u200b1111\u200b1111
 IBAN UA213223130000026007233566001
@@ -269,6 +280,10 @@ ASKED = [
     ("код от сейфа", "код от гаража у бати ••••", False),
 ]
 NO_SECRETS = """телефон паспортного стола 84951234567
+my pin board has 24 photos
+the seed: tomato, basil and mint
+резервные коды лежат в столе
+ключ активации потерял, куплю новый
 пароли храню в голове
 забыл пароль на iphone15
 сменил пароль на почте
