@@ -118,7 +118,8 @@ class _Request:
     def parts(self) -> list[Part]:
         """Named parts of the day, those of habits last."""
         spans = [*self.slot("part"), *self.slot("every")]
-        parts = (span.words.get("part") or span.words.get("word", "") for span in spans)
+        named = ("part", "also_part", "word")
+        parts = (span.words.get(name, "") for span in spans for name in named)
         return [part for part in map(day_part, parts) if part is not None]
 
     @property
@@ -220,6 +221,8 @@ def _single(request: _Request, now: datetime) -> datetime:
     if waits:
         return _moment_after(times.length_of(waits[0].words), request, now)
     clock = request.clock
+    if any("also" in span.words for span in request.slot("clock")):
+        raise _ProblemError("no_time")  # "at 9 and 18"
     between = [span.slot for span in request.spans if span.slot in ("clock", "date", "part")]
     if between.count("clock") > 1 and between[-2:] == ["date", "clock"]:
         raise _ProblemError("no_time")  # "tonight at 11 and tomorrow at 7"

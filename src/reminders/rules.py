@@ -167,9 +167,10 @@ class ReminderOrder(Form):
         found = reminder_phrases.read_reminder(said, now, time_zone)
         if found is None:
             return self
-        repeats, is_daily = found.repeats, self.repeats == "daily" and not self.weekdays
+        repeats, days = found.repeats, {"daily": 7, "workdays": len(WORKDAYS)}
+        number = 0 if self.weekdays else days.get(self.repeats, 0)
         has_limit = repeats is not None and bool(
-            repeats.until or repeats.nth or (is_daily and repeats.weekdays)
+            repeats.until or repeats.nth or 0 < len(repeats.weekdays) < number
         )
         if found.problem == "unclear" or has_limit:
             return ReminderOrder(text=self.text, when=said, moves=self.moves)

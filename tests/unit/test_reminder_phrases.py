@@ -69,6 +69,8 @@ REQUESTS_RU = """
 напомни мне через 999999999999999999 минут |  |  |  | too_far
 напомни ч/з час выйти | выйти | 2026-11-23 11:00 |  |
 напомни сег в 8 вечера футбол | футбол | 2026-11-23 20:00 |  |
+напоминай мне по утрам и вечерам мерить давление |\
+    мерить давление | 2026-11-23 19:00 | FREQ=DAILY;BYHOUR=9,19;BYMINUTE=0 |
 напомни за день до др кати в 8 вечера купить подарок |\
     за день до др кати купить подарок |  |  | no_day
 """
@@ -116,6 +118,11 @@ REQUESTS_UK = """
 """
 REQUESTS_EN = """
 remind me tomorrow at 3pm no wait 4pm to call mum | call mum | 2026-11-24 16:00 |  |
+remind me at 9 and 18 to feed the cat | feed the cat |  |  | no_time
+remind me on 12/1 at 8:15 to pay | pay |  |  | no_time
+remind me Thursday week at 10 to call the vet | call the vet |  |  | no_time
+remind me every morning and evening to take drops |\
+    take drops | 2026-11-23 19:00 | FREQ=DAILY;BYHOUR=9,19;BYMINUTE=0 |
 remind me at half past eight to leave | leave | 2026-11-24 08:30 |  |
 Set a daily reminder at 9 to stretch |\
     stretch | 2026-11-24 09:00 | FREQ=DAILY;BYHOUR=9;BYMINUTE=0 |

@@ -52,6 +52,8 @@ async def test_a_model_sets_a_reminder_and_learns_the_exact_time(person: Person)
      "FREQ=DAILY;UNTIL=20261127T235959;BYHOUR=9;BYMINUTE=0"),
     ("напоминай каждый день кроме воскресенья в 9 пить чай", {"repeats": "daily"},
      "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA;BYHOUR=9;BYMINUTE=0"),
+    ("напоминай по будням кроме среды в 9 пить чай", {"repeats": "workdays"},
+     "FREQ=WEEKLY;BYDAY=MO,TU,TH,FR;BYHOUR=9;BYMINUTE=0"),
     ("напоминай в первый понедельник месяца в 9 пить чай", {"repeats": "monthly"},
      "FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9;BYMINUTE=0"),
     ("напоминай каждый день в 9 пить чай 7 дней", {"repeats": "daily", "until": "2026-11-30"},
