@@ -321,7 +321,7 @@ class ReminderService:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.
 
         Words, a place in the list, or a time match only reminders that the caller is allowed to
-        change; of several names each must match one. ``IT`` is the one that the bot mentioned
+        change; each of several names must match one. ``IT`` is the one that the bot mentioned
         last; behind ``ALL_BUT`` stand the names of those to be spared.
         """
         waiting = await self.run(
@@ -334,22 +334,20 @@ class ReminderService:
             refusal: Refusal = "gone" if found is None else "not_yours"
             return ReminderResult(found) if found in own else ReminderResult(refusal=refusal)
         names = said.removeprefix(rules.ALL_BUT).split(", ")
-        found = [_find_named(name, own, caller) for name in names]
-        every = tuple(dict.fromkeys(chain.from_iterable(found)))
-        matches, is_sure = found[0], all(len(one) == 1 for one in found)
+        named = [_find_named(name, own, caller) for name in names]
         if said == rules.IT:
-            mentioned = tuple(one for one in own if one.text in said_before)
-            matches, is_sure = (mentioned if len(mentioned) == 1 else own), False
+            named = [tuple(one for one in own if one.text in said_before) or own]
         elif said == rules.ALL:
-            matches, is_sure = own, True
+            named = [(one,) for one in own]
         elif said.startswith(rules.ALL_BUT):
-            is_sure = all(found)
-            matches = tuple(one for one in own if one not in every) if is_sure else own
-        elif is_sure:
-            matches = every
-        if not matches or (len(matches) > 1 and not is_sure):
-            return ReminderResult(refusal="which", others=matches or own)
-        return ReminderResult(matches[0], others=matches[1:])
+            spared = [*chain(*named)]
+            named = [(one,) for one in own if one not in spared and all(named)]
+        else:  # "cancel the vet and tell Tom": what names none behind the first is no name
+            named = [named[0], *filter(None, named[1:])]
+        if not named or any(len(few) != 1 for few in named):
+            return ReminderResult(refusal="which", others=next(iter(named), ()) or own)
+        first, *others = dict.fromkeys(chain(*named))
+        return ReminderResult(first, others=tuple(others))
 
     async def finish_told(self, caller: Caller, text: str) -> reminder_repo.Reminder | None:
         """Cancel the reminder of which a message tells that it is done; None for other messages.
