@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from src.reading import lexicon
 from src.reading.words import content_words
-from src.texts.plain_text import CUT, plain, plain_with_offsets
+from src.texts.plain_text import CUT, plain_with_offsets, quote_pattern
 
-EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop punctuation
 # Separator of clauses.
 CLAUSE_END = lexicon.AnyCase(
     r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)|(?<=\d)\s+(?=[^\W\d_]{3,}\s\d)"
@@ -33,18 +32,8 @@ def spans(text: str, quote: str) -> list[Span]:
         quote: The words; without letters or digits they match nothing.
     """
     folded, indexes = plain_with_offsets(text)
-    flat = folded.replace("\n", " ")
-    needle = plain(quote).strip(EDGES)
-    found: list[Span] = []
-    start = flat.find(needle) if any(map(str.isalnum, needle)) else -1
-    while start >= 0:
-        end = start + len(needle)
-        cut_before = start > 0 and flat[start - 1].isalnum() and needle[0].isalnum()
-        cut_after = flat[end : end + 1].isalnum() and needle[-1].isalnum()
-        if not cut_before and not cut_after:
-            found.append((indexes[start], indexes[end - 1] + 1))
-        start = flat.find(needle, start + 1)
-    return _merge(found)
+    found = quote_pattern(quote).finditer(folded)
+    return [(indexes[match.start()], indexes[match.end() - 1] + 1) for match in found]
 
 
 def clauses(text: str, within: Span | None = None) -> list[Span]:

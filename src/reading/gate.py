@@ -15,7 +15,7 @@ from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.words import content, shared
 from src.texts.morphology import terms, words
-from src.texts.plain_text import NFC, between, normalise, plain, plain_with_offsets
+from src.texts.plain_text import NFC, between, normalise, plain, plain_with_offsets, quote_pattern
 
 # Imitations of markup that only the program writes: its blocks, labels and roles.
 #
@@ -353,7 +353,6 @@ MAX_WHOLE = 4096  # of a message stored verbatim; Telegram's limit
 MAX_QUOTE = 1000
 MAX_PART = 400  # characters of the subject, the relation and the object
 ONE_QUESTION = re.compile(r"[^.!?,;:]*\?")
-EDGES = " \"'.,;:!?()-"  # signs that models add to quotes and drop from them
 DENYING = lexicon.AnyCase(r"\b<change.negation>\b|n't\b")
 CUT_OFF = lexicon.AnyCase(r"(?:\b<change.negation>|n't) $")  # before a quote
 MAX_NEGATION = 20  # characters
@@ -378,10 +377,10 @@ def refusal_reason(candidate: Fact, said: str) -> Reason | None:
     if any(len(part) > bound for part, bound in zip(parts, bounds, strict=True)):
         return "too_long"
     is_empty = len(normalise(fact.text)) < MIN_TEXT or not any(map(str.isalpha, fact.text))
-    if is_empty or not quote.strip(EDGES):
+    if is_empty or not any(map(str.isalnum, quote)):
         return "empty"
     denies = DENYING.search(plain(fact.text)) is not None
-    if not _is_said(quote.strip(EDGES), heard, denies=denies):
+    if not _is_said(quote, heard, denies=denies):
         return "quote_not_said"
     if any(map(imitates, parts)):
         return "imitation"
@@ -396,6 +395,6 @@ def _is_said(quote: str, heard: str, *, denies: bool) -> bool:
 
     If the fact ``denies`` something itself, it may: "no kids" is quoted as "kids".
     """
-    found = re.finditer(rf"(?<![^\W_]){re.escape(quote)}(?![^\W_])", heard)
+    found = quote_pattern(quote).finditer(heard)
     before = (heard[max(0, match.start() - MAX_NEGATION) : match.start()] for match in found)
     return any(denies or CUT_OFF.search(words) is None for words in before)

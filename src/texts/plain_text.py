@@ -14,10 +14,11 @@ NFKC = partial(unicodedata.normalize, "NFKC")
 # One folding for quotes, search and the gate: ``plain`` keeps punctuation, ``normalise`` drops it.
 
 # Default-ignorable code points of Unicode 15 (soft hyphen, zero-width and bidi controls,
-# fillers, variation selectors, tags), noncharacters, controls other than whitespace, and blank
-# glyphs: the blank Braille pattern, the musical null notehead.
+# fillers, variation selectors, tags), noncharacters, controls other than whitespace, blank
+# glyphs (the blank Braille pattern, the musical null notehead), and the stress on a vowel, where
+# NFC leaves it apart.
 INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5"
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u0301\u034f\u061c\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufffb\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
@@ -70,6 +71,7 @@ STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 MIXED = re.compile(r"[a-z]\d{0,9}[а-яіїєґ]|[а-яіїєґ]\d{0,9}[a-z]")
 
 
+BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 CUT = "[…]"  # replaces a forgotten part of a message
 # Signs other than letters, of which some are significant: an address, a number, an apostrophe
 # inside a word, C++ and C#. The bounds and look-behinds keep the search linear.
@@ -122,6 +124,16 @@ def plain_with_offsets(text: str) -> tuple[str, list[int]]:
         folded = "".join([*pieces, folded[end:]])
         offsets = [*origins, *offsets[end:]]
     return folded, offsets
+
+
+def quote_pattern(quote: str) -> re.Pattern[str]:
+    """Return an expression for the words of a quote in a folded text, whatever signs are between.
+
+    Models drop and change punctuation, and write "80 кг" for "80кг" and "120000" for "120 000".
+    """
+    words = " ".join(re.findall(r"\d|[^\W\d_]+", plain(quote)))
+    sought = BETWEEN_WORDS.sub(r"[\\W_]+", words).replace(" ", r"[\W_]*")
+    return re.compile(rf"(?<![^\W_]){sought or '(?!)'}(?![^\W_])")
 
 
 def without_yo(text: str) -> str:
