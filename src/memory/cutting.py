@@ -1,11 +1,10 @@
 """Redaction of forgotten parts of messages; ``[…]`` takes their place."""
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from src.reading import lexicon
 from src.reading.words import content_words
-from src.texts.plain_text import CUT, plain_with_offsets, quote_pattern
+from src.texts.plain_text import CUT, NFC, plain_with_offsets, quote_pattern
 
 # Separator of clauses.
 CLAUSE_END = lexicon.AnyCase(
@@ -17,18 +16,13 @@ NOTHING = lexicon.AnyCase(r"[\W\d_]*(?:<find.left_over>[\W_]*)*")
 Span = tuple[int, int]
 
 
-def composed(text: str) -> str:
-    """Return the text in NFC, in which all spans are counted."""
-    return unicodedata.normalize("NFC", text)
-
-
 def spans(text: str, quote: str) -> list[Span]:
     """Return the spans of a quote in a text; both are folded as by ``plain``.
 
     Like the gate, it matches whole words only.
 
     Args:
-        text: The message; spans are counted in ``composed(text)``.
+        text: The message; spans are counted in ``NFC(text)``.
         quote: The words; without letters or digits they match nothing.
     """
     folded, indexes = plain_with_offsets(text)
@@ -57,7 +51,7 @@ def clauses_that_say(text: str, lemmas: frozenset[str], within: Span | None = No
 
 def cut(text: str, parts: Iterable[Span]) -> str:
     """Return the text with ``[…]`` in place of these parts; empty if nothing else is left."""
-    text = composed(text)
+    text = NFC(text)
     at, pieces = 0, []
     for start, end in _merge(sorted(parts)):
         pieces.append(text[at:start])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from src.base.owners import Owner
 from src.memory import forget_matching
-from src.memory.cutting import Span, clauses, clauses_that_say, composed, cut, spans, without
+from src.memory.cutting import Span, clauses, clauses_that_say, cut, spans, without
 from src.memory.forget_matching import Request, Statement, is_about_person, is_meant, read_request
 from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextChange, TouchedMessage
 from src.memory.memory_repo import message_number
@@ -16,7 +16,7 @@ from src.pg.locks import lock_history
 from src.reading import lexicon, requests
 from src.reading.facts import fact_number, fact_uid, holds_many
 from src.reading.words import content_words, lemmas_of
-from src.texts.plain_text import plain
+from src.texts.plain_text import NFC, plain
 
 MAX_ASKED = 8  # facts listed in a question back
 MAX_NEAREST = 3
@@ -273,7 +273,7 @@ class Forgetter:
         """Return the redacted text of a user's message; empty to hide it."""
         if message.id in self._message_ids:
             return ""
-        text, uid = composed(message.text), f"msg-{message.id}"
+        text, uid = NFC(message.text), f"msg-{message.id}"
         facts = self._forgotten
         if _asks(text) and not any(uid in fact.quotes for fact in facts):
             asked = read_request(text)

@@ -165,7 +165,8 @@ class MemoryWriter:
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = memory.told_by(source)
-        said = _around(source.text, memory.fact.quote)
+        quote = memory.fact.quote  # which a model may have trimmed
+        said = " ".join(one for one in sentences(source.text) if cutting.spans(one, quote))
         same, rivals = self.compare(memory, stored.list_similar(memory), said)
         same, rivals = _prefer_own(memory, same, rivals)
         if any(rival.content_hash == memory.content_hash for rival in rivals):
@@ -383,11 +384,6 @@ def entities_of(subject: str, relation: str, fact: Fact) -> list[memory_repo.New
         for name, written, type_ in found
         if facts.canonical_subject(name) != "user" and entity_keys(written)
     ]
-
-
-def _around(text: str, quote: str) -> str:
-    """Return the sentences of a message with a quote, which a model may have trimmed."""
-    return " ".join(sentence for sentence in sentences(text) if cutting.spans(sentence, quote))
 
 
 def _is_rival(memory: Proposal, other: StoredFact, said: str) -> bool:

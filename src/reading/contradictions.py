@@ -124,14 +124,10 @@ def _qualifiers() -> list[tuple[str, re.Pattern[str]]]:
 def tense_of(fact: Fact, said: str = "") -> Tense:
     """Return whether a fact tells of what is, was, or will, may or shall be."""
     for part in _telling_parts(fact, said):
-        tags = [parts_of_speech(word) for word in words(part)]
-        if FUTURE.search(part) or any(
-            "VERB" in one and "futr" in one and one.isdisjoint(OTHER_WORD) for one in tags
-        ):
+        verbs = [tags for tags in map(parts_of_speech, words(part)) if "VERB" in tags]
+        if FUTURE.search(part) or any("futr" in v and v.isdisjoint(OTHER_WORD) for v in verbs):
             return "future"
-        if PAST.search(part) or any(
-            one >= {"VERB", "past", "impf"} and "perf" not in one for one in tags
-        ):
+        if PAST.search(part) or any(v >= {"past", "impf"} and "perf" not in v for v in verbs):
             return "past"
     return "present"
 

@@ -56,17 +56,13 @@ def read_times(words: str, caller: Caller) -> BriefOrder | None:
         return None
     if OFF.fullmatch(words):
         return BriefOrder(None)
-    for written in (LAST_TIME.sub(_with_minutes, words), words):
+    for written in (LAST_TIME.sub(lambda time: f"{time[1]}:{time[2] or '00'}", words), words):
         request = read_words(f"{written} {BRIEF}", caller.moment, caller.time_zone)
         if request is not None and request.when is not None and request.what == BRIEF:
             zone = request.time_zone or caller.time_zone
             first, days = local_time(request.when, zone), weekdays_in(words)
             return BriefOrder(request.repeats or Recurrence.of("day", first, weekdays=days))
     return None
-
-
-def _with_minutes(time: re.Match[str]) -> str:
-    return f"{time[1]}:{time[2] or '00'}"
 
 
 def read_order(text: str, caller: Caller) -> BriefOrder | None:
