@@ -410,10 +410,10 @@ class ReminderRepository(Repository):
                 return []
             changes.close(change)
             steps = ReminderRepository(transaction)
-            rows = change.before["reminders"]
-            future = [was for was in rows if datetime.fromisoformat(was["due_at"]) > now]
             restored = [
-                steps._change(owner, UPDATE_MOVED, now=now, is_undo=True, **was) for was in future
+                steps._change(owner, UPDATE_MOVED, now=now, is_undo=True, **was)
+                for was in change.before["reminders"]  # one that recurs comes late once
+                if was["recurrence"] or datetime.fromisoformat(was["due_at"]) > now
             ]
             return [one for one in restored if one is not None]
 

@@ -249,6 +249,14 @@ async def test_a_move_is_undone_to_the_time_before_unless_that_is_over(desk: Des
         assert [one.due_at for one in again] == expected
 
 
+async def test_a_recurring_one_that_fell_due_meanwhile_is_undone_too(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    assert desk.repository.cancel(desk.owner, daily.id)
+    again = desk.repository.undo(desk.owner, now=TOMORROW + timedelta(minutes=5))
+    assert [one.id for one in again] == [daily.id]
+    assert desk.deliver(daily, TOMORROW) == TOMORROW + timedelta(days=1)
+
+
 async def test_a_cancellation_is_undone_for_ten_minutes_and_by_its_member_alone(
     desk: Desk,
 ) -> None:
