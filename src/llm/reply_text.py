@@ -15,8 +15,8 @@ from src.llm.text_calls import TextCall, compile_opening, read_text_calls
 # Brackets around the names of tags, as written and as escaped.
 LEFT = r"(?:<[|｜]?|&lt;|＜|‹|⟨|◁)"
 RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|▷)"
-BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`{]|^>|\A[aH]", regex.MULTILINE)  # of markup in text
-ENDINGS = regex.compile(r"[<&＜‹⟨◁\[`aH]")  # first characters of what ends thoughts
+BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`{]|^>|\A[aAH]", regex.MULTILINE)  # of markup in text
+ENDINGS = regex.compile(r"[<&＜‹⟨◁\[`aHt]")  # first characters of what ends thoughts
 
 # Names that nothing else has count anywhere; the others only at the start of a line, since
 # ``<reason>`` within a sentence is a placeholder. A closing tag without an opening one ends
@@ -31,27 +31,33 @@ LIKELY = (
     r"(?:\w{1,20}_)?(?:reason(?:ing)?|rationale|reflection|analysis|planning|deliberation"
     r"|scratch_?pad|monologue|internal|cot)(?:_content)?"
 )
-BLOCKS = "key_facts|memories|wishes|history_summary"  # of the prompt, which small models echo
+# Of the prompt, which small models echo.
+BLOCKS = "key_facts|memories|wishes|history_summary|tool_(?:response|result)s?"
 ECHOED = f"{LIKELY}|{BLOCKS}"
+ATTRIBUTES = r"(?:\s[^<>\[\]]{0,80})?"
 LINE_START = r"(?<=^[ \t]{0,40})"
 # Opening and closing tag of each kind; other closing tags do not end its thoughts.
 THOUGHTS: tuple[tuple[str, str], ...] = (
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
     (
-        rf"{LEFT}\s{{0,9}}(?!{ENDS}){SURE}(?:\s[^<>\[\]]{{0,80}})?\s{{0,9}}{RIGHT}",
+        rf"{LEFT}\s{{0,9}}(?!{ENDS}){SURE}{ATTRIBUTES}\s{{0,9}}{RIGHT}",
         rf"{LEFT}\s{{0,9}}(?:/|(?={ENDS}))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}"
-        r"|(?=<tool_call>\s{0,9}\{)",  # some do not close them before a call
+        # some do not close them before a call
+        r"|(?=<(?:\w{1,20}:)?tool_call>\s{0,9}(?:[{<]|\w{1,60}\s{0,9}<arg_key))",
     ),
     (
-        rf"{LINE_START}{LEFT}\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
+        rf"{LINE_START}{LEFT}\s{{0,9}}(?:{ECHOED}){ATTRIBUTES}\s{{0,9}}{RIGHT}",
         rf"{LEFT}\s{{0,9}}/\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
     ),
     (rf"{LEFT}(?:{BLOCKS}){RIGHT}\s{{0,9}}\{{", rf"{LEFT}/(?:{BLOCKS}){RIGHT}"),
     (r"\[(?:THINK|REASON)(?:ING)?\]", r"\[/(?:THINK|REASON)(?:ING)?\]"),  # Mistral
-    (r"<details[^<>]{0,80}>\s{0,9}<summary>(?:think|thought|reason)", r"</details>"),  # Open WebUI
+    (  # Open WebUI
+        r"<details[^<>]{0,80}>\s{0,9}<summary>(?:thinking|thought(?: for|…|<)|reasoning)",
+        r"</details>",
+    ),
     (  # OpenAI's open models
         r"<\|channel\|>analysis(?:<\|message\|>)?",
-        r"<\|end\|>|(?=<\|channel\|>(?:commentary|final))",
+        r"<\|end\|>|(?=<\|channel\|>(?:commentary|final))|(?<=<\|channel\|>analysis )(?=to=)",
     ),
     (r"<\|channel>thought\n?", r"<channel\|>"),  # Gemma 4
     (r"<unused94>(?:thought)?", r"<unused95>"),  # MedGemma
@@ -71,11 +77,13 @@ UNANNOUNCED = (
 )
 # Control tokens of templates and records of the prompt, dropped wherever they stand outside code.
 TOKENS = (
-    r"<[|｜](?:im_end|eo[tm]_id|end|return|end▁of▁sentence)[|｜]>"
-    r"|<\|(?:im_)?start\|>\w*|<\|start_header_id\|>\w*<\|end_header_id\|>\s{0,9}"
-    r"|<end_of_turn>|<turn\|>|\[/INST\]|</s>\s{0,9}\Z|>>>all\n"
+    r"<\|(?:im_)?start\|>\w*"
+    r"|<\|start_(?:header_id|of_role)\|>\w*<\|end_(?:header_id|of_role)\|>\s{0,9}"
+    r"|<end_of_turn>|<turn\|>|\[/INST\]|</s>\s{0,9}\Z|>>>all\n|<[be]os>|\[\|\w{2,30}\|\]"
+    r"|\Aassistant(?::\s|\n)\s{0,9}"
     r"|<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w*\s?)?<\|message\|>"
-    r"|<\|(?!\w*(?:tool|python|action|plugin|recipient|content|function|channel|think|header))\w{2,30}\|>"
+    r"|<[|｜](?![\w▁]*(?:tool|python|action|plugin|recipient|content|function|channel|think|header|role))"
+    r"[\w▁]{2,30}[|｜]>"
     r"|\[?\{(?:\"?n\"?: ?\d{1,4}, ?)?\"?id\"?: ?\"(?:fact|msg|summary|reminder)-\d{1,20}\""
     r"[^{}]{0,4000}\}\]?\n?"
 )
@@ -93,8 +101,9 @@ IN_TEXT = regex.compile(
     ),
     regex.IGNORECASE | regex.MULTILINE,
 )
-MENTIONED = regex.compile(
-    rf"{LEFT}/?(?:{SURE}|{LIKELY}|channel|(?:im_)?start){RIGHT}|\[/?THINK(?:ING)?\]",
+MENTIONED = regex.compile(  # in questions about markup
+    rf"{LEFT}/?(?:{SURE}|{LIKELY}|channel|(?:im_)?start){RIGHT}|\[/?[A-Z]{{3,9}}\]"
+    r"|\b(?:tags?|tokens?|тег\w{0,3}|токен\w{0,3}|html|xml|json)\b",
     regex.IGNORECASE,
 )
 MAX_HELD = 20_000  # characters held back as possible thoughts or calls; a longer text is text
@@ -132,6 +141,7 @@ class ReplyText:
         """
         self._offered, self._prompt = offered or {}, prompt
         self._call_opening, self._call_beginning = compile_opening(self._offered)
+        self._asked = asked
         self._are_words = MENTIONED.search(asked) is not None
         self.has_thoughts = False
         self.was_unannounced = False
@@ -174,8 +184,9 @@ class ReplyText:
         calls = None
         if self._calls_at is not None:
             held = self._text[self._calls_at :]
-            calls = read_text_calls(held, self._offered, self._prompt)
-        if calls is None:
+            calls = read_text_calls(held, self._offered, self._prompt, asked=self._asked)
+        is_example = self._are_words and not any(name in self._offered for name, _ in calls or ())
+        if calls is None or is_example:
             return self._pass_on(len(self._text)), []
         self._text = self._text[: self._calls_at]
         if not (self._kept or self._text.strip()):

@@ -36,23 +36,23 @@ TextCall = tuple[str, dict[str, Any]]
 # Brackets of tags, as written and as escaped, and what may precede a name in them.
 LEFT = r"(?:</?[|｜]?|&lt;/?|＜/?|‹/?|⟨/?|\[/?)"
 RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|\])"
-PREFIX = r"(?:[\w-]+:|[|｜]?DSML[|｜])?"
+PREFIX = r"(?:[\w-]+:|\s?[|｜]?\s?DSML\s?[|｜]\s?)?"
 
 # How calls begin, of which NAMES are offered, with these PARAMETERS. After a sure opening no text
 # is shown, even if it cannot be read; the others may begin something else.
 KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
 GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than another
-CALLED = r"(?:(?:functions|default_api)\.)?(?:NAMES)"
+CALLED = r"(?:(?:functions|default_api)\.|call:)?(?:NAMES)"
 CALL_TAG = (
-    rf"{LEFT}{PREFIX}(?:tool[_▁]?calls?|tool_use|tools|function_?calls?|invoke|TOOL_REQUEST)"
-    rf"(?:[▁_ ][^<>\n]{{0,400}})?{RIGHT}"
+    rf"{LEFT}{PREFIX}(?:(?:\w{{1,9}}_)?tool[_▁]?calls?|tool_(?:use|code)|use_(?:mcp_)?tool|tools"
+    rf"|function_?calls?|invoke|TOOL_REQUEST)(?:[▁_ :][^<>\n]{{0,400}})?{RIGHT}"
 )
 LABEL = r"(?:tool|function|action|name)(?:[ _](?:call|name))?\*{0,2}:[*`\"' ]{0,5}"
 QUOTE = "[\"'“”]"
 OBJECT = (
     r"[{\[][\s{\[]{0,20}(?:(?://|#)[^\n]{0,80}\s{0,20})?"
-    rf"(?:{QUOTE}(?:id|type|role|content|tool_call_id|thoughts?|reasoning){QUOTE}"
-    rf"{GAP}:{GAP}(?:{QUOTE}[^\"'“”]{{0,500}}{QUOTE}|null){GAP},{GAP}){{0,3}}"
+    rf"(?:{QUOTE}\w{{1,20}}{QUOTE}{GAP}:{GAP}(?:{QUOTE}[^\"'“”]{{0,500}}{QUOTE}|null|\d{{1,9}})"
+    rf"{GAP},{GAP}){{0,3}}"
 )
 SURE = (
     # <tool_call>…, <tools>…, <function_calls><invoke name="…">…, <｜tool▁calls▁begin｜>…; within
@@ -61,9 +61,12 @@ SURE = (
     # <function=x>…, [function="x"]…, <tool name="x">…
     rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s{{1,9}}name)?{GAP}={GAP}[\"']?(?:NAMES)[\"']?{GAP}{RIGHT}",
     rf"<(?:function|tool|action)>{GAP}<(?:\w+_)?name>",  # <function><name>x</name>…
-    rf"<function={GAP}(?:NAMES){GAP}[(\[{{]|<(?:NAMES)>",  # <function=x{…, <x><a>…</a></x>
+    rf"<function={GAP}(?:NAMES){GAP}[(\[{{,]|<(?:NAMES)>",  # <function=x{…, <x><a>…</a></x>
     # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
     rf"{OBJECT}{QUOTE}?(?:{KEYS}){QUOTE}?{GAP}:{GAP}{QUOTE}{CALLED}{QUOTE}",
+    # the same with the name of no tool, and arguments at once
+    rf"{OBJECT}{QUOTE}(?:{KEYS}){QUOTE}{GAP}:{GAP}{QUOTE}[\w.-]{{1,64}}{QUOTE}{GAP},{GAP}"
+    rf"{QUOTE}(?:{GIVEN}){QUOTE}{GAP}:{GAP}[{{\"]",
     # Control tokens, and what models without any write instead.
     r"<\|(?:python_\w{1,9}|(?:start_)?action(?:_start)?|recipient|tool_call)(?:\|>|>)",
     rf"(?:<\|channel\|>)?(?:assistant)?commentary{GAP}to=|to=(?:functions\.)?(?:NAMES)\b",
@@ -75,7 +78,7 @@ UNSURE = (
     # {"arguments": {…}, "name": "x"}, {"function": {…}}, {"x": {…}}, {"a": …}
     rf"{OBJECT}[\"'](?:{GIVEN}|{'|'.join(NESTING)}|NAMES|PARAMETERS)[\"']{GAP}:",
     r"\bThought:",  # …, Action: x, Action Input: {…}
-    rf"(?:NAMES)[ \t]{{0,9}}\n{GAP}\{{",  # x and its arguments in the next line
+    rf"[*@]{{0,2}}{CALLED}[*:]{{0,3}}{GAP}(?:```\w{{0,9}}{GAP})?\{{",  # x and its arguments
     rf"(?:\[|print\()?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
     rf"\*{{0,2}}{LABEL}(?:NAMES)\b",  # Tool: x, and its arguments in YAML
 )
@@ -83,13 +86,14 @@ FENCE = r"(?:```(?:json|xml|yaml|function|tool_\w{1,10})?\s{0,9})?"
 SURE_OPENING = f"{FENCE}(?:{'|'.join(SURE)})"
 OPENING = f"(?P<call>{FENCE}(?:{'|'.join(SURE + UNSURE)}))"
 BEGINNINGS = (  # of thoughts, too
-    r"[<&＜‹⟨◁\[`{✿]|>>>|^>|\A[aH]|\*{0,2}\b(?:action|thought|tool|function|name)\b|\bto="
-    r"|(?:assistant)?commentary|\b(?:print|func|default_api|NAMES)|\b\w{1,40}\Z"
+    r"[<&＜‹⟨◁\[`{✿]|>>>|^>|\A[aH]|[*@]{0,2}\b(?:action|thought|tool|function|name|NAMES)\b"
+    r"|(?:assistant)?commentary|\b(?:to=|print|func|call:|default_api|NAMES)"
+    r"|[*@]{1,2}\Z|[*@]{0,2}\b\w{1,40}\Z"
 )
 
 # A name with arguments after it: behind a bracket, sign or label, or at the start of a line.
 HEAD = (
-    r"(?:^|[=>:\]<(\[,.`]|[|｜]>|✿:)[\s\"'*`]{0,5}(?:functions\.|default_api\.)?"
+    r"(?:^|[=>:\]<(\[,.`]|[|｜]>|✿:)[\s\"'*`@]{0,5}(?:functions\.|default_api\.)?"
     r"(?P<name>NAMES)(?!\w)"
 )
 # An argument in tags: <parameter=a>…</parameter>, <parameter name="a">…, <arg_key>a</arg_key>
@@ -99,8 +103,8 @@ PAIRS = re.compile(
     rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg)(?:\s+name)?\s*=\s*[\"']?"
     rf"(?P<k1>[\w.-]{{1,60}})[\"']?[^<>\[\]\n]{{0,40}}{RIGHT}(?P<v1>.*?)"
     rf"(?={LEFT}{PREFIX}(?:parameter|param|argument|arg|function|invoke)\b)"
-    rf"|{LEFT}arg_key{RIGHT}\s*(?P<k2>\w{{1,60}})\s*{LEFT}arg_key{RIGHT}\s*"
-    rf"{LEFT}arg_value{RIGHT}(?P<v2>.*?){LEFT}arg_value{RIGHT}"
+    rf"|{LEFT}\w*arg_key{RIGHT}\s*(?P<k2>\w{{1,60}})\s*{LEFT}\w*arg_key{RIGHT}\s*"
+    rf"{LEFT}\w*arg_value{RIGHT}(?P<v2>.*?){LEFT}\w*arg_value{RIGHT}"
     rf"|<(?!(?:{STRUCTURE})>)(?P<k3>[A-Za-z_]\w{{0,60}})>(?P<v3>.*?)</(?P=k3)>",
     re.DOTALL,
 )
@@ -115,6 +119,7 @@ SIGNS = {
     **dict.fromkeys(("&gt;", "＞", "›", "⟩"), ">"),
     **dict.fromkeys(("<escape>", '<|"|>'), '"'),
 }
+NAME_IN_JSON = re.compile(rf"{QUOTE}(?:{KEYS}){QUOTE}\s*:\s*{QUOTE}([\w.-]{{1,64}}){QUOTE}")
 NEAR_OBJECT = re.compile(r"[^{}]{0,80}\{")
 GIVEN_LINE = re.compile(rf"^\W{{0,9}}(?:{GIVEN}):\s*$", re.MULTILINE | re.IGNORECASE)
 MAX_HEADS = 200  # names at which arguments are looked for
@@ -126,18 +131,23 @@ Found = tuple[str, dict[str, Any], str]
 
 
 def read_text_calls(
-    text: str, offered: Mapping[str, Collection[str]], prompt: Iterable[str] = ()
+    text: str,
+    offered: Mapping[str, Collection[str]],
+    prompt: Iterable[str] = (),
+    *,
+    asked: str = "",
 ) -> list[TextCall] | None:
     """Return the calls in a text that begins like one; None if it is to be shown.
 
     What begins as nothing else does is never shown: if it names an offered tool, that is called
-    with unreadable arguments, so that the model corrects it.
+    with unreadable arguments, and if it calls a tool that does not exist, so is that, so that the
+    model corrects it. Names that the user ``asked`` about are those of examples.
     """
     names = frozenset(offered)
     is_sure = _compile(SURE_OPENING, names).match(text.lstrip()) is not None
     found = (
         _read_values(read_values(text), names)
-        or list(_read_named(text, names, is_sure=is_sure))
+        or list(_read_named(text, offered, is_sure=is_sure))
         or _read_values([(repair(text), text)], names)  # with commas too many and the like
     )
     prompt_text = _strip_blanks("\n".join(prompt))
@@ -153,7 +163,12 @@ def read_text_calls(
     named = [name for name in offered if name in text]
     if not is_sure or (not named and text.lstrip().startswith("```")):  # an example in its fence
         return None
-    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
+    others = frozenset(NAME_IN_JSON.findall(text))
+    if any(name in asked for name in others):
+        return None
+    unknown = [] if named else _read_values(read_values(text), others)
+    calls = [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
+    return calls or [(name, arguments) for name, arguments, _ in unknown]
 
 
 def _read_values(values: Iterable[tuple[Any, str]], names: frozenset[str]) -> list[Found]:
@@ -211,17 +226,22 @@ def find_name(written: str, names: Collection[str]) -> str:
     return written
 
 
-def _read_named(text: str, names: frozenset[str], *, is_sure: bool) -> Iterator[Found]:
+def _read_named(
+    text: str, offered: Mapping[str, Collection[str]], *, is_sure: bool
+) -> Iterator[Found]:
     """Read names with their arguments after them; without any only in tags."""
     for sign, usual in SIGNS.items():
         text = text.replace(sign, usual)
-    heads = list(islice(_compile(HEAD, names).finditer(text), MAX_HEADS))
+    heads = list(islice(_compile(HEAD, frozenset(offered)).finditer(text), MAX_HEADS))
     limits = [*(head.start() for head in heads[1:]), len(text)]
     end = 0
     for head, limit in zip(heads, limits, strict=False):
         if head.start("name") >= end:
             is_tag = is_sure and text[head.start()] in "=><\"'|｜["
-            found = _read_arguments(text, head.end(), limit, may_be_empty=is_tag)
+            known = offered.get(head["name"].lower(), ())
+            found = _read_python(text, head.end(), known) or _read_arguments(
+                text, head.end(), limit, may_be_empty=is_tag
+            )
             if found is not None:
                 arguments, end = found
                 yield head["name"], arguments, text[head.start() : end]
@@ -238,9 +258,6 @@ def _read_arguments(
         limit: Where the next name begins, if it is none in an argument.
         may_be_empty: True if nothing after the name means no arguments.
     """
-    python = _read_python(text, start)
-    if python is not None:
-        return python
     body = text[start:limit]
     pairs, bracket = list(PAIRS.finditer(body)), NEAR_OBJECT.match(text, start)
     starts = [pair.start() for pair in pairs]
@@ -261,16 +278,23 @@ def _read_arguments(
     return values, limit
 
 
-def _read_python(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """Return the keywords of a call in Python, ``(quote="…", limit=5)``, and its end."""
+def _read_python(
+    text: str, start: int, known: Collection[str]
+) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments of a call in Python, ``("…", limit=5)``, and its end.
+
+    Those without a keyword are named like the first of the ``known`` parameters.
+    """
     if not text.startswith(("(", ".call("), start):
         return None
     for bracket in islice(re.compile(r"\)").finditer(text, start), MAX_BRACKETS):
         try:
             call: Any = ast.parse(f"x{text[start : bracket.end()]}", mode="eval").body
-            if not call.args:  # the tools are called by keywords only
-                values = {word.arg: _read_literal(word.value) for word in call.keywords}
-                return values, bracket.end()
+            has_object = any(isinstance(argument, ast.Dict) for argument in call.args)
+            if not has_object and len(call.args) <= len(known):
+                given = [*zip(known, call.args, strict=False)]
+                given += [(word.arg, word.value) for word in call.keywords]
+                return {name: _read_literal(value) for name, value in given}, bracket.end()
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
     return None

@@ -67,6 +67,19 @@ def test_an_answer_may_speak_of_the_tags_that_its_question_names(thoughts: str, 
     assert "".join([*shown, reply.flush()]) == text == reply.message().text
 
 
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_words_about_a_tag_or_a_token_are_shown(size: int) -> None:
+    for asked, text in (
+        ("есть ли в html тег think?", "Слово <think> в HTML не существует."),
+        ("что за токен у GLM?", "Это <|user|>: начало хода."),
+        ("Что значит [INST]?", "Между [INST] и [/INST] стоит запрос."),
+    ):
+        reply = ModelReply(asked=asked)
+        pieces = [text[n : n + size] for n in range(0, len(text), size)]
+        shown = [reply.feed(AIMessageChunk(content=piece)) for piece in pieces]
+        assert "".join([*shown, reply.flush()]) == text == reply.message().text
+
+
 def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> None:
     thoughts = ReplyText(may_think_first=True)
     assert thoughts.feed("Привет") == "" and thoughts.is_thinking
@@ -82,7 +95,11 @@ def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> N
     "<|begin_of_box|>Hi.<|end_of_box|>", "<|start_header_id|>assistant<|end_header_id|>\n\nHi.",
     "Hi.<|im_end|>\n<|im_start|>user\nAnd you?", "Hi.<end_of_turn>\n<start_of_turn>user\nWho?",
     "Hi.<|endoftext|>Human: who?", "Hi.</s>", "Hi. [/INST]", "Hi.<turn|>", "Hi.<｜User｜>Who?",
-    "<|channel|>commentary<|message|>Hi.<|end|>",
+    "<|channel|>commentary<|message|>Hi.<|end|>", "Hi.[|endofturn|]", "<bos>Hi.<eos>",
+    "<｜begin▁of▁sentence｜><｜Assistant｜>Hi.<｜end▁of▁sentence｜>", "assistant\n\nHi.",
+    "<|start_of_role|>assistant<|end_of_role|>Hi.<|end_of_text|>", "Assistant: Hi.",
+    '<tool_response>\n{"saved": true}\n</tool_response>\nHi.',
+    '<reasoning effort="high">A greeting.</reasoning>\nHi.',
 ])  # fmt: skip
 def test_thoughts_of_models_without_tags_are_not_shown(text: str, size: int) -> None:
     assert shown_of(text, size)[1].strip() == "Hi."
@@ -118,6 +135,7 @@ def test_a_reply_that_failed_on_the_way_is_no_answer() -> None:
     "<answer>да</answer>", "2 < 3, a<b", "git commit -m <reason>", "[thinking about it](http://x)",
     "analysis of the data", "Here is my plan: a, b", "> quoted", "<s>old</s> and `<|im_end|>` x",
     "<details><summary>Title</summary>Text</details>", "<rethink_it_all>x",
+    "<details>\n<summary>Reasons to move</summary>\nRent.</details>", "assistant coach",
 ])  # fmt: skip
 def test_a_literal_tag_in_code_and_other_words_stay(text: str, size: int) -> None:
     assert shown_of(text, size) == (text, text)

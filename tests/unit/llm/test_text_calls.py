@@ -123,6 +123,25 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     ('<invoke name="current_time"></invoke>\n<invoke name="save_user_fact">'
      '<parameter name="quote">x</parameter></invoke>', [("current_time", {}), X]),
     (f"Action: set_reminder\nAction Input: {GIVEN}\nDone. Next: current_time", [REMIND]),
+    ("<|tool_call:begin|>x1<|tool_call:name|>save_user_fact<|tool_call:args|>"
+     '{"quote": "x"}<|tool_call:end|>', [X]),
+    ("<longcat_tool_call>save_user_fact\n<longcat_arg_key>quote</longcat_arg_key>\n"
+     "<longcat_arg_value>x</longcat_arg_value>\n</longcat_tool_call>", [X]),
+    ("<use_mcp_tool>\n<server_name>y</server_name>\n<tool_name>save_user_fact</tool_name>\n"
+     '<arguments>\n{"quote": "x"}\n</arguments>\n</use_mcp_tool>', [X]),
+    ("<tool_code>\nprint(default_api.save_user_fact(quote='x'))\n</tool_code>", [X]),
+    ('< | DSML | function_calls>\n< | DSML | invoke name="save_user_fact">\n< | DSML | parameter '
+     'name="quote" string="true">x</ | DSML | parameter>\n</ | DSML | invoke>', [X]),
+    ('<function=save_user_fact,{"quote": "x"}</function>', [X]),
+    ('<|channel|>analysis to=functions.save_user_fact <|constrain|>json<|message|>{"quote": "x"}',
+     [X]),
+    ('**save_user_fact**\n```json\n{"quote": "x"}\n```', [X]),
+    ('@save_user_fact {"quote": "x"}', [X]), ('call:save_user_fact{"quote": "x"}', [X]),
+    ('[{"index": 0, "id": "c", "type": "function", "function": '
+     '{"name": "save_user_fact", "arguments": {"quote": "x"}}}]', [X]),
+    ('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+     [("get_weather", {"city": "Rome"})]),
+    ('{"name": "get_weather", "args": {"city": "Rome"}}', [("get_weather", {"city": "Rome"})]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
@@ -163,6 +182,7 @@ PARAMETERS = {"save": ("text", "quote", "object"), "remind": ("text", "when")}
     ('{"text": "a", "quote": "b"}', ["save"]),
     ('```json\n{"text": "a", "when": "6 pm"}\n```', ["remind"]),
     ('{"object": "a"}\n{"when": "b"}', ["save", "remind"]),
+    ('save("a", "b")', ["save"]), ("remind('a', when='6 pm')", ["remind"]), ("save(a, b)", []),
     ('[{"quote": "a"}, {"quote": "b"}]', ["save", "save"]),
     ('{"text": "which of them?"}', []),
     ('{"text": "a", "price": 3}', []),
@@ -215,8 +235,8 @@ def test_a_block_of_the_prompt_is_no_answer(size: int) -> None:
 
 
 def test_text_comes_at_once_as_soon_as_it_cannot_become_a_call() -> None:
-    for text, first in (("привет всем", 0), ("```python\nprint(1)", 4), ('{"name": "Анна"', 10),
-                        ("[1] так", 2), ("<b>так</b>", 2)):  # fmt: skip
+    for text, first in (("привет всем", 0), ("```python\nprint(1)", 4), ("[1] так", 2),
+                        ("<b>так</b>", 2), ('{"name": "Анна", "q": [', 22)):  # fmt: skip
         shown, _ = reply_of(text, 1)
         assert shown.index(next(filter(None, shown))) <= first, text
 
@@ -226,6 +246,19 @@ def test_a_call_that_stands_in_the_prompt_is_a_quote() -> None:
         for text in (TIME, f"```json\n{TIME}\n```", f"{SAVED}\n{TIME}"):
             shown, reply = reply_of(text, 5, (prompt,))
             assert "".join(shown) == text and reply.message().tool_calls == []
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(("asked", "text"), [
+    ("How is getUser called in JSON?", '{"name": "getUser", "arguments": {"id": 5}}'),
+    ("Чем открывается вызов, каким тегом?", "<tools> открывает список, </tools> его закрывает."),
+    ("What is a step of BPEL in XML?", '<invoke name="callBank" partnerLink="bank"/>\nThis one.'),
+])  # fmt: skip
+def test_an_answer_about_markup_is_shown(asked: str, text: str, size: int) -> None:
+    reply = ModelReply(OFFERED, asked=asked)
+    pieces = [text[n : n + size] for n in range(0, len(text), size)]
+    shown = "".join(reply.feed(AIMessageChunk(content=piece)) for piece in pieces) + reply.flush()
+    assert shown == text and reply.message().tool_calls == []
 
 
 def test_a_call_of_a_tool_that_the_question_names_is_an_example() -> None:
