@@ -8,7 +8,6 @@ types.
 
 import json
 import logging
-import uuid
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -19,7 +18,7 @@ from langchain_core.messages.base import merge_content
 
 from src.base.errors import ModelReplyError
 from src.llm.errors import ReportedError
-from src.llm.reply import ID, at
+from src.llm.reply import ID, at, new_id
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +55,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         self._records = self._read_records()
         self._first: Json | None = None
         self._has_content = False
+        self._has_words = False  # True after text or a call
         self._is_finished = False
 
     async def __aexit__(self, *_: object) -> None:
@@ -69,12 +69,15 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             ReportedError: It is an error.
         """
         self._first = await anext(self._records, None)
-        if self._first is not None and self._first.get("error"):
+        problem = _problem_in(self._first or {})
+        if problem:
             await self._response.aclose()
-            raise ReportedError(self._first["error"])
+            raise ReportedError(problem)
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks, and the usage at the end.
+
+        Of a reply that is all thoughts these are yielded in a tag: calls may stand in them.
 
         Raises:
             ModelReplyError: The body is no completion, or breaks off.
@@ -91,6 +94,10 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             raise ModelReplyError("the reply is no chat completion")
         if self._has_content and not self._is_finished:
             raise ModelReplyError("the reply broke off")
+        thoughts = self._beside.get("reasoning_content") or self._beside.get("reasoning")
+        if thoughts and not self._has_words:
+            delta = {"content": f"<think>{thoughts}", "tool_calls": []}
+            yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
         self._on_calls({id_: (self._beside, own) for id_, own in self._beside_calls.items()})
         if usage is not None:
             yield {"choices": [], "usage": usage}
@@ -103,9 +110,10 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """
         record = self._first
         while record is not None:
-            if record.get("error") and not self._is_finished:
-                raise ReportedError(record["error"])
-            if record.get("error"):
+            problem = _problem_in(record)
+            if problem and not self._is_finished:
+                raise ReportedError(problem)
+            if problem:
                 logger.warning("the provider reported an error after its reply")
                 return
             yield record
@@ -124,7 +132,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
                 whole.append(line)
             elif name == b"data" and value.strip() == b"[DONE]":
                 self._is_finished = True
-            elif name == b"data":
+            elif name in (b"data", b"error"):
                 record = parse_record(value)
                 if record is not None:
                     yield record
@@ -162,6 +170,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         if not (text or calls or finish or has_more):
             return None
         self._has_content = True
+        self._has_words = self._has_words or bool(text or calls)
         self._is_finished = self._is_finished or bool(finish)
         delta = {"content": text, "tool_calls": calls}
         return {"index": 0, "delta": delta, "finish_reason": finish or None}
@@ -172,19 +181,27 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             if not isinstance(function, dict):
                 continue
             index, arguments = call.get("index"), function.get("arguments")
-            if type(index) is not int:
+            name, is_whole = _string(function.get("name")), type(index) is not int
+            if is_whole:  # Gemini numbers none, and sends each in one piece
                 index = position
             if isinstance(arguments, dict | list):
                 arguments = json.dumps(arguments)
             id_ = _string(call.get("id"))
-            if id_ is not None or index not in self._ids:
+            if id_ is not None or index not in self._ids or (is_whole and name):
                 if id_ is None or not ID.fullmatch(id_):
-                    id_ = f"call_{uuid.uuid4().hex}"
+                    id_ = new_id()
                 self._ids[index] = id_
             beside = self._beside_calls.setdefault(self._ids[index], {})
             _merge_unknown(beside, call, READ_OF_CALL)
-            named = {"name": _string(function.get("name")), "arguments": _string(arguments) or ""}
+            named = {"name": name, "arguments": _string(arguments) or ""}
             yield {"index": index, "id": id_, "function": named}
+
+
+def _problem_in(record: Json) -> Any:
+    """Return the error that a record reports, under a key or by itself; None for anything else."""
+    if "choices" not in record and (record.get("message") or record.get("detail")):
+        return record
+    return record.get("error")
 
 
 def _calls_of(piece: Json) -> Any:

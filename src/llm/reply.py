@@ -55,6 +55,11 @@ UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")  # characters that providers refu
 ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
 
 
+def new_id() -> str:
+    """Return an id for a call; Mistral takes none that is longer or shorter."""
+    return uuid.uuid4().hex[:9]
+
+
 @dataclass(frozen=True)
 class ModelUsage:
     """Usage of one model call: milliseconds, and token counts (None if implausible).
@@ -268,7 +273,7 @@ class ModelReply:
         for call in self._calls:
             id_ = call.id
             if not id_ or id_ in ids or not ID.fullmatch(id_):
-                id_ = f"call_{uuid.uuid4().hex}"
+                id_ = new_id()
             ids.add(id_)
             name = find_name(call.name, self._offered)
             name = UNSAFE_IN_NAME.sub("_", name)[:64] or "unnamed"

@@ -8,7 +8,6 @@ save an example; if it fails, it is given forms instead of tools from then on.
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from pydantic.config import JsonDict
 from src.base.errors import AppError
 from src.history.new_messages import own_words_of
 from src.llm import chat, quoting
+from src.llm.reply import new_id
 from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
 from src.memory.turn_context import TurnContext, get_finding
 from src.offline.model import describe_result, read_calls
@@ -212,7 +212,7 @@ def _may_ask_for_reminder(text: str) -> bool:
 
 def tool_calls(calls: Sequence[Call]) -> list[ToolCall]:
     """Return calls as those of a message."""
-    return [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
+    return [tool_call(name=name, args=args, id=new_id()) for name, args in calls]
 
 
 def asks_beside(text: str) -> bool:

@@ -118,6 +118,12 @@ async def test_an_error_in_mid_reply_is_worth_another_try(person: Person) -> Non
         await answer_turn(person.core.agent, turn)
     assert "внутри" not in str(failed.value)
     assert (await answer_turn(person.core.agent, turn)).text == "снова здесь"
+    for report in (b'data: {"object": "error", "message": "EngineDead", "code": 500}\n\n',
+                   b'event: error\ndata: {"message": "EngineDead"}\n\n',
+                   b'error: {"code": 500, "message": "EngineDead"}\n\n'):  # fmt: skip
+        person.model.queue(streamed("раз ", "два ", middle=[report]))
+        with pytest.raises(ModelReplyError, match=r"in mid-reply, (busy|reply)"):
+            await answer_turn(person.core.agent, turn)
     late = streamed("готово", after=[{"error": {"code": 500}}])
     assert (await person.say("?", late)).text == "готово", "an error after the end is none"
     refusal = streamed(extra={"refusal": "Этого я не скажу."})
@@ -216,6 +222,26 @@ async def test_the_older_form_of_a_call_and_a_byte_order_mark_are_read(person: P
     stream = Script([], [], USAGE, "function_call", extra=older).stream()
     answer = await person.say("?", Reply(raw=Raw(BOM_UTF8 + stream)), "полдень")
     assert (answer.text, answer.tools) == ("полдень", ("current_time",))
+
+
+@pytest.mark.parametrize("call", [
+    '<tool_call>\n{"name": "current_time", "arguments": {"time_zone": "Asia/Tokyo"}}',
+    "<tool_call>\n<function=current_time>\n<parameter=time_zone>Asia/Tokyo</parameter>\n</function>",
+    "<tool_call>current_time\n<arg_key>time_zone</arg_key>\n<arg_value>Asia/Tokyo</arg_value>",
+])  # fmt: skip
+async def test_a_call_in_a_reply_that_is_all_thoughts_runs(person: Person, call: str) -> None:
+    thoughts = streamed(extra={"reasoning_content": f"Надо узнать.\n{call}"})
+    answer = await person.say("?", thoughts, "полдень")
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",))
+
+
+async def test_whole_calls_without_ids_and_numbers_are_several(person: Person) -> None:
+    calls = [
+        delta({"tool_calls": [{"function": {"name": "current_time", "arguments": arguments}}]})
+        for arguments in ("{}", GIVEN)
+    ]
+    answer = await person.say("?", streamed(before=calls), "полдень")
+    assert answer.tools == ("current_time", "current_time")
 
 
 def saves(**arguments: Any) -> Reply:
