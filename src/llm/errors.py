@@ -122,13 +122,14 @@ def model_error(error: Exception) -> errors.AppError:
         return errors.ModelUnavailableError(f"the model could not be reached ({name})")
     if report.origin == OTHER:
         return errors.ModelError(f"the model call failed ({name})")
-    where = "in mid-reply" if report.is_reply else f"HTTP {report.origin}, {name}"
+    origin = "in mid-reply" if report.is_reply else f"HTTP {report.origin}"
+    where = f"({origin}, {report.failure.name})"
     if report.failure.kind in LASTING:
         kind, problem = LASTING[report.failure.kind]
-        return kind(f"{problem} ({where})")
+        return kind(f"{problem} {where}")
     if report.is_reply:
-        return errors.ModelReplyError("the provider reported an error in mid-reply")
-    unavailable = errors.ModelUnavailableError(f"the model is unavailable ({where})")
+        return errors.ModelReplyError(f"the provider reported an error {where}")
+    unavailable = errors.ModelUnavailableError(f"the model is unavailable {where}")
     unavailable.retry_after = next(filter(None, map(_retry_after, errors.causes(error))), None)
     return unavailable
 

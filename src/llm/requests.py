@@ -141,9 +141,9 @@ def _without(*names: str) -> Callable[[Body], Body]:
 
 
 def _without_unread(body: Body) -> Body:
-    """Messages with documented fields only."""
-    known = ("role", "content", "name", "tool_calls", "tool_call_id")
-    messages = [{k: v for k, v in m.items() if k in known} for m in body["messages"]]
+    """Messages with the fields that all servers know only, and without null."""
+    known = ("role", "content", "tool_calls", "tool_call_id")
+    messages = [{k: v or "" for k, v in m.items() if k in known} for m in body["messages"]]
     return {**body, "messages": messages}
 
 
@@ -162,7 +162,9 @@ class Simplification:
     hint: str
 
 
-SYSTEM_PLACE = "system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"
+SYSTEM_PLACE = (
+    "system.{0,60}(begin|first|start|only|position|order)|(one|single|unexpected).{0,20}system"
+)
 NO_SYSTEM = "system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"
 ALTERNATION = "alternat|consecutive|successive|roles? must"
 # In the order in which they are tried if a refusal does not say what is wrong.
@@ -170,7 +172,7 @@ SIMPLIFICATIONS = (
     Simplification(
         "no extra fields of messages",
         _without_unread,
-        "reasoning|extra (fields|inputs)|thought_signature",
+        r"reasoning|extra (fields|inputs)|thought_signature|\bname\b|null",
     ),
     Simplification(
         "no stream options", _without("stream_options"), "stream_options|include_usage"

@@ -29,8 +29,8 @@ from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Raw, Reply
 
 FORM = json.dumps({"facts": [{"text": "Живёт в Праге", "quote": "я в Праге"}]}, ensure_ascii=False)
 PROMPT: list[BaseMessage] = [
-    SystemMessage("Правила."), SystemMessage("Факты."), HumanMessage("раз"), AIMessage("да"),
-    SystemMessage("Tools used: x"), HumanMessage("два"), SystemMessage("Память."),
+    SystemMessage("Правила."), SystemMessage("Факты.", name="key_facts"), HumanMessage("раз"),
+    AIMessage("да"), SystemMessage("Tools used: x"), HumanMessage("два"), SystemMessage("Память."),
 ]  # fmt: skip
 
 
@@ -80,6 +80,10 @@ def has_no_turns(chat: ChatRequest) -> bool:
     return has_late_system(chat) or any(a == b for a, b in pairwise(talk))
 
 
+def has_name(chat: ChatRequest) -> bool:
+    return any("name" in message for message in chat.messages)
+
+
 def names(name: str) -> Callable[[ChatRequest], bool]:
     return lambda chat: name in chat.raw
 
@@ -92,6 +96,9 @@ SERVERS = [
     (names("tools"), "registry.ollama.ai/library/x does not support tools", 400),
     (names("stream_options"), "bad request", 422),
     (has_late_system, "bad request", 400),
+    (has_late_system, "Only one system message!", 500),
+    (has_name, "'messages.1' : property 'name' is unsupported", 400),
+    (has_name, "Bad body", 422),
     (names("tools"), "bad request", 400),
 ]
 
