@@ -279,10 +279,9 @@ class ModelCaller:
         """
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
-        named = [call for call in message.tool_calls if call["name"] == schema.__name__]
-        forms = [call["args"] for call in (*named, *message.tool_calls)]
+        forms = [call["args"] for call in message.tool_calls]
         try:
-            return read_form(next(iter(forms), str(message.text)), schema, self.metrics)
+            return read_form(forms or str(message.text), schema, self.metrics)
         except errors.ModelError:
             if not self.may_take_form:
                 raise

@@ -6,7 +6,7 @@ only itself.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import json_repair
@@ -17,21 +17,18 @@ from src.base.metrics import Metrics
 from src.llm.loose_json import as_list, parse, read_values
 from src.llm.quoting import is_list
 from src.llm.reply_text import without_thoughts
-from src.llm.text_calls import ARGUMENTS, NESTING
 
 Schema = TypeVar("Schema", bound=BaseModel)
-MAX_NESTING = 3  # calls and wrappers around a form
+MAX_NESTING = 6  # calls, objects and lists around a form
 MAX_FORM = 200_000  # characters that are read
 BRACKET = re.compile(r"[{\[]")
 
 
-def read_form(
-    reply: Mapping[str, Any] | str, schema: type[Schema], metrics: Metrics | None = None
-) -> Schema:
-    """Return the last whole form in a reply.
+def read_form(reply: Any, schema: type[Schema], metrics: Metrics | None = None) -> Schema:
+    """Return the last whole form in a reply; the forms of a list, or of several calls, are one.
 
     Args:
-        reply: Arguments of a call, or a text with JSON in it.
+        reply: Arguments of a call, a list of those of several, or a text with JSON in it.
         schema: The form.
         metrics: Counts forms that were read, and entries of their lists that were dropped.
 
@@ -39,17 +36,17 @@ def read_form(
         ModelError: There is no such form.
     """
     try:
-        found = _find_entries(reply)
-        entries = [entry for entry in found if not _is_record(entry)]
-        if found and not entries:
-            raise ValueError("it repeats its prompt")
-        forms = (_unwrap(entry, schema) for entry in reversed(entries))
-        values = next((form for form in forms if form is not None), None)
-        if values is None:  # only the entries of what is the first field
-            values = {next(iter(schema.model_fields)): entries}
-        form, dropped = _validate(values, schema)
-        is_empty = not any(value for _, value in form)
-        if dropped and is_empty and not _holds_empty_list(reply):
+        values = [value for value in _find_values(reply) if not _is_record(value)]
+        if not values:
+            raise ValueError("it holds nothing but its prompt")
+        groups = [list(_forms_in(value, schema)) for value in values]
+        is_empty = any({} in group for group in groups) or _holds_empty_list(reply)
+        forms: list[dict[str, Any]] = next(filter(any, reversed(groups)), [])
+        if not forms:  # only the entries of what is the first field
+            told = [one for value in values for one in as_list(value) if one]
+            forms = [{next(iter(schema.model_fields)): told}]
+        form, dropped = _validate(_merge(forms, schema), schema)
+        if dropped and not is_empty and not any(value for _, value in form):
             raise ValueError("no entry fits")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
@@ -59,13 +56,15 @@ def read_form(
     return form
 
 
-def _is_record(entry: Any) -> bool:
-    """Return True for a message of the prompt (``quoted``), which a model may repeat."""
-    return isinstance(entry, dict) and {"uid", "text"} <= entry.keys()
+def _is_record(value: Any) -> bool:
+    """Return True for messages of the prompt (``quoted``), which a model may repeat."""
+    if isinstance(value, list):
+        return bool(value) and all(map(_is_record, value))
+    return isinstance(value, dict) and {"uid", "text"} <= value.keys()
 
 
-def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
-    """Return the values in a reply, those of a list one by one.
+def _find_values(reply: Any) -> list[Any]:
+    """Return the objects and lists in a reply.
 
     Raises:
         ValueError: It has no JSON.
@@ -79,35 +78,41 @@ def _find_entries(reply: Mapping[str, Any] | str) -> list[Any]:
     is_valid = whole and first and text.startswith(whole[0][1], first.start())
     is_cut = text.count("{") > text.count("}")  # what is whole in it counts
     if is_valid or is_cut:
-        found = [value for value, _ in whole]
-    else:
-        repaired = parse(json_repair.loads(text))
-        found = repaired if isinstance(repaired, list) else [repaired]
-    return [entry for one in found for entry in (one if isinstance(one, list) else [one])]
+        return [value for value, _ in whole]
+    return [parse(json_repair.loads(text))]
 
 
-def _holds_empty_list(reply: Mapping[str, Any] | str) -> bool:
+def _holds_empty_list(reply: Any) -> bool:
     """Return True for a list that is empty amid talk: "facts: [], as they tell nothing"."""
     return isinstance(reply, str) and "[]" in "".join(without_thoughts(reply).split())
 
 
-def _unwrap(value: Any, schema: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the form out of the calls and objects around it; None for anything else."""
-    for _ in range(MAX_NESTING):
-        if not isinstance(value, Mapping):
-            return None
-        if not value or not schema.model_fields.keys().isdisjoint(value):
-            return dict(value)
-        keys = (*ARGUMENTS, *NESTING, schema.__name__)
-        inner = next((value[key] for key in keys if key in value), None)
-        if inner is None and len(value) == 1:  # {"result": {…}}
-            inner = next(iter(value.values()))
-        value = parse(inner)
-        if isinstance(value, str):
-            value = json_repair.loads(value)
-        if isinstance(value, list):
-            return {next(iter(schema.model_fields)): value}
-    return None
+def _forms_in(
+    value: Any, schema: type[BaseModel], depth: int = MAX_NESTING
+) -> Iterator[dict[str, Any]]:
+    """Yield the forms in a value, out of the calls, objects and lists around them."""
+    value = parse(value)
+    if isinstance(value, str) and "{" in value:
+        value = json_repair.loads(value)
+    if isinstance(value, dict) and not (value and schema.model_fields.keys().isdisjoint(value)):
+        yield dict(value)
+    elif depth and isinstance(value, dict | list):
+        if isinstance(value, dict):
+            value = value.values()
+        for inner in value:
+            yield from _forms_in(inner, schema, depth - 1)
+
+
+def _merge(forms: Iterable[dict[str, Any]], schema: type[BaseModel]) -> dict[str, Any]:
+    """Return one form of several: their lists together, of other fields the last."""
+    merged: dict[str, Any] = {}
+    for name, value in (field for form in forms for field in form.items()):
+        if name in schema.model_fields and is_list(schema.model_fields[name]):
+            listed = [] if value is None else as_list(value)
+            merged[name] = [*merged.get(name, ()), *listed]
+        else:
+            merged[name] = value
+    return merged
 
 
 def _validate(values: dict[str, Any], schema: type[Schema]) -> tuple[Schema, int]:
@@ -116,9 +121,6 @@ def _validate(values: dict[str, Any], schema: type[Schema]) -> tuple[Schema, int
     Raises:
         ValidationError: What is left is no form either.
     """
-    for name in values.keys() & schema.model_fields.keys():
-        if is_list(schema.model_fields[name]) and values[name] is not None:
-            values[name] = as_list(values[name])
     try:
         return schema.model_validate(values), 0
     except ValidationError as error:
@@ -130,6 +132,6 @@ def _validate(values: dict[str, Any], schema: type[Schema]) -> tuple[Schema, int
         if isinstance(value, list):
             values[name] = [row for n, row in enumerate(value) if n not in rows]
             dropped += len(rows)
-        elif "list" not in str(schema.model_fields[name].annotation):
+        else:
             values.pop(name, None)
     return schema.model_validate(values), dropped

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -108,7 +109,7 @@ class Fact(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    text: Words
+    text: Words = Field(validation_alias=AliasChoices("text", "fact", "content", "statement"))
     quote: Words = ""
     message: Words = ""
     memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = "user_fact"

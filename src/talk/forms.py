@@ -11,12 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from pydantic.config import JsonDict
 
 from src.base.errors import AppError
@@ -26,7 +26,7 @@ from src.llm.reply import new_id
 from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
 from src.memory.turn_context import TurnContext, get_finding
 from src.offline.model import describe_result, read_calls
-from src.reading.facts import Fact, normalise
+from src.reading.facts import Fact, Words, normalise
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import ASKING
 from src.reading.sentences import FOLD, is_wish, sentences
@@ -46,24 +46,34 @@ MAX_MISSED = 2  # messages in a row whose wish got no call, until the model is t
 MAX_ENTRIES: JsonDict = {"maxItems": 8}  # per field: a small model may repeat itself forever
 
 
+def _as_words(value: Any) -> Any:
+    """Return the words of an entry that a model wrote as an object: its first value."""
+    if isinstance(value, dict):
+        return next(iter(value.values()), "")
+    return value
+
+
+Entry = Annotated[str, BeforeValidator(_as_words)]
+
+
 class ToldForm(quoting.Form):
     """Form for what the user tells."""
 
-    facts: list[str] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+    facts: list[Entry] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
 
 
 class WantedReminder(BaseModel):
     """A reminder that the user asks for."""
 
     text: str
-    when: str
+    when: Words = Field(validation_alias=AliasChoices("when", "time", "date", "at"))
 
 
 class WantedForm(ToldForm):
     """Form for what the user tells and asks to be done."""
 
     reminders: list[WantedReminder] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
-    forget: list[str] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+    forget: list[Entry] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
 
 
 @dataclass(frozen=True)
@@ -98,10 +108,7 @@ class FormFilling:
     _embed: Callable[[str], Awaitable[Vector | None]]
     by_form: bool = False
     is_watched: bool = False
-
-    def __post_init__(self) -> None:
-        """Start without experience."""
-        self._missed = 0
+    _missed: int = 0  # messages in a row whose wish got no call
 
     @property
     def is_needed(self) -> bool:

@@ -11,6 +11,7 @@ from src.base.errors import ModelError
 from src.base.metrics import Metrics
 from src.llm.forms import read_form
 from src.memory.prompts import ExtractedFacts, Understanding
+from src.talk.forms import WantedForm
 
 A, B = {"text": "Живёт в Праге", "quote": "я в Праге"}, {"text": "Есть кот", "quote": "мой кот"}
 
@@ -41,6 +42,11 @@ def dumped(value: Any) -> str:
     (f"Вид {{…}}:\n{dumped({'facts': [A]})}", [A]),
     (f'{{"facts": [{dumped(A)}, {{"text": "Ест', [A]),
     (str({"facts": [{**A, "pinned": True, "object": None}]}), [A]),
+    ([{"facts": [A]}, {"facts": [B]}], [A, B]), (dumped([{"facts": [A]}, {"facts": [B]}]), [A, B]),
+    (dumped({"fact1": A, "fact2": B}), [A, B]), (dumped({"ok": True, "out": {"facts": [A]}}), [A]),
+    (dumped({"content": None, "tool_calls": [{"id": "1", "function": {
+        "name": "ExtractedFacts", "arguments": dumped({"facts": [A]})}}]}), [A]),
+    (dumped({"facts": [{"fact": A["text"], "quote": A["quote"]}]}), [A]),
 ])  # fmt: skip
 def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> None:
     found = read_form(reply, ExtractedFacts)
@@ -64,6 +70,17 @@ def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> No
 def test_anything_else_is_no_form(reply: str) -> None:
     with pytest.raises(ModelError):
         read_form(reply, ExtractedFacts)
+
+
+def test_entries_of_a_wish_may_be_objects_and_their_time_may_have_another_name() -> None:
+    found = read_form({"facts": [{"text": "мій кіт"}, "пес"], "forget": None, "reminders": [
+        {"text": "погодувати", "time": "о 9"}, {"text": "гуляти", "when": None}]},
+        WantedForm)  # fmt: skip
+    assert found.facts == ["мій кіт", "пес"]
+    assert [(one.text, one.when) for one in found.reminders] == [
+        ("погодувати", "о 9"),
+        ("гуляти", ""),
+    ]
 
 
 def test_a_bad_entry_costs_a_form_of_several_fields_nothing_else() -> None:

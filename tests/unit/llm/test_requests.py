@@ -145,6 +145,12 @@ async def test_a_form_is_asked_for_without_force(
     assert "ExtractedFacts" in fake.requests[-1].last_user_text
 
 
+async def test_a_form_in_several_calls_is_one(fake: FakeOpenAI, caller: ModelCaller) -> None:
+    calls = [("ExtractedFacts", {"facts": [{"text": text}]}) for text in ("раз", "два")]
+    fake.queue(Reply(tool_calls=calls))
+    assert [fact.text for fact in (await fill(caller)).facts] == ["раз", "два"]
+
+
 async def test_a_form_is_asked_for_as_text_where_there_are_no_tools(
     fake: FakeOpenAI, caller: ModelCaller
 ) -> None:
