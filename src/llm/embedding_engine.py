@@ -84,9 +84,7 @@ class EmbeddingEngine:
             raise PoisonTextError("the embedding engine dies of this text")
         async with self._lock:
             for _ in range(2):
-                process = self._process
-                if process is None:
-                    process = await self._start()
+                process = self._process or await self._start()
                 vector = await self._ask(process, text)
                 if vector is not None:
                     return vector

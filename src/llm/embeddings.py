@@ -4,6 +4,7 @@ Includes a cache of query vectors.
 """
 
 import asyncio
+import base64
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -46,12 +47,20 @@ def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
             places = list(range(count))
         if not rows or len(set(places)) < len(places) or not set(places) <= set(range(count)):
             raise BadVectorsError("the reply does not tell whose vectors it holds")
-        vectors = np.array([row["embedding"] for row in rows], dtype=np.float64)
+        vectors = np.array([_numbers(row["embedding"]) for row in rows], dtype=np.float64)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
+    if vectors.ndim == 3 and vectors.shape[1] == 1:  # llama.cpp's own form
+        vectors = vectors[:, 0]
     if vectors.ndim != 2 or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
     return places, unit(vectors[:, :MAX_DIMENSIONS])
+
+
+def _numbers(vector: Any) -> Any:
+    if isinstance(vector, str):  # base64, which some servers send unasked
+        return np.frombuffer(base64.b64decode(vector), "<f4")
+    return vector
 
 
 def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:

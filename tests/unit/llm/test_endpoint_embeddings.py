@@ -16,7 +16,7 @@ from src.base.errors import (
     ModelUnavailableError,
 )
 from src.llm.embeddings import OpenAIEmbedder
-from tests.fakes.openai_server import FakeOpenAI, Reply
+from tests.fakes.openai_server import FakeOpenAI, Reply, pack
 
 Json = dict[str, Any]
 TEXTS = ["кот", "собака", "ёж"]
@@ -104,6 +104,8 @@ GOOD: dict[str, Callable[[Json, list[str]], Any]] = {
     "without numbers": each(without_index),
     "without the zero": each(lambda row: row if row["index"] else without_index(row)),
     "null for zero": each(lambda row: row | {"index": row["index"] or None}),
+    "as base64": numbers(pack),
+    "each in a list": numbers(lambda vector: [vector]),
     "as texts": each(lambda row: row | {"index": str(row["index"])}),
     "half of them": rows(lambda data: data[: (len(data) + 1) // 2]),
     "only the last": rows(lambda data: data[-1:]),
