@@ -8,7 +8,6 @@ types.
 
 import json
 import logging
-from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -18,12 +17,14 @@ from langchain_core.messages.base import merge_content
 
 from src.base.errors import ModelReplyError
 from src.llm.errors import ReportedError
+from src.llm.loose_json import as_list
 from src.llm.reply import ID, at, new_id
 
 logger = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 
+BLANK = b" \t\xef\xbb\xbf"  # around lines, with the byte order mark
 MAX_LINE = 8 * 1024 * 1024  # bytes of one event, or of a whole completion
 MAX_TOKENS = 100_000_000  # larger counts of one call are implausible
 UNKNOWN = -1  # tokens; LangChain sums usage, and accepts integers only
@@ -127,7 +128,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """
         whole: list[bytes] = []
         async for line in self._read_lines():
-            name, _, value = line.removeprefix(BOM_UTF8).strip().partition(b":")
+            name, _, value = line.strip(BLANK).partition(b":")
             if whole or (name.startswith(b"{") and not self._has_content):
                 whole.append(line)
             elif name == b"data" and value.strip() == b"[DONE]":
@@ -165,7 +166,8 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         if not isinstance(finish, str):
             finish = None
         text = _text_of(piece.get("content")) or _text_of(piece.get("refusal"))
-        calls = list(self._normalize_calls(_calls_of(piece)))
+        written = piece.get("tool_calls") or [{"function": piece.get("function_call")}]  # older
+        calls = list(self._normalize_calls(as_list(written)))
         has_more = _merge_unknown(self._beside, piece, READ)
         if not (text or calls or finish or has_more):
             return None
@@ -175,8 +177,8 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         delta = {"content": text, "tool_calls": calls}
         return {"index": 0, "delta": delta, "finish_reason": finish or None}
 
-    def _normalize_calls(self, calls: Any) -> Iterator[dict[str, Any]]:
-        for position, call in enumerate(calls if isinstance(calls, list) else []):
+    def _normalize_calls(self, calls: list[Any]) -> Iterator[dict[str, Any]]:
+        for position, call in enumerate(calls):
             function = at(call, "function")
             if not isinstance(function, dict):
                 continue
@@ -202,14 +204,6 @@ def _problem_in(record: Json) -> Any:
     if "choices" not in record and (record.get("message") or record.get("detail")):
         return record
     return record.get("error")
-
-
-def _calls_of(piece: Json) -> Any:
-    """Return the calls of a message; its only call in the API's older form."""
-    calls, older = piece.get("tool_calls"), piece.get("function_call")
-    if not calls and isinstance(older, dict):
-        return [{"function": older}]
-    return calls
 
 
 def _merge_unknown(fields: dict[str, Any], piece: Json, known: frozenset[str]) -> bool:

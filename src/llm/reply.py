@@ -32,19 +32,15 @@ MAX_ARGUMENTS = 20_000  # characters of JSON per call; no tool of ours needs a t
 REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
 
 Ending = Literal["", "length", "filter"]
-# Finish reasons of incomplete replies, of OpenAI, Anthropic and Google.
-ENDINGS: dict[str, Ending] = {
-    **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
-    **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
-    **dict.fromkeys(("prohibited_content", "spii", "sensitive", "content_filtered"), "filter"),
-    "blacklist": "filter",
-}
-# Finish reasons of replies that failed on the way: they are asked for again.
-FAILURES = frozenset(
-    {"error", "network_error", "server_error", "internal_error", "engine_overloaded", "failed"}
-    | {"abort", "aborted", "cancelled", "timeout", "insufficient_system_resource"}
-    | {"malformed_function_call"}
+# Finish reasons of incomplete replies, and of those that failed: these are asked for again.
+ENDINGS: tuple[tuple[Ending, re.Pattern[str]], ...] = (
+    ("length", re.compile("length|max.*tokens|context_window")),
+    (
+        "filter",
+        re.compile("filter|refus|safety|recitation|prohibited|spii|sensitive|b(lock|lack)list"),
+    ),
 )
+FAILURE = re.compile("error|overload|^fail|abort|cancel|timeout|insufficient|malformed")
 # Controls other than whitespace, noncharacters, and surrogates.
 UNSOUND = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
@@ -193,9 +189,11 @@ class ModelReply:
         reason = metadata.get("finish_reason") or metadata.get("stop_reason")
         if reason:
             self.is_finished = True
-            if str(reason).lower() in FAILURES:
+            ending = str(reason).lower()
+            if FAILURE.search(ending):
                 raise ModelReplyError("the provider ended the reply with an error")
-            self._ending = ENDINGS.get(str(reason).lower(), self._ending)
+            found = (name for name, pattern in ENDINGS if pattern.search(ending))
+            self._ending = next(found, self._ending)
         if piece.usage_metadata:
             self.usage = add_usage(self.usage, piece.usage_metadata)
         if isinstance(piece.content, list):
@@ -217,8 +215,9 @@ class ModelReply:
         self._pending_surrogate = ""
         if self._offered and not self._calls:
             for n, (name, args) in enumerate(calls):
-                arguments = json.dumps(args, ensure_ascii=False)
-                self._add_call({"index": n, "name": name, "args": arguments})
+                if not isinstance(args, str):
+                    args = json.dumps(args, ensure_ascii=False)
+                self._add_call({"index": n, "name": name, "args": args})
         return start + rest
 
     def message(self) -> AIMessage:

@@ -15,7 +15,6 @@ from src.llm.text_calls import TextCall, compile_opening, read_text_calls
 # Brackets around the names of tags, as written and as escaped.
 LEFT = r"(?:<[|｜]?|&lt;|＜|‹|⟨|◁)"
 RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|▷)"
-BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`{]|^>|\A[aAH]", regex.MULTILINE)  # of markup in text
 ENDINGS = regex.compile(r"[<&＜‹⟨◁\[`aHt]")  # first characters of what ends thoughts
 
 # Names that nothing else has count anywhere; the others only at the start of a line, since
@@ -38,7 +37,6 @@ ATTRIBUTES = r"(?:\s[^<>\[\]]{0,80})?"
 LINE_START = r"(?<=^[ \t]{0,40})"
 # Opening and closing tag of each kind; other closing tags do not end its thoughts.
 THOUGHTS: tuple[tuple[str, str], ...] = (
-    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
     (
         rf"{LEFT}\s{{0,9}}(?!{ENDS}){SURE}{ATTRIBUTES}\s{{0,9}}{RIGHT}",
         rf"{LEFT}\s{{0,9}}(?:/|(?={ENDS}))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}"
@@ -51,10 +49,8 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
     ),
     (rf"{LEFT}(?:{BLOCKS}){RIGHT}\s{{0,9}}\{{", rf"{LEFT}/(?:{BLOCKS}){RIGHT}"),
     (r"\[(?:THINK|REASON)(?:ING)?\]", r"\[/(?:THINK|REASON)(?:ING)?\]"),  # Mistral
-    (  # Open WebUI
-        r"<details[^<>]{0,80}>\s{0,9}<summary>(?:thinking|thought(?: for|…|<)|reasoning)",
-        r"</details>",
-    ),
+    # Open WebUI
+    (r"<details[^<>]{0,80}>\s{0,9}<summary>(?:reasoning|think|thought(?: for|<))", r"</details>"),
     (  # OpenAI's open models
         r"<\|channel\|>analysis(?:<\|message\|>)?",
         r"<\|end\|>|(?=<\|channel\|>(?:commentary|final))|(?<=<\|channel\|>analysis )(?=to=)",
@@ -89,16 +85,9 @@ TOKENS = (
 )
 WRAPPER = r"</?(?:final_)?(?:answer|response|output)>\n?"  # of the answer, after thoughts
 CODE = r"(?P<fence>```)|(?P<code>`[^`\n]{1,200}`)"
+KINDS = "|".join(f"(?P<kind{n}>{opening})" for n, (opening, _) in enumerate(THOUGHTS))
 IN_TEXT = regex.compile(
-    "|".join(
-        [
-            CODE,
-            *(f"(?P<kind{n}>{opening})" for n, (opening, _) in enumerate(THOUGHTS)),
-            f"(?P<unannounced>{UNANNOUNCED})",
-            f"(?P<token>{TOKENS})",
-            f"(?P<wrapper>{WRAPPER})",
-        ]
-    ),
+    f"{CODE}|{KINDS}|(?P<unannounced>{UNANNOUNCED})|(?P<token>{TOKENS})|(?P<wrapper>{WRAPPER})",
     regex.IGNORECASE | regex.MULTILINE,
 )
 MENTIONED = regex.compile(  # in questions about markup
@@ -184,9 +173,10 @@ class ReplyText:
         calls = None
         if self._calls_at is not None:
             held = self._text[self._calls_at :]
-            calls = read_text_calls(held, self._offered, self._prompt, asked=self._asked)
-        is_example = self._are_words and not any(name in self._offered for name, _ in calls or ())
-        if calls is None or is_example:
+            calls = read_text_calls(held, self._offered, self._prompt)
+        names = {name for name, _ in calls or ()}
+        is_example = any(name in self._asked for name in names)
+        if calls is None or is_example or (self._are_words and names.isdisjoint(self._offered)):
             return self._pass_on(len(self._text)), []
         self._text = self._text[: self._calls_at]
         if not (self._kept or self._text.strip()):
@@ -215,13 +205,13 @@ class ReplyText:
 
     def _find(self, text: str, position: int, *, is_end: bool) -> tuple[int, Any]:
         """Return where the next markup begins, and its match; no match if it is incomplete."""
-        pattern, beginnings, may_call = IN_TEXT, BEGINNINGS, False
+        pattern, beginnings, may_call = IN_TEXT, self._call_beginning, False
         if self._kind is not None:
             pattern, beginnings = IN_THOUGHT[self._kind], ENDINGS
         elif self._is_code:
             pattern = IN_CODE
-        elif self._offered and self._calls_at is None:
-            beginnings, may_call = self._call_beginning, True
+        else:
+            may_call = bool(self._offered) and self._calls_at is None
         for beginning in beginnings.finditer(text, position):
             start = beginning.start()
             match = pattern.match(text, start, partial=not is_end)

@@ -14,24 +14,21 @@ from typing import Any
 
 import regex
 
-from src.llm.loose_json import decode, read_object, read_values, repair
+from src.llm.loose_json import decode, read_values, repair
 
 # The only argument of a call with unreadable arguments; no tool has an argument of this name.
 UNREADABLE = "unreadable arguments"
 MAX_SHOWN = 200  # characters of unreadable arguments that are returned to the model
-NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "action", "recipient_name")
-ARGUMENTS = (
-    *("arguments", "parameters", "args", "params", "input"),
-    *("tool_input", "tool_args", "action_input"),
-)
-NESTING = (
-    *("function", "function_call", "functionCall", "tool_call"),
-    *("tool_calls", "tools", "calls", "tool_uses"),
-)
+# Keys of the name of a call and of its arguments, and those around calls.
+KEYS = "name|function|tool|tool_name|function_name|action|recipient_name"
+GIVEN = "arguments|parameters|args|params|input|tool_input|tool_args|action_input"
+NESTED = "function|function_call|functionCall|tool_call|tool_calls|tools|calls|tool_uses"
+NAME_KEYS, ARGUMENTS, NESTING = (tuple(keys.split("|")) for keys in (KEYS, GIVEN, NESTED))
 # Keys beside arguments that are written without a key of their own.
 BESIDE_ARGUMENTS = frozenset({*NAME_KEYS, *ARGUMENTS, "id", "type"})
 
-TextCall = tuple[str, dict[str, Any]]
+Offered = Mapping[str, Collection[str]]  # names of tools, with those of their parameters
+TextCall = tuple[str, Any]  # a name and arguments, perhaps as JSON
 
 # Brackets of tags, as written and as escaped, and what may precede a name in them.
 LEFT = r"(?:</?[|｜]?|&lt;/?|＜/?|‹/?|⟨/?|\[/?)"
@@ -40,7 +37,6 @@ PREFIX = r"(?:[\w-]+:|\s?[|｜]?\s?DSML\s?[|｜]\s?)?"
 
 # How calls begin, of which NAMES are offered, with these PARAMETERS. After a sure opening no text
 # is shown, even if it cannot be read; the others may begin something else.
-KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
 GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than another
 CALLED = r"(?:(?:functions|default_api)\.|call:)?(?:NAMES)"
 CALL_TAG = (
@@ -76,7 +72,7 @@ SURE = (
 )
 UNSURE = (
     # {"arguments": {…}, "name": "x"}, {"function": {…}}, {"x": {…}}, {"a": …}
-    rf"{OBJECT}[\"'](?:{GIVEN}|{'|'.join(NESTING)}|NAMES|PARAMETERS)[\"']{GAP}:",
+    rf"{OBJECT}[\"'](?:{GIVEN}|{NESTED}|NAMES|PARAMETERS)[\"']{GAP}:",
     r"\bThought:",  # …, Action: x, Action Input: {…}
     rf"[*@]{{0,2}}{CALLED}[*:]{{0,3}}{GAP}(?:```\w{{0,9}}{GAP})?\{{",  # x and its arguments
     rf"(?:\[|print\()?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
@@ -98,7 +94,7 @@ HEAD = (
 )
 # An argument in tags: <parameter=a>…</parameter>, <parameter name="a">…, <arg_key>a</arg_key>
 # <arg_value>…</arg_value>, <a>…</a>.
-STRUCTURE = "|".join((*NESTING, *ARGUMENTS, *NAME_KEYS, "invoke", "function_calls", "argument"))
+STRUCTURE = f"{NESTED}|{GIVEN}|{KEYS}|invoke|function_calls|argument"
 PAIRS = re.compile(
     rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg)(?:\s+name)?\s*=\s*[\"']?"
     rf"(?P<k1>[\w.-]{{1,60}})[\"']?[^<>\[\]\n]{{0,40}}{RIGHT}(?P<v1>.*?)"
@@ -126,22 +122,16 @@ MAX_HEADS = 200  # names at which arguments are looked for
 MAX_BRACKETS = 50  # that may close a call in Python
 
 
-# A call in a text: its name, its arguments, and what it was read from.
-Found = tuple[str, dict[str, Any], str]
+Found = tuple[str, Any, str]  # a call, and what it was read from
 
 
 def read_text_calls(
-    text: str,
-    offered: Mapping[str, Collection[str]],
-    prompt: Iterable[str] = (),
-    *,
-    asked: str = "",
+    text: str, offered: Offered, prompt: Iterable[str] = ()
 ) -> list[TextCall] | None:
     """Return the calls in a text that begins like one; None if it is to be shown.
 
     What begins as nothing else does is never shown: if it names an offered tool, that is called
-    with unreadable arguments, and if it calls a tool that does not exist, so is that, so that the
-    model corrects it. Names that the user ``asked`` about are those of examples.
+    with unreadable arguments, else a tool that does not exist, so that the model corrects it.
     """
     names = frozenset(offered)
     is_sure = _compile(SURE_OPENING, names).match(text.lstrip()) is not None
@@ -163,12 +153,10 @@ def read_text_calls(
     named = [name for name in offered if name in text]
     if not is_sure or (not named and text.lstrip().startswith("```")):  # an example in its fence
         return None
-    others = frozenset(NAME_IN_JSON.findall(text))
-    if any(name in asked for name in others):
-        return None
-    unknown = [] if named else _read_values(read_values(text), others)
-    calls = [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
-    return calls or [(name, arguments) for name, arguments, _ in unknown]
+    if named:
+        return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
+    unknown = _read_values(read_values(text), frozenset(NAME_IN_JSON.findall(text)))
+    return [(name, arguments) for name, arguments, _ in unknown]
 
 
 def _read_values(values: Iterable[tuple[Any, str]], names: frozenset[str]) -> list[Found]:
@@ -176,7 +164,7 @@ def _read_values(values: Iterable[tuple[Any, str]], names: frozenset[str]) -> li
     return [(*call, source) for value, source in values for call in _calls_in(value, names)]
 
 
-def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _calls_in(value: Any, names: Collection[str]) -> Iterator[TextCall]:
     if isinstance(value, list):
         for entry in value:
             yield from _calls_in(entry, names)
@@ -187,25 +175,13 @@ def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[st
     given = next((value[key] for key in ARGUMENTS if key in value), None)
     if name in names and "description" not in value:
         others = {key: value[key] for key in value.keys() - BESIDE_ARGUMENTS}
-        yield name, others if given is None else _as_arguments(given)
+        yield name, others if given is None else given or {}
         return
     for key, entry in value.items():
         if key in names and isinstance(entry, dict):
             yield key, entry
         elif key in NESTING:
             yield from _calls_in(entry, names)
-
-
-def _as_arguments(value: Any) -> dict[str, Any]:
-    """Return arguments that are an object, JSON in a text (as in OpenAI's protocol), or null."""
-    found = value
-    if isinstance(value, str):
-        found = read_object(value) if value.strip() else {}
-    elif value is None or value == []:
-        return {}
-    if isinstance(found, dict):
-        return found
-    return {UNREADABLE: str(value)[:MAX_SHOWN]}
 
 
 def find_name(written: str, names: Collection[str]) -> str:
@@ -226,9 +202,7 @@ def find_name(written: str, names: Collection[str]) -> str:
     return written
 
 
-def _read_named(
-    text: str, offered: Mapping[str, Collection[str]], *, is_sure: bool
-) -> Iterator[Found]:
+def _read_named(text: str, offered: Offered, *, is_sure: bool) -> Iterator[Found]:
     """Read names with their arguments after them; without any only in tags."""
     for sign, usual in SIGNS.items():
         text = text.replace(sign, usual)
@@ -290,8 +264,7 @@ def _read_python(
     for bracket in islice(re.compile(r"\)").finditer(text, start), MAX_BRACKETS):
         try:
             call: Any = ast.parse(f"x{text[start : bracket.end()]}", mode="eval").body
-            has_object = any(isinstance(argument, ast.Dict) for argument in call.args)
-            if not has_object and len(call.args) <= len(known):
+            if len(call.args) <= len(known) and ast.Dict not in map(type, call.args):
                 given = [*zip(known, call.args, strict=False)]
                 given += [(word.arg, word.value) for word in call.keywords]
                 return {name: _read_literal(value) for name, value in given}, bracket.end()
@@ -326,17 +299,15 @@ def _read_value(text: str) -> Any:
     return decoded
 
 
-def _read_bare_arguments(
-    text: str, offered: Mapping[str, Collection[str]]
-) -> list[TextCall] | None:
+def _read_bare_arguments(text: str, offered: Offered) -> list[TextCall] | None:
     """Return calls without their tool's name, if the text is nothing but their arguments.
 
     One tool must fit alone.
     """
-    calls, rest = [], re.sub(r"```\w*", "", text).strip()
-    while rest:
-        value, end = decode(rest, 0)
-        if not isinstance(value, list):
+    calls, rest = [], re.sub(r"```\w*", "", text)
+    for value, source in read_values(text):
+        rest = rest.replace(source, "", 1)
+        if isinstance(value, dict):
             value = [value]
         for entry in value:
             if not isinstance(entry, dict) or not entry:
@@ -345,7 +316,8 @@ def _read_bare_arguments(
             if len(fitting) != 1:
                 return None
             calls.append((fitting[0], entry))
-        rest = rest[end:].strip()
+    if rest.strip():
+        return None
     return calls
 
 
@@ -362,7 +334,7 @@ def _compile(
 
 
 def compile_opening(
-    offered: Mapping[str, Collection[str]],
+    offered: Offered,
 ) -> tuple[regex.Pattern[str], regex.Pattern[str]]:
     """Return what calls of the offered tools begin with, and what that begins with."""
     names, parameters = frozenset(offered), frozenset().union(*offered.values())

@@ -93,9 +93,10 @@ async def test_what_is_shown_and_stored_consists_of_whole_characters(
         piece.encode()
 
 
-@pytest.mark.parametrize(
-    ("finish", "key"), [("length", "answer_cut"), ("content_filter", "answer_filtered")]
-)
+@pytest.mark.parametrize(("finish", "key"), [
+    ("length", "answer_cut"), ("content_filter", "answer_filtered"),
+    ("max_output_tokens", "answer_cut"), ("IMAGE_SAFETY", "answer_filtered"),
+])  # fmt: skip
 async def test_an_answer_that_was_cut_short_says_why(
     person: Person, finish: str, key: str
 ) -> None:
@@ -104,7 +105,7 @@ async def test_an_answer_that_was_cut_short_says_why(
     nothing = await person.say("?", Reply(text="", finish_reason=finish))
     assert nothing.text == say(key, "ru")
     is_shown = "яд?" in json.dumps(person.requests[-1].messages, ensure_ascii=False)
-    assert is_shown is (finish == "length"), "what a filter cut stays out of later prompts"
+    assert is_shown is (key == "answer_cut"), "what a filter cut stays out of later prompts"
 
 
 # The stream

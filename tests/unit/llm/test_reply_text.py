@@ -121,7 +121,8 @@ def test_blocks_and_records_of_the_prompt_are_not_shown(size: int) -> None:
 
 
 def test_a_reply_that_failed_on_the_way_is_no_answer() -> None:
-    for reason in ("error", "ERROR", "network_error", "insufficient_system_resource"):
+    for reason in ("error", "ERROR", "network_error", "insufficient_system_resource",
+                   "upstream_error", "MALFORMED_RESPONSE"):  # fmt: skip
         reply = ModelReply()
         reply.feed(AIMessageChunk(content="Половина ответа"))
         failed = AIMessageChunk(content="", response_metadata={"finish_reason": reason})
