@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, ValidationError
 from socksio import ProtocolError
 
 from src.base.config import Settings
@@ -18,15 +17,6 @@ from src.base.providers import PROVIDERS
 from src.llm.errors import model_error
 
 RERANK_DEADLINE = 0.5  # seconds that a turn waits for a better order
-
-
-class _RerankResult(BaseModel):
-    index: int
-    relevance_score: float
-
-
-class _RerankReply(BaseModel):
-    results: list[_RerankResult]
 
 
 class Reranker:
@@ -57,15 +47,15 @@ class Reranker:
             async with asyncio.timeout(RERANK_DEADLINE):  # httpx has no total timeout
                 response = await self._client.post(self._url, json=body)
             response.raise_for_status()
-            results = _RerankReply.model_validate_json(response.content).results
+            rows = response.json()["results"]
+            scores = {int(row["index"]): float(row["relevance_score"]) for row in rows}
         except (httpx.TransportError, ProtocolError, TimeoutError) as error:
             name = type(error).__name__
             raise ModelUnavailableError(f"the reranker did not answer ({name})") from error
-        except (httpx.HTTPStatusError, ValidationError) as error:
+        except (httpx.HTTPStatusError, LookupError, TypeError, ValueError) as error:
             raise ModelError(f"the reranker failed ({type(error).__name__})") from error
-        best_first = sorted(results, key=lambda result: -result.relevance_score)
-        order = [result.index for result in best_first if 0 <= result.index < len(texts)]
-        return list(dict.fromkeys([*order, *range(len(texts))]))
+        best_first = sorted(scores.keys() & set(range(len(texts))), key=lambda n: -scores[n])
+        return list(dict.fromkeys([*best_first, *range(len(texts))]))
 
     async def close(self) -> None:
         """Close the connections."""

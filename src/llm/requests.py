@@ -165,28 +165,20 @@ class Simplification:
 SYSTEM_PLACE = (
     "system.{0,60}(begin|first|start|only|position|order)|(one|single|unexpected).{0,20}system"
 )
+EXTRA = r"reasoning|extra (fields|inputs)|thought_signature|\bname\b|null"
+FORMAT = "response_format|json|grammar|structured output"
 NO_SYSTEM = "system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"
 ALTERNATION = "alternat|consecutive|successive|roles? must"
 # In the order in which they are tried if a refusal does not say what is wrong.
 SIMPLIFICATIONS = (
-    Simplification(
-        "no extra fields of messages",
-        _without_unread,
-        r"reasoning|extra (fields|inputs)|thought_signature|\bname\b|null",
-    ),
-    Simplification(
-        "no stream options", _without("stream_options"), "stream_options|include_usage"
-    ),
+    Simplification("no extra fields of messages", _without_unread, EXTRA),
+    Simplification("no stream options", _without("stream_options"), "stream_?opt|include_usage"),
     Simplification("no temperature", _without("temperature"), "temperature"),
     Simplification("system messages only at the start", _system_first, SYSTEM_PLACE),
     Simplification("no system messages", _without_system, NO_SYSTEM),
     Simplification("roles that alternate", _alternating, ALTERNATION),
     Simplification("no forced tool choice", _with_free_choice, "tool[_ ]choice|forced|required"),
-    Simplification(
-        "no schema of the reply",
-        _with_schema_in_text,
-        "response_format|json|grammar|structured output",
-    ),
+    Simplification("no schema of the reply", _with_schema_in_text, FORMAT),
     Simplification("no tools", _without_tools, r"\btools?\b|function"),
 )
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]

@@ -59,7 +59,6 @@ PIECES: tuple[tuple[re.Pattern[str], int], ...] = (
 )
 CACHE_SIZE = 4_096  # counts; about half a megabyte
 
-OLDER_CLAUDE = 150
 # Percent of OpenAI's count, by the first pattern that matches the start of the model's name. Each
 # is the worst ratio among Russian, Ukrainian, English, Markdown, JSON and Python, rounded up.
 FAMILIES: tuple[tuple[re.Pattern[str], int], ...] = (
@@ -68,7 +67,7 @@ FAMILIES: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"(ft:)?(gpt-(\d|oss)|chatgpt-|o\d(-|:|$))"), 100),
     # Claude 3 to 4.6, by ``ctok``, which reconstructs the counts of Anthropic's endpoint:
     # English 1.03 to 1.13, Python 1.23, Ukrainian 1.18 to 1.28, Russian 1.33 to 1.50.
-    (re.compile(r"claude-([1-3]|instant|[a-z]+-4([-.][0-6])?(-\d{8}|[@:]|$))"), OLDER_CLAUDE),
+    (re.compile(r"claude-([1-3]|instant|[a-z]+-4([-.][0-6])?(-\d{8}|[@:]|$))"), 150),
     # Claude from Opus 4.7 on has a finer tokenizer ("approximately 30 percent more", says
     # Anthropic's documentation): English 1.34 to 1.54, Russian 1.41 to 1.52, Python 1.62.
     (re.compile(r"claude-"), 165),
