@@ -307,7 +307,7 @@ def _unwrap(
     arguments: dict[str, Any], name: str, offered: Mapping[str, Collection[str]]
 ) -> dict[str, Any]:
     """Return arguments out of an object with nothing else: ``{"arguments": {…}}``."""
-    for key in (name, *ARGUMENTS):
+    for key in (name, "properties", *ARGUMENTS):
         if arguments.keys() == {key} and key not in offered.get(name, ()):
             inner = parse(arguments[key])
             if isinstance(inner, dict):

@@ -50,7 +50,10 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
     (rf"{LEFT}(?:{BLOCKS}){RIGHT}\s{{0,9}}\{{", rf"{LEFT}/(?:{BLOCKS}){RIGHT}"),
     (r"\[(?:THINK|REASON)(?:ING)?\]", r"\[/(?:THINK|REASON)(?:ING)?\]"),  # Mistral
     # Open WebUI
-    (r"<details[^<>]{0,80}>\s{0,9}<summary>(?:reasoning|think|thought(?: for|<))", r"</details>"),
+    (
+        r"<details[^<>]{0,80}>\s{0,9}<summary>(?:(?:reason|think)ing|thought(?: for|<))",
+        r"</details>",
+    ),
     (  # OpenAI's open models
         r"<\|channel\|>analysis(?:<\|message\|>)?",
         r"<\|end\|>|(?=<\|channel\|>(?:commentary|final))|(?<=<\|channel\|>analysis )(?=to=)",

@@ -41,7 +41,7 @@ GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than anothe
 CALLED = r"(?:(?:functions|default_api)\.|call:)?(?:NAMES)"
 CALL_TAG = (
     rf"{LEFT}{PREFIX}(?:(?:\w{{1,9}}_)?tool[_▁]?calls?|tool_(?:use|code)|use_(?:mcp_)?tool|tools"
-    rf"|function_?calls?|invoke|TOOL_REQUEST)(?:[▁_ :][^<>\n]{{0,400}})?{RIGHT}"
+    rf"|function_?calls?|invoke|TOOL_REQUEST)(?:[▁_ :][^<>\n]{{0,400}})?(?:{RIGHT}|\Z)"
 )
 LABEL = r"(?:tool|function|action|name)(?:[ _](?:call|name))?\*{0,2}:[*`\"' ]{0,5}"
 QUOTE = "[\"'“”]"
@@ -55,9 +55,11 @@ SURE = (
     # a sentence, only before what may be calls
     rf"(?<![^\n>]){CALL_TAG}|{CALL_TAG}(?={GAP}(?:[\[{{<]|(?:NAMES)\b))",
     # <function=x>…, [function="x"]…, <tool name="x">…
-    rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s{{1,9}}name)?{GAP}={GAP}[\"']?(?:NAMES)[\"']?{GAP}{RIGHT}",
-    rf"<(?:function|tool|action)>{GAP}<(?:\w+_)?name>",  # <function><name>x</name>…
-    rf"<function={GAP}(?:NAMES){GAP}[(\[{{,]|<(?:NAMES)>",  # <function=x{…, <x><a>…</a></x>
+    rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s{{1,9}}name)?{GAP}={GAP}[\"']?(?:NAMES)[\"']?{GAP}(?:{RIGHT}|/|\w+=)",
+    # <function><name>x</name>…, <action>x</action>…
+    rf"<(?:function|tool|action)>{GAP}(?:<(?:\w+_)?name>|(?:NAMES)\b)",
+    # <function=x{…, <x><a>…</a></x>, <x a="…"/>
+    rf"<function={GAP}(?:NAMES){GAP}[(\[{{,]|<(?:NAMES)(?:\s[^<>]{{1,400}})?>",
     # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
     rf"{OBJECT}{QUOTE}?(?:{KEYS}){QUOTE}?{GAP}:{GAP}{QUOTE}{CALLED}{QUOTE}",
     # the same with the name of no tool, and arguments at once
@@ -93,7 +95,7 @@ HEAD = (
     r"(?P<name>NAMES)(?!\w)"
 )
 # An argument in tags: <parameter=a>…</parameter>, <parameter name="a">…, <arg_key>a</arg_key>
-# <arg_value>…</arg_value>, <a>…</a>.
+# <arg_value>…</arg_value>, <a>…</a>, a="…".
 STRUCTURE = f"{NESTED}|{GIVEN}|{KEYS}|invoke|function_calls|argument"
 PAIRS = re.compile(
     rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg)(?:\s+name)?\s*=\s*[\"']?"
@@ -101,7 +103,8 @@ PAIRS = re.compile(
     rf"(?={LEFT}{PREFIX}(?:parameter|param|argument|arg|function|invoke)\b)"
     rf"|{LEFT}\w*arg_key{RIGHT}\s*(?P<k2>\w{{1,60}})\s*{LEFT}\w*arg_key{RIGHT}\s*"
     rf"{LEFT}\w*arg_value{RIGHT}(?P<v2>.*?){LEFT}\w*arg_value{RIGHT}"
-    rf"|<(?!(?:{STRUCTURE})>)(?P<k3>[A-Za-z_]\w{{0,60}})>(?P<v3>.*?)</(?P=k3)>",
+    rf"|<(?!(?:{STRUCTURE})>)(?P<k3>[A-Za-z_]\w{{0,60}})>(?P<v3>.*?)</(?P=k3)>"
+    r"|(?<=\s)(?P<k4>\w{1,60})=\"(?P<v4>[^\"<>]*)\"",
     re.DOTALL,
 )
 TAG = re.compile(r"<(?P<tag>[A-Za-z_]\w{0,60})>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
@@ -122,24 +125,26 @@ MAX_HEADS = 200  # names at which arguments are looked for
 MAX_BRACKETS = 50  # that may close a call in Python
 
 
+Calls = list[TextCall] | None
+Read = tuple[dict[str, Any], int] | None  # arguments, and their end
 Found = tuple[str, Any, str]  # a call, and what it was read from
 
 
-def read_text_calls(
-    text: str, offered: Offered, prompt: Iterable[str] = ()
-) -> list[TextCall] | None:
+def read_text_calls(text: str, offered: Offered, prompt: Iterable[str] = ()) -> Calls:
     """Return the calls in a text that begins like one; None if it is to be shown.
 
     What begins as nothing else does is never shown: if it names an offered tool, that is called
     with unreadable arguments, else a tool that does not exist, so that the model corrects it.
     """
-    names = frozenset(offered)
+    names, is_fenced = frozenset(offered), text.lstrip().startswith("```")
     is_sure = _compile(SURE_OPENING, names).match(text.lstrip()) is not None
     found = (
         _read_values(read_values(text), names)
         or list(_read_named(text, offered, is_sure=is_sure))
         or _read_values([(repair(text), text)], names)  # with commas too many and the like
     )
+    if not found and is_sure and not is_fenced:
+        found = _read_values(read_values(text), frozenset(NAME_IN_JSON.findall(text)))
     prompt_text = _strip_blanks("\n".join(prompt))
     if any(_strip_blanks(source) in prompt_text for _, _, source in found):
         return None
@@ -151,12 +156,9 @@ def read_text_calls(
     if bare:
         return bare
     named = [name for name in offered if name in text]
-    if not is_sure or (not named and text.lstrip().startswith("```")):  # an example in its fence
+    if not is_sure or (is_fenced and not named):  # an example in its fence
         return None
-    if named:
-        return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
-    unknown = _read_values(read_values(text), frozenset(NAME_IN_JSON.findall(text)))
-    return [(name, arguments) for name, arguments, _ in unknown]
+    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
 
 
 def _read_values(values: Iterable[tuple[Any, str]], names: frozenset[str]) -> list[Found]:
@@ -221,9 +223,7 @@ def _read_named(text: str, offered: Offered, *, is_sure: bool) -> Iterator[Found
                 yield head["name"], arguments, text[head.start() : end]
 
 
-def _read_arguments(
-    text: str, start: int, limit: int, *, may_be_empty: bool
-) -> tuple[dict[str, Any], int] | None:
+def _read_arguments(text: str, start: int, limit: int, *, may_be_empty: bool) -> Read:
     """Return the arguments after a name, and their end.
 
     Args:
@@ -240,7 +240,7 @@ def _read_arguments(
         if value is None:
             value, end = repair(text[bracket.end() - 1 : limit]), limit
         return (value, end) if isinstance(value, dict) else None
-    found = (next((p[f"k{n}"], p[f"v{n}"]) for n in (1, 2, 3) if p[f"k{n}"]) for p in pairs)
+    found = (next((p[f"k{n}"], p[f"v{n}"]) for n in (1, 2, 3, 4) if p[f"k{n}"]) for p in pairs)
     values = {key: _read_value(value) for key, value in found}
     if not values and GIVEN_LINE.search(body):
         values = {key: value.strip().strip("\"'") for key, value in YAML_PAIR.findall(body)}
@@ -252,9 +252,7 @@ def _read_arguments(
     return values, limit
 
 
-def _read_python(
-    text: str, start: int, known: Collection[str]
-) -> tuple[dict[str, Any], int] | None:
+def _read_python(text: str, start: int, known: Collection[str]) -> Read:
     """Return the arguments of a call in Python, ``("…", limit=5)``, and its end.
 
     Those without a keyword are named like the first of the ``known`` parameters.
@@ -299,7 +297,7 @@ def _read_value(text: str) -> Any:
     return decoded
 
 
-def _read_bare_arguments(text: str, offered: Offered) -> list[TextCall] | None:
+def _read_bare_arguments(text: str, offered: Offered) -> Calls:
     """Return calls without their tool's name, if the text is nothing but their arguments.
 
     One tool must fit alone.

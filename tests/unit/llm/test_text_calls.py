@@ -133,6 +133,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     ('< | DSML | function_calls>\n< | DSML | invoke name="save_user_fact">\n< | DSML | parameter '
      'name="quote" string="true">x</ | DSML | parameter>\n</ | DSML | invoke>', [X]),
     ('<function=save_user_fact,{"quote": "x"}</function>', [X]),
+    ('<save_user_fact quote="x" />', [X]), ('<tool name="save_user_fact" quote="x"/>', [X]),
+    ('<action>save_user_fact</action>\n<action_input>{"quote": "x"}</action_input>', [X]),
     ('<|channel|>analysis to=functions.save_user_fact <|constrain|>json<|message|>{"quote": "x"}',
      [X]),
     ('**save_user_fact**\n```json\n{"quote": "x"}\n```', [X]),
@@ -200,7 +202,11 @@ def test_arguments_alone_are_a_call_of_the_only_tool_that_takes_them(
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_markup_without_a_call_is_not_shown(size: int) -> None:
-    for text in ("<tool_call>нет</tool_call>", "<tools><function><name>rm_rf</name></tools>"):
+    for text in (
+        "<tool_call>нет</tool_call>",
+        "<tool_call",
+        "<tools><function><name>rm_rf</name></tools>",
+    ):
         shown, reply = reply_of(text, size)
         assert "".join(shown) == "" and reply.message().tool_calls == []
 
