@@ -167,7 +167,7 @@ SYSTEM_PLACE = (
 )
 EXTRA = r"reasoning|extra (fields|inputs)|thought_signature|\bname\b|null"
 FORMAT = "response_format|json|grammar|structured output"
-NO_SYSTEM = "system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"
+NO_SYSTEM = "system.{0,40}((un|not )supported|not allow|invalid)|role: system|only user|developer"
 ALTERNATION = "alternat|consecutive|successive|roles? must"
 # In the order in which they are tried if a refusal does not say what is wrong.
 SIMPLIFICATIONS = (

@@ -92,6 +92,7 @@ SERVERS = [
     (has_late_system, "System message must be at the beginning.", 400),
     (has_no_turns, "Conversation roles must alternate user/assistant/user/assistant/...", 500),
     (lambda chat: "system" in roles(chat), "System role not supported", 400),
+    (lambda chat: "system" in roles(chat), "Only user and assistant roles are supported!", 500),
     (names("stream_options"), "Unrecognized request argument supplied: stream_options", 400),
     (names("tools"), "registry.ollama.ai/library/x does not support tools", 400),
     (names("stream_options"), "bad request", 422),
@@ -207,6 +208,8 @@ async def test_a_prompt_that_is_too_long_goes_again_with_its_newer_half(
     (400, "Content Exists Risk", "filter"), (403, "Your input was flagged", "filter"),
     (429, "1113 余额不足或无可用资源包,请充值。", "quota"),
     (500, "input (900 tokens) is too large to process", "context"),
+    (400, "input length and `max_tokens` exceed context limit: 19000 + 2000 > 20000", "context"),
+    (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000", "context"),
 ])  # fmt: skip
 def test_what_a_server_says_tells_its_failure(status: int, text: str, name: str) -> None:
     assert Report(str(status), (text,)).failure.name == name
