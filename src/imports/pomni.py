@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import pytz
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
+from src.base.owners import Chosen
 from src.imports.files import walk_json
 from src.imports.records import MALFORMED, Broken, Kind, Opened, Record, Records, read_moment
 from src.reading.facts import MEMORY_TYPES, PRIVATE
@@ -103,19 +104,18 @@ class _Reminder(_Fields):
 class _Settings(_Fields):
     language: Language | None = None
     time_zone: Zone | None = None
-    mode: Literal["assistant", "strict"] | None = None
-    answer_length: Literal["short", "normal", "long"] | None = None
-    memory_on: bool | None = None
-    follow_ups: bool | None = None
     spoken_language: Language | None = None
 
 
+CHOSEN: dict[str, Any] = {
+    name: (kind | None, None) for name, kind in get_type_hints(Chosen).items()
+}
 FIELDS: Mapping[Kind, type[_Fields]] = {
     "message": _Message,
     "fact": _Fact,
     "reminder": _Reminder,
     "summary": _Fields,
-    "settings": _Settings,
+    "settings": create_model("_ChosenSettings", __base__=_Settings, **CHOSEN),
 }
 
 

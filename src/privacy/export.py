@@ -22,9 +22,8 @@ FileFormat = Literal["json", "md"]
 
 # The owner's settings and names.
 SELECT_SETTINGS = """
-SELECT jsonb_build_object('language', s.language, 'time_zone', s.time_zone, 'mode', s.mode,
-                          'answer_length', s.answer_length, 'memory_on', s.memory_on,
-                          'spoken_language', s.spoken_language, 'follow_ups', s.follow_ups)
+SELECT coalesce(to_jsonb(s), '{}')
+       - ARRAY['owner_id', 'created_at', 'updated_at', 'inactive_since', 'refused_until']
        || jsonb_strip_nulls(jsonb_build_object('name', o.name, 'username', o.username))
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)

@@ -10,7 +10,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -42,7 +42,7 @@ from tests.tables import dump, empty_database
 Json = dict[str, Any]
 
 USER = 1001
-PREFERENCES = frozenset(Preferences.__annotations__)
+PREFERENCES = frozenset(field.name for field in fields(Preferences))
 ME = Owner(2**41 + 5)
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)  # 12:05 in Moscow
 MORNING = datetime(2026, 11, 20, 6, 0, tzinfo=UTC)  # 9:00 in Moscow, a Friday
