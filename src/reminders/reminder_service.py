@@ -266,6 +266,7 @@ class ReminderService:
         order: rules.ReminderOrder | rules.CancelOrder,
         *,
         said_before: str = "",
+        reason: str = "",
         message_id: int | None = None,
     ) -> ReminderResult:
         """Set, move or cancel as ordered; a recurring reminder moves as a whole.
@@ -274,13 +275,14 @@ class ReminderService:
             caller: The caller, and the time of the call.
             order: The order; it names a reminder by its id or by words of it.
             said_before: The bot's last answer: "move it" means the reminder it mentioned.
+            reason: What is said beside "cancel it", and may name the reminder.
             message_id: Message that asks, if it is stored.
 
         Raises:
             ValueError: The order's times are invalid.
         """
         if isinstance(order, rules.CancelOrder):
-            found = await self._find(caller, order.id, said_before)
+            found = await self._find(caller, order.id, said_before, reason)
             if found.reminder is not None:
                 ids = [one.id for one in (found.reminder, *found.others)]
                 await self.run(self.rows.cancel, caller.owner, *ids, asker=caller.asker)
@@ -317,12 +319,15 @@ class ReminderService:
         days = await asyncio.to_thread(days_of_what, told, what, caller)
         return days.pop().isoformat() if len(days) == 1 else ""
 
-    async def _find(self, caller: Caller, said: str, said_before: str) -> ReminderResult:
+    async def _find(
+        self, caller: Caller, said: str, said_before: str, reason: str = ""
+    ) -> ReminderResult:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.
 
         Words, a place in the list, or a time match only reminders that the caller is allowed to
-        change; each of several names must match one. ``IT`` is the one that the bot mentioned
-        last; behind ``ALL_BUT`` stand the names of those to be spared.
+        change; each of several names must match one. ``IT`` is the one that the reason names, else
+        the one that the bot mentioned last; behind ``ALL_BUT`` stand the names of those to be
+        spared.
         """
         waiting = await self.run(
             self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
@@ -336,7 +341,7 @@ class ReminderService:
         names = said.removeprefix(rules.ALL_BUT).split(", ")
         named = [_find_named(name, own, caller) for name in names]
         if said == rules.IT:
-            named = [tuple(one for one in own if one.text in said_before) or own]
+            named = [_named(reason, own) or tuple(o for o in own if o.text in said_before) or own]
         elif said == rules.ALL:
             named = [(one,) for one in own]
         elif said.startswith(rules.ALL_BUT):

@@ -233,8 +233,6 @@ SPARING = lexicon.AnyCase(r",? (?:<limit.except>|but)(?: keep)? ")
 CANCEL_CLAUSE = lexicon.AnyCase(r"[.!?;,:)(]+ |\b(?:<cancel.and>|<move.because>) ")
 # "Торт отмени муж купит": an order behind what it cancels.
 SURELY = lexicon.AnyCase(r"(?<= )<cancel.surely>(?<=[^\W\da-z])(?!\w)")
-# "The rent is not needed, cancel": the clause before names it.
-UNWANTED = lexicon.AnyCase(r"\b(?:<cancel.unneeded>|<cancel.stop>)\W*$")
 # "Paid it already cancel that".
 CANCELS_IT = lexicon.AnyCase(r"\b<cancel.surely> <move.it>\W*$")
 ALL_OF_ALL = lexicon.AnyCase(r"\b(?:<cancel.all>|<cancel.all_of_them>)(?!\w)")
@@ -316,17 +314,13 @@ def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None
     head, *spared = SPARING.split(folded, maxsplit=1)
     if spared and _read_cancel(head, pattern) == CancelOrder(id=ALL):
         return CancelOrder(id=ALL_BUT + _names_in(spared[0]))
-    before = ""
     for clause in CANCEL_CLAUSE.split(folded):
         if pattern.search(clause) is None:
             behind = SURELY.search(clause)
             if behind is None or not _is_subject(clause[: behind.start()]):
-                before = clause
                 continue
             clause = clause[: behind.end()]
         named = "" if CANCELS_IT.search(clause) else _beside_cancel(clause)
-        if not named and UNWANTED.search(before):
-            named = _beside_cancel(before)
         if not named and ALL_OF_ALL.search(clause):
             named = ALL
         also = AND.match(folded.partition(clause)[2])
@@ -346,6 +340,11 @@ def names_time(said: str, due: datetime, now: datetime, time_zone: str) -> bool:
     about, when = _split_time(times.fold(said))
     found = reminder_moments.read_new_time(when, due, now, time_zone)
     return found is not None and found.when == due and not content(about)
+
+
+def words_beside_cancel(text: str) -> str:
+    """Return what a message says beside its order to cancel: "борщ уже сняла" before "отмени"."""
+    return _beside_cancel(_fold_start(text))
 
 
 def _beside_cancel(clause: str) -> str:
@@ -521,7 +520,7 @@ def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
         note: The note before it.
         messages: The prompt.
     """
-    if not _cancels_it(text):
+    if not _cancels_it(text) or _names_request(words_beside_cancel(text), messages):
         return False
     named = [str(m.text).partition("\n")[0] for m in messages if _asks(m) == "reminder"]
     is_reason = any(shared(note, line.partition(": ")[2]) for line in named)
@@ -610,7 +609,7 @@ def _find_change(
     if order is not None or len(text) > MAX_CHANGE:
         return order
     if kind == line_kinds.CANCEL:
-        return CancelOrder(id=_beside_cancel(_fold_start(text)) or IT)
+        return CancelOrder(id=words_beside_cancel(text) or IT)
     move = _read_move(_fold_start(text)) if kind == line_kinds.MOVE else None
     return move if move is not None and move.when else None
 

@@ -9,7 +9,7 @@ from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, payload, payloads
-from src.reminders.rules import CancelOrder, ReminderOrder
+from src.reminders.rules import CancelOrder, ReminderOrder, words_beside_cancel
 from src.texts import detect_language, plain_text
 
 SET = """\
@@ -84,8 +84,8 @@ async def cancel_reminder(
     reminders: ReminderService, runtime: Runtime, order: CancelOrder
 ) -> tuple[Payload, Finding]:
     """Cancel the reminder that is meant, or say which may be."""
-    caller, history = called_in(runtime.context), runtime.state.get("history") or ()
-    asked = await reminders.apply_order(
-        caller, order, said_before=new_messages.last_answer(history)
-    )
+    context: TurnContext = runtime.context
+    caller, history = called_in(context), runtime.state.get("history") or ()
+    said_before, reason = new_messages.last_answer(history), words_beside_cancel(context.text)
+    asked = await reminders.apply_order(caller, order, said_before=said_before, reason=reason)
     return _shorten(payload(asked, caller)), Finding(asks=question_of(asked))

@@ -171,6 +171,19 @@ async def test_without_a_model_one_is_cancelled_in_words(
     assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
 
 
+@pytest.mark.parametrize(("text", "what"), [
+    ("врач не нужен, отмени", "сходить к врачу"), ("the parcel came, cancel it", "get the parcel"),
+    ("духовка вже холодна, скасуй", "вимкнути духовку"),
+])  # fmt: skip
+async def test_the_reason_names_the_reminder_before_the_last_one_is_meant(
+    phone: Phone, text: str, what: str
+) -> None:
+    await set_reminder(phone, what)
+    await phone.write("напомни завтра в 10 полить фикус")
+    await phone.write(text)
+    assert [one for one, _ in waiting(phone)] == ["полить фикус"]
+
+
 @pytest.mark.parametrize(("cancel", "what", "undo"), [
     ("Отмени заправку", "заправить машину", "верни назад"),
     ("Скасуй заправку", "заправити авто", "поверни як було"),
