@@ -7,6 +7,7 @@ from src.base.owners import Caller
 from src.history import new_messages, turn_repo
 from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
+from src.reading.slips import mend_orders
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, payload, payloads
 from src.reminders.rules import CancelOrder, ReminderOrder, words_beside_cancel
@@ -54,7 +55,8 @@ def question_of(result: ReminderResult) -> turn_repo.Asks | None:
 def called_in(context: TurnContext) -> Caller:
     """Return the caller of a turn; the language is the one they write in."""
     caller = Caller(context.owner, context.preferences, context.moment, member=context.speaker_id)
-    return caller.with_preferences(language=detect_language(context.text, context.language))
+    text = mend_orders(context.text)  # in Cyrillic letters, if it is only typed in Latin ones
+    return caller.with_preferences(language=detect_language(text, context.language))
 
 
 def _is_typed(runtime: Runtime) -> bool:

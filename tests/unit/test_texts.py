@@ -316,6 +316,7 @@ def test_the_first_language_that_we_speak_is_chosen(
     ("Дякую!", "ru", "uk"), ("мама", "ru", "ru"), ("мама", "uk", "uk"), ("мама", "en", "ru"),
     ("What is my name?", "ru", "en"), ("Привет, world", "en", "ru"), ("12:30 😀", "uk", "uk"),
     ("", "ru", "ru"), ("п'ю каву зранку", "ru", "uk"), ("здоров’я", "ru", "uk"),
+    ("борщ уже зняла", "uk", "uk"),
 ])  # fmt: skip
 def test_a_text_s_language_shows_in_its_letters_and_words(
     text: str, default: Language, expected: Language
@@ -339,7 +340,8 @@ def test_a_text_s_language_shows_in_its_letters_and_words(
     ("ru", {"ok": None, "thanks": None, "Дякую!": None, "мама купила молоко": None, "": None,
             "napomni mne zavtra v 9": None, "my s zhenoj zhivem na dache": None, "12:30 😀": None,
             "Ich wohne jetzt bei Oma": None, "deadline для Project Atlas is Friday": None}),
-    ("uk", {"мама купила молоко": None, "завтра о девятой": None, "ok ok ok": None}),
+    ("uk", {"мама купила молоко": None, "борщ уже зняла": None, "завтра о девятой": None,
+            "ok ok ok": None}),
 ])  # fmt: skip
 def test_a_sentence_shows_the_language_of_its_writer_and_a_short_word_does_not(
     former: Language, texts: dict[str, Language | None]

@@ -52,6 +52,7 @@ async def phone(phone: Phone) -> Phone:
 @pytest.mark.parametrize(("language", "words", "what"), [
     ("ru", "напомни завтра в 9 позвонить маме", "позвонить маме"),
     ("uk", "нагадай завтра о 9 подзвонити мамі", "подзвонити мамі"),
+    ("uk", "nagaday zavtra o 9 podzvonyty mami", "подзвонити мамі"),
     ("en", "remind me tomorrow at 9 to call mum", "call mum"),
 ])  # fmt: skip
 @pytest.mark.parametrize("prefix", ["", "/remind ", "/mode strict|"])
