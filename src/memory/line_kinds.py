@@ -45,7 +45,7 @@ WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
 SLIP = re.compile(r"\*(?=\w[^*]*$)")  # "*Geoff", as people put right a slip of the pen
 # The name of a value without the value: "Телефон врача", "vet's phone number".
 BARE_NAME = lexicon.AnyCase(
-    r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
+    r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_](?:'?[^\W\d_])*){1,6}"
     r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)"
     r"(?:\s+<requests.please>)?[\s.!]*(?:,[^\d:=]*)?"
 )

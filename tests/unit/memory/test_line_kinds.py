@@ -47,6 +47,7 @@ async def test_lines_that_were_never_met_are_known(embedder: LocalEmbedder) -> N
     ("вчера мы с братом весь день чинили старый велосипед", "note"), ("", "agreement"),
     ("список в магаз: рис, сода, корм рыбкам", "note"), ("скажи: где рис, где сода?", "question"),
     ("добрий, андрій, столяр, роблю кухні", "note"), ("телефон сантехника", "unsure"),
+    ("код під'їзду", "unsure"),
     ("код дома 4", "note"), ("а почему соседская собака так громко лает по ночам", "question"),
 ])  # fmt: skip
 def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str) -> None:
