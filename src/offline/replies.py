@@ -72,6 +72,7 @@ ANSWERS = {
 PET_STEM = 3
 PET = re.compile("(?:[ио]?к|[оеє]чк|[оеє]ньк|[ую]шк|чик|[ую][шсл])[аеоуюия]?")
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
+ME_GIVEN = frozenset({"me", "мне", "мені"})
 Record = dict[str, Any]
 Found = Sequence[Record]
 
@@ -248,6 +249,7 @@ def near(records: Found, question: str) -> list[Record]:
 
 def _near(records: Found, pool: list[Record], question: str) -> list[Record]:
     pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
+    pool = [r for r in pool if not _has_other_role(r["text"], question)]
     scores = {id(r): _closeness(r, question) for r in pool}
     pool = sorted(pool, key=lambda r: -scores[id(r)])
     floor = max(SURE, max(scores.values(), default=0.0) - GAP)
@@ -397,6 +399,20 @@ def _is_of_another(text: str, question: str) -> bool:
     return is_whose and is_joined and of_thing
 
 
+def _has_other_role(text: str, question: str) -> bool:
+    """Return True if "i owe" is told and "owes me" is asked, or the other way round."""
+    told, asked = _roles(text, question), _roles(question, question)
+    return bool(told and asked) and told.isdisjoint(asked)
+
+
+def _roles(text: str, question: str) -> set[bool]:
+    """Return True for "i" beside a word of the question, False for "me" beside one."""
+    spoken = words(text.translate(FOLD).lower())
+    pairs = [*pairwise(spoken), *pairwise(reversed(spoken))]
+    beside = {one for one, verb in pairs if shared(verb, question)}
+    return {one in ME_ALONE for one in beside & (ME_ALONE | ME_GIVEN)}
+
+
 def _is_name_in(name: str, word: str) -> bool:
     """Return True if a word is a name or a diminutive of it: "тимурка"."""
     word, stem = word.lstrip("~"), name.rstrip("аеиоуяй") if len(name) > PET_STEM else name
@@ -404,11 +420,14 @@ def _is_name_in(name: str, word: str) -> bool:
 
 
 def _are_different(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return True if both are relatives, or both names, and none is the same.
+    """Return True if both have relatives, or names and nothing else, and none is the same.
 
     A relative may have any name.
     """
-    if not one or not one.isdisjoint(other) or {p[0] for p in one} != {p[0] for p in other}:
+    if not one or not one.isdisjoint(other):
+        return False
+    signs, others = ({person[0] for person in people} for people in (one, other))
+    if "@" not in signs & others and signs != others:
         return False
     return not any(may_be_same_name(a[1:], b[1:]) for a in one for b in other)
 
