@@ -67,9 +67,8 @@ def _is_slip(word: str, form: str) -> bool:
         return False
     if not word.isascii() or form not in lexicon.words("slips.orders"):
         return True
-    is_missing = len(word) < len(form) and word[-1] == form[-1]
-    is_doubled = any(word == form[:at] + form[at - 1 :] for at in range(1, len(form) + 1))
-    return is_missing or is_doubled or sorted(word) == sorted(form)
+    is_inside = len(word) != len(form) and word[-1] == form[-1]
+    return is_inside or sorted(word) == sorted(form)
 
 
 @cache

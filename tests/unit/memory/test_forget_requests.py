@@ -166,6 +166,7 @@ NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize("typed", [
     "remid me tomorrow at 9 to call mum", "rmeind me tomorrow at 9 to call mum",
+    "reamind me tomorrow at 9 to call mum",
     "напомини завтра в 9 чай", "нпаомни завтра в 9 чай", "нагдай завтра о 9 купити хліб",
     "napomni zavtra v 9 kupit hleb", "nagadai zavtra o 9 hlib",
     "pls remind me tomorrow at 9 to call mum", "ping me tomorrow at 9 about mum",
