@@ -869,6 +869,8 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
      ("set_reminder", {"text": "vet", "when": "an hour later", "moves": "vet"})),
     ("the vet at 8 instead",
      ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
+    ("rather in an hour the vet",
+     ("set_reminder", {"text": "the vet", "when": "in an hour", "moves": "the vet"})),
 ])  # fmt: skip
 def test_a_bare_time_changes_the_reminder_just_spoken_of(
     text: str, call: tuple[str, dict[str, str]]
