@@ -258,7 +258,10 @@ def _near(records: Found, pool: list[Record], question: str) -> list[Record]:
     best = (telling or best)[:QUOTED]
     rest = [r for r in pool if r not in best]
     talk = sorted(records, key=_sort_key)
-    related = [r for r in rest if _relates(r, best, pool, talk)]
+    related: list[Record] = []
+    for record in sorted(rest, key=_sort_key):
+        if _relates(record, [*best, *related], pool, talk):
+            related.append(record)
     later = [r for r in rest if r not in related and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *related, *later[:1]]
 

@@ -99,6 +99,14 @@ def test_what_puts_right_an_answer_is_quoted_with_what_was_answered() -> None:
     assert found == ["a dozen eggs is 3.20", "no, it's 3.60 since monday"]
 
 
+def test_what_goes_on_with_a_list_is_quoted_with_it() -> None:
+    told = [record(1, "купить: гречку, укроп", 0.9), record(3, "ещё лампочки е27", 0.5),
+            record(5, "и еще корм коту", 0.5), record(7, "ещё раз чинил кран", 0.5)]  # fmt: skip
+    told.insert(3, record(6, "устал", 0.5))
+    asked = quoted("что надо купить", *told)
+    assert sorted(asked) == sorted(one["text"] for one in told[:3])
+
+
 def test_of_a_secret_it_does_not_say_that_it_is_noted() -> None:
     said = beside("love thai food", "my wifi password is hunter22")
     assert said == say("refused_secret", "en")
