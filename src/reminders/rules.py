@@ -404,7 +404,7 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
     clause = _without_polite(BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))).strip(" ,")
     about, when = _split_time(clause)  # "at 6" alone as well
     spans = times.find_reminder_spans(clause)
-    if not when and spans:  # "лучше через час духовку"
+    if not when and spans and not asks_for_reminder(text):  # "лучше через час духовку"
         about, when = clause[spans[-1].end :], clause[spans[0].start : spans[-1].end]
     named = IT if not about else _name_in(about, messages)
     return ReminderOrder(text=named, when=when, moves=named) if when and named else None

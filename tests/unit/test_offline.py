@@ -882,6 +882,13 @@ def test_a_bare_time_changes_the_reminder_just_spoken_of(
     assert call not in calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools)
 
 
+def test_a_request_behind_an_answer_about_a_reminder_moves_none() -> None:
+    told, again = say("reminder_set", "uk", time="завтра", text="воду"), "о 8:05 нагадуй вітаміни"
+    asked = [*prompt("щодня о 9 нагадуй воду"), asks("reminder", told)]
+    [(_, order)] = calls([*asked, *prompt(again)[-1:]], (*CANCELS, "set_reminder"))
+    assert "moves" not in order
+
+
 @pytest.mark.parametrize("text", [
     "удали всё", "Когда ты напомнишь про хлеб?", "не отменяй хлеб", "Какие у меня напоминания?",
     "перенесли концерт на пятницу", "i had to move the call to 6pm", "отменили концерт?",
