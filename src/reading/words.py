@@ -55,6 +55,7 @@ def answered_values(text: str) -> Lemmas:
 # After these words an unknown word is a place: "on Tuesdays in the Methodist hall".
 NEAR = 40  # characters before the word
 PLACE = lexicon.Expression(r"(?<!\w)(?i:<people.before_place>) (?:[A-ZА-ЯЁІЇЄҐ][\w'.-]* )*$")
+IN_LAW = re.compile("[ -]in[ -]law", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2_000)
@@ -64,7 +65,8 @@ def people_in(text: str) -> frozenset[str]:
     for word in content_words(text):
         tags = parts_of_speech(word.text)
         if role := kin_of(word.text):
-            found.add(f"@{role}")
+            is_in_law = IN_LAW.search(text, word.start, word.end + len(" in law")) is not None
+            found.add(f"@{role}_in_law" if is_in_law else f"@{role}")
             continue
         is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
         is_name = is_name and (word.is_name or "inan" not in tags)

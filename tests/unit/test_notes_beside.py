@@ -102,7 +102,7 @@ def test_what_puts_right_an_answer_is_quoted_with_what_was_answered() -> None:
 def test_what_goes_on_with_a_list_is_quoted_with_it() -> None:
     told = [record(1, "купить: гречку, укроп", 0.9), record(3, "ещё лампочки е27", 0.5),
             record(5, "и еще корм коту", 0.5), record(7, "ещё раз чинил кран", 0.5)]  # fmt: skip
-    told.insert(3, record(6, "устал", 0.5))
+    told.insert(3, {**record(6, "мы с братом красили забор", 0.5), "kind": "note"})
     asked = quoted("что надо купить", *told)
     assert sorted(asked) == sorted(one["text"] for one in told[:3])
 
@@ -169,6 +169,7 @@ def test_what_was_said_twice_is_quoted_once() -> None:
     (0.85, "what was my ferritin", "bloods back, ferritin was 11", "jakes ferritin was 20"),
     (0.85, "where do i work", "i work at a bakery", "my sister works at a bank"),
     (0.85, "where does my brother live", "my brother lives in york", "my sister lives in leeds"),
+    (0.85, "как зовут тёщу", "my mother-in-law is called Galina", "my mother is called Vera"),
     (0.85, "де живе брат", "брат живе в Одесі", "сестра живе у Львові"),
     (0.85, "who owes me money", "my sister owes me 80 quid", "i owe pete 25 for the tickets"),
     (0.85, "кому я должна", "я должна свете 3000", "олег мне должен 1500"),
