@@ -396,17 +396,15 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
         messages: The prompt; what shares a word with an earlier request in it names that one,
             instead of the reminder mentioned last.
     """
-    folded = _fold_start(text)
-    shift = SHIFT.search(_without_polite(folded).rstrip(" ,"))
-    if shift and len(words(folded[: shift.start()])) <= MAX_LEAD:
-        named = _name_in(folded[: shift.start()], messages) or IT
-        return ReminderOrder(text=named, when=shift[0], moves=named)
-    clause = _without_polite(BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))).strip(" ,")
+    clause = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", _fold_start(text)))
+    clause = _without_polite(clause).strip(" ,")
     about, when = _split_time(clause)  # "at 6" alone as well
     spans = times.find_reminder_spans(clause)
     if not when and spans and not asks_for_reminder(text):  # "лучше через час духовку"
         about, when = clause[spans[-1].end :], clause[spans[0].start : spans[-1].end]
-    named = IT if not about else _name_in(about, messages)
+    named = _name_in(about, messages)
+    if not about or (SHIFT.fullmatch(when) and len(words(about)) <= MAX_LEAD):
+        named = named or IT
     return ReminderOrder(text=named, when=when, moves=named) if when and named else None
 
 
@@ -419,8 +417,7 @@ def _name_in(about: str, messages: Sequence[BaseMessage]) -> str:
 def _read_move(text: str) -> ReminderOrder | None:
     """Return the order in the text after "move": the reminder, then its new time."""
     text = CLOCK_HOUR.sub(r"at \g<hour>:00", FROM.sub("", NOT_THEN.sub("", text)))
-    shift = SHIFT.search(text)
-    about, when = (text[: shift.start()], shift[0]) if shift else _split_time(text)
+    about, when = _split_time(text)
     is_named = NOUN.search(about) is not None
     about = NOUN.sub(" ", about)
     about = about[BEFORE_ABOUT.behind(about) :].strip(" ,") or IT
@@ -428,6 +425,9 @@ def _read_move(text: str) -> ReminderOrder | None:
 
 
 def _split_time(text: str) -> tuple[str, str]:
+    shift = SHIFT.search(text)
+    if shift:
+        return text[: shift.start()], shift[0]
     text = TO.sub(_as_time, TO_DAY.sub(_as_day, text))
     start = len(text)
     for span in reversed(times.find_reminder_spans(text)):
