@@ -64,9 +64,11 @@ def people_in(text: str) -> frozenset[str]:
     found: set[str] = set()
     for word in content_words(text):
         tags = parts_of_speech(word.text)
-        if role := kin_of(word.text):
-            is_in_law = IN_LAW.search(text, word.start, word.end + len(" in law")) is not None
-            found.add(f"@{role}_in_law" if is_in_law else f"@{role}")
+        role = kin_of(word.text)
+        if role and IN_LAW.search(text, word.start, word.end + len(" in law")):
+            role = f"{role}_in_law"
+        if role:
+            found.add(f"@{role}")
             continue
         is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
         is_name = is_name and (word.is_name or "inan" not in tags)
