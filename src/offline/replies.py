@@ -43,8 +43,7 @@ CHANGES = 2  # later quotes that may change the sure ones
 OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
-MIN_LATIN_LIKENESS = 0.88  # the same for Latin letters, which have no dictionary
-DOUBLED = re.compile(r"(.)\1")
+MIN_LATIN_LIKENESS = 0.85  # the same for Latin letters, which have no dictionary
 ENOUGH = 2  # words that suffice if they are all words of the question
 MIN_SHARE = 0.5  # of the question's words; a file, or a note without a vector, must exceed it
 MAX_DISTANCE = 5  # messages between a note and its correction
@@ -277,8 +276,7 @@ def _quotable(records: Found, question: str) -> list[Record]:
 def _fix_typos(question: str, records: Found) -> str:
     """Correct unknown words among the first of a question to words of the records.
 
-    For Latin letters, which have no dictionary, letters may be swapped or doubled, and one of a
-    long word may be missing or wrong.
+    For Latin letters, which have no dictionary, the words must be longer or more alike.
     """
     known = sorted({word.lower() for r in records for word in words(r["text"])})
 
@@ -287,19 +285,10 @@ def _fix_typos(question: str, records: Found) -> str:
         if len(word) < MIN_MISSPELT or word in known or parts_of_speech(word):
             return match[0]
         candidates = [one for one in known if one[0] == word[0]]
-        likeness = MIN_LIKENESS
-        if word.isascii():
-            same = [one for one in candidates if _letters(one) == _letters(word)]
-            if same:
-                return same[0]
-            likeness = MIN_LATIN_LIKENESS
+        likeness = MIN_LATIN_LIKENESS if word.isascii() else MIN_LIKENESS
         return next(iter(get_close_matches(word, candidates, 1, likeness)), match[0])
 
     return WORD.sub(fix, question, MAX_ASKED)
-
-
-def _letters(word: str) -> list[str]:
-    return sorted(DOUBLED.sub(r"\1", word))
 
 
 def _asks_the_same(record: Record, question: str) -> bool:
