@@ -39,7 +39,8 @@ NOTE_BIAS = 0.15  # without an embedding: a needless quote is better than a lost
 # Of any other kind over note and question, and of an order without an embedding; in doubt a line
 # is kept.
 LEAD, LETTERS_LEAD = 0.05, 0.25
-REMIND_LEAD = 0.2  # of an order to remind: "gran visits 3 jan at noon" is like one
+# Of an order to remind and of a request: "gran visits 3 jan at noon", "read emma in may".
+REMIND_LEAD = 0.2
 NO_VECTOR: Vector = np.zeros(0, dtype=np.float32)
 WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
 SLIP = re.compile(r"\*(?=\w[^*]*$)")  # "*Geoff", as people put right a slip of the pen
@@ -47,7 +48,7 @@ SLIP = re.compile(r"\*(?=\w[^*]*$)")  # "*Geoff", as people put right a slip of 
 BARE_NAME = lexicon.AnyCase(
     r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_](?:'?[^\W\d_])*){1,6}"
     r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)"
-    r"(?:\s+<requests.please>)?[\s.!]*(?:,[^\d:=]*)?"
+    r"(?:\s+<requests.please>)?[\s.!?]*(?:,[^\d:=]*)?"
 )
 
 
@@ -130,7 +131,7 @@ def _score(text: str, vector: Vector | None, weights: Weights) -> dict[str, floa
 def _best_of(scores: Mapping[str, float], *, has_vector: bool) -> str:
     best = max(scores, key=lambda kind: scores[kind])
     told = max((NOTE, QUESTION), key=lambda kind: scores[kind])
-    lead = REMIND_LEAD if best == REMIND else LEAD
+    lead = REMIND_LEAD if best in (REMIND, REQUEST) and has_vector else LEAD
     if best in ORDERS and not has_vector:
         lead = LETTERS_LEAD
     return best if scores[best] >= scores[told] + lead else told

@@ -47,7 +47,7 @@ async def test_lines_that_were_never_met_are_known(embedder: LocalEmbedder) -> N
     ("вчера мы с братом весь день чинили старый велосипед", "note"), ("", "agreement"),
     ("список в магаз: рис, сода, корм рыбкам", "note"), ("скажи: где рис, где сода?", "question"),
     ("добрий, андрій, столяр, роблю кухні", "note"), ("телефон сантехника", "unsure"),
-    ("код під'їзду", "unsure"),
+    ("код під'їзду", "unsure"), ("телефон слесаря?", "unsure"),
     ("код дома 4", "note"), ("а почему соседская собака так громко лает по ночам", "question"),
 ])  # fmt: skip
 def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str) -> None:
@@ -63,6 +63,9 @@ def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str)
     ("gave the drill back to tom", "note"), ("they cancelled my flight", "note"),
     ("забыл зонт в офисе", "note"), ("напомнил маме про анализы", "note"),
     ("добрий вечір, я світлана, фізика в 17 школі", "note"),
+    ("read piranesi in march", "note"), ("допиши в список корм коту", "note"),
+    ("додай до списку прищіпки", "note"), ("gym is on tuesdays and thursdays at 7", "note"),
+    ("read me the news", "request"), ("напиши список тем для эссе", "request"),
 ])  # fmt: skip
 async def test_an_order_is_known_in_other_words_and_what_sounds_like_one_is_kept(
     embedder: LocalEmbedder, text: str, kind: str
