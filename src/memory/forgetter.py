@@ -124,7 +124,7 @@ class Forgetter:
             thing = requests.without_plain_reason(about)
             if thing:
                 return self.forget_about(thing, everything=everything)
-            return Forgotten(nearest=self._find_nearest(request))
+            return Forgotten(nearest=self.find_nearest(request))
         if len(matches) > 1 and not everything:
             return Forgotten(ask=tuple(matches[:MAX_ASKED]))
         return self._carry_out({fact.id for fact in meant}, [entry.text for entry in sentences])
@@ -184,7 +184,7 @@ class Forgetter:
         same = [f for f in retired if (f.subject, f.relation) == (fact.subject, fact.relation)]
         return [fact, *(f for f in same if is_meant(request, f))]
 
-    def _find_nearest(self, request: Request) -> tuple[ForgetMatch, ...]:
+    def find_nearest(self, request: Request) -> tuple[ForgetMatch, ...]:
         """Return the facts, and the clauses of messages, with most words of the request."""
         count = forget_matching.count_shared
         facts = [fact for fact in self._facts if fact.is_current]

@@ -10,6 +10,7 @@ from typing import TypeVar
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.change_repo import Change, ChangeRepository
+from src.memory.forget_matching import read_request
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
@@ -117,6 +118,17 @@ class Memories:
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
         near = (ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=tuple(near))
+
+    async def find_nearest(
+        self, owner: Owner, about: str, *, request_id: int | None, speaker_id: int | None
+    ) -> Forgotten:
+        """Return as the nearest what has most words of a text; forget nothing."""
+
+        def work(transaction: Transaction) -> Forgotten:
+            forgetter = Forgetter(transaction, owner, request_id=request_id, speaker_id=speaker_id)
+            return Forgotten(nearest=forgetter.find_nearest(read_request(about)))
+
+        return await self._in_transaction(work)
 
     async def forget_once(self, owner: Owner, uid: str, *, asker: int | None) -> Forgotten:
         """Forget a fact or message; called again, return the same result while it can be undone.

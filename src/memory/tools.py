@@ -16,6 +16,7 @@ from src.llm.loose_json import as_list
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
+from src.memory.forgetter import Forgotten
 from src.memory.memories import Memories
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Shown
@@ -23,9 +24,8 @@ from src.memory.retriever import Query
 from src.memory.thresholds import DOUBTFUL, WEAK
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText
-from src.reading import facts, lexicon
+from src.reading import facts, lexicon, requests
 from src.reading.facts import Fact
-from src.reading.requests import asks_for_questions
 from src.texts import Language, say
 
 SAVE = """\
@@ -179,7 +179,7 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
         threshold=WEAK * (await memories.settings()).memory_retrieve_threshold,
         shown=Shown(context.conversation_id, history[-1]["position"] if history else 0),
         with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
-        with_questions=asks_for_questions(context.text),
+        with_questions=requests.asks_for_questions(context.text),
         types=order.kinds or None,
         period=(
             _parse_day(order.since, context.time_zone),
@@ -259,14 +259,17 @@ class ForgetOrder(Form):
 async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> ToolResult:
     """Forget what is named or meant, or return the candidates if several fit."""
     context: TurnContext = runtime.context
+    speaker = {"request_id": context.message_id, "speaker_id": context.speaker_id}
     found = await memories.forget(
         context.owner,
         order.ids[:MAX_IDS],
         about="" if order.ids else order.about,
         everything=order.everything,
-        request_id=context.message_id,
-        speaker_id=context.speaker_id,
+        **speaker,
     )
+    if not order.ids and found == Forgotten():  # a reason beside the order may name what is near
+        about = requests.without_order(context.text)
+        found = await memories.find_nearest(context.owner, about, **speaker)
     result: dict[str, Any] = {
         "forgotten": list(found.texts),
         "ask": [vars(fact) for fact in found.ask],

@@ -72,8 +72,9 @@ Prompt = Sequence[BaseMessage]
 Names = Sequence[str]
 Embed = Callable[[str], Awaitable[Vector | None]]
 NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
-# Replies to tool results, except for those of saving, searching and the clock.
+# Replies to tool results, except for those of searching and the clock.
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
+    SAVE: describe_saved,
     **dict.fromkeys(("forget_fact", "forget_everything"), describe_forgotten),
     **dict.fromkeys(reminders.TOOLS, reminders.describe_reminder),
     UNDO_CHANGE: lambda found, _: str(found.get("said", "")),
@@ -160,9 +161,7 @@ def answer(
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     # Forgetting hides the message, so its facts are saved in a separate reply before.
-    saves = []
-    if "forget_fact" in dict(calls):
-        saves = [call for call in calls if call[0] == SAVE]
+    saves = [call for call in calls if call[0] == SAVE and "forget_fact" in dict(calls)]
     if calls:
         return _message((saves or calls)[:MAX_CALLS])
     return AIMessage(turn.reply(results))
@@ -180,8 +179,6 @@ def read_calls(messages: Prompt, tool_names: Names) -> list[Call]:
 
 def describe_result(result: ToolMessage, language: Language) -> str:
     """Return a sentence to the user about the result of a call; empty if there is none."""
-    if result.name == SAVE:
-        return describe_saved(_load(result), language)
     if result.name == "current_time":
         time = requests.describe_time(str(result.text), language)
         return say("offline_time" if time else "offline_no_city", language, time=time)
@@ -217,10 +214,8 @@ class OfflineTurn:
         self._is_private = asks(self.text) or any(map(requests.announces_private, previous))
         # A file without earlier messages decides by its own text.
         context = " ".join(map(_text_of, self._past[-CONTEXT:] or self._latest))
-        known = history.language_of(messages)
-        self.language = choose_language(known)
-        if known is None:
-            self.language = detect_language(self.text, detect_language(context))
+        spoken = detect_language(self.text, detect_language(context))
+        self.language = choose_language(history.language_of(messages) or spoken)
 
     def calls(self) -> list[Call]:
         """Return the calls to make, in order: the requested ones, or else saving and searching."""
@@ -293,10 +288,11 @@ class OfflineTurn:
         """Return the calls of a request to forget: [] if it names nothing, None without one."""
         match = TAKES_BACK.match(self.text.translate(FOLD))
         if match:
-            about = ABOUT.match(match["more"])
-            if about:
-                return self._forget_joke(match["more"][about.end() :])
-            if not self._takes_back_last(match):
+            about = ABOUT.behind(match["more"])
+            thing = match["more"][about:]
+            if about and any(shared(thing, _text_of(note)) for note in self._notes):
+                return [("forget_fact", {"about": thing})]
+            if about or not self._takes_back_last(match):
                 return None
             correction = self.text[match.start("more") :]
             return [*self._save_calls(correction), *_forget_message(self._notes)]
@@ -310,12 +306,6 @@ class OfflineTurn:
         if request.everything:
             return [("forget_everything", {})]
         return _forget_message(self._past if request.is_last else ())
-
-    def _forget_joke(self, about: str) -> list[Call] | None:
-        """Return the call for "I was joking about the lottery", if a note mentions it."""
-        if any(shared(about, _text_of(note)) for note in self._notes):
-            return [("forget_fact", {"about": about})]
-        return None
 
     def _takes_back_last(self, match: re.Match[str]) -> bool:
         """Return True if "scratch that" means the last note, whatever replaces it after a sign.
@@ -391,10 +381,9 @@ class OfflineTurn:
 
     def _tells_something(self) -> bool:
         """Return True if a possible question also states something, and is no certain question."""
-        if self._kind == QUESTION and TELLING.search(self.text.translate(FOLD)):
-            return True
-        may_ask = self._kind in (QUESTION, UNSURE) and "?" not in self.text
-        return may_ask and bool(replies.statement_in(self.text))
+        is_telling = TELLING.search(self.text.translate(FOLD)) is not None
+        may_tell = self._kind in (QUESTION, UNSURE) and (is_telling or "?" not in self.text)
+        return may_tell and bool(replies.statement_in(self.text))
 
     def _note_reply(self) -> str:
         if self._tool_names and SEARCH not in self._tool_names:
@@ -402,9 +391,7 @@ class OfflineTurn:
         if holds_secret(self.text):  # never stored
             return say("refused_secret", self.language)
         texts = (self.text, *map(_text_of, self._past[-1:])) if replies.corrects(self.text) else ()
-        notes = []
-        if texts:
-            notes = [_text_of(one) for one in reversed(self._notes)]
+        notes = [_text_of(one) for one in reversed(self._notes)]
         corrected = next((note for one in texts for note in notes if shared(one, note)), None)
         if corrected is None:
             return self._with_hint(say("offline_noted", self.language))

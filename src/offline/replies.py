@@ -122,9 +122,7 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     results = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
     unique = {r["id"] if _is_fact(r) else r["uid"]: r for r in results}  # of the first search
     records = [_classify(r, kind(r["text"])) for r in unique.values()]
-    overview = ""
-    if found:
-        overview = str(found[0].get("overview") or "")
+    overview = next((str(one.get("overview") or "") for one in found[:1]), "")
     if overview:
         title = say(f"offline_overview_{overview}", language)
         listed = _overview_records(records, overview)
@@ -221,10 +219,8 @@ def _tells_of_change(record: Record, quoted: Found) -> bool:
 def _classify(record: Record, kind: str) -> Record:
     """Add the kind to a record; a question is replaced by what it states besides."""
     may_ask = kind in (QUESTION, UNSURE) and not (_is_fact(record) or record.get("from_file"))
-    statement = ""
-    if may_ask:
-        statement = statement_in(record["text"])
-    if statement in ("", record["text"].strip()):
+    statement = statement_in(record["text"])
+    if not may_ask or statement in ("", record["text"].strip()):
         return {**record, "kind": kind}
     return {**record, "kind": NOTE, "text": statement, "is_beside": True}
 
@@ -516,9 +512,7 @@ def _format_line(record: Record, wanted: frozenset[str], language: Language) -> 
     if record.get("from_file"):
         quote = best_passage(quote, wanted, FILE_QUOTE)
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
-    text = quote
-    if author:
-        text = f"{author}: {quote}"
+    text = ": ".join(filter(None, (author, quote)))
     said_at = f"{datetime.fromisoformat(record['said_at']):%d.%m.%Y %H:%M}"
     if record.get("imported_from"):
         origin = say("words_of_imported", language, name=record["imported_from"])

@@ -7,7 +7,7 @@ from src.memory.line_kinds import NOTE, Classifier
 from src.offline.replies import Record, covers, is_note, near, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
-from src.reading.requests import asks_to_keep_private, forget_request
+from src.reading.requests import ForgetRequest, asks_to_keep_private, forget_request
 from src.reading.sentences import is_question
 from src.reading.words import shared
 from src.reminders.rules import asks_for_reminder
@@ -108,10 +108,6 @@ def _extract(messages: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _matching_uids(records: Records) -> list[str]:
-    request = forget_request(records["messages"][0]["task"])
-    about = ""
-    if request is not None:
-        about = request.about
-    return [
-        r["uid"] for r in records["context"] if shared(about, r["text"]) and is_note(r["text"])
-    ]
+    request = forget_request(records["messages"][0]["task"]) or ForgetRequest("")
+    found = [one for one in records["context"] if shared(request.about, one["text"])]
+    return [one["uid"] for one in found if is_note(one["text"])]

@@ -67,8 +67,7 @@ def _is_slip(word: str, form: str) -> bool:
         return False
     if not word.isascii() or form not in lexicon.words("slips.orders"):
         return True
-    is_inside = len(word) != len(form) and word[-1] == form[-1]
-    return is_inside or sorted(word) == sorted(form)
+    return (len(word) != len(form) and word[-1] == form[-1]) or sorted(word) == sorted(form)
 
 
 @cache

@@ -320,7 +320,7 @@ def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None
             if behind is None or not _is_subject(clause[: behind.start()]):
                 continue
             clause = clause[: behind.end()]
-        named = "" if CANCELS_IT.search(clause) else _beside_cancel(clause)
+        named = "" if CANCELS_IT.search(clause) else words_beside_cancel(clause)
         if not named and ALL_OF_ALL.search(clause):
             named = ALL
         also = AND.match(folded.partition(clause)[2])
@@ -344,11 +344,7 @@ def names_time(said: str, due: datetime, now: datetime, time_zone: str) -> bool:
 
 def words_beside_cancel(text: str) -> str:
     """Return what a message says beside its order to cancel: "борщ уже сняла" before "отмени"."""
-    return _beside_cancel(_fold_start(text))
-
-
-def _beside_cancel(clause: str) -> str:
-    return " ".join(words(CANCEL_WORDS.sub(" ", clause)))
+    return " ".join(words(CANCEL_WORDS.sub(" ", _fold_start(text))))
 
 
 def _read_clause(folded: str, before: str) -> ReminderOrder | None:
@@ -402,16 +398,12 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
     spans = times.find_reminder_spans(clause)
     if not when and spans and not asks_for_reminder(text):  # "лучше через час духовку"
         about, when = clause[spans[-1].end :], clause[spans[0].start : spans[-1].end]
-    named = _name_in(about, messages)
-    if not about or (SHIFT.fullmatch(when) and len(words(about)) <= MAX_LEAD):
-        named = named or IT
+    is_short, named = len(words(about)) <= MAX_LEAD, ""
+    if is_short and _names_request(about, messages):
+        named = about.strip(" ,")
+    elif not about or (is_short and SHIFT.fullmatch(when)):
+        named = IT
     return ReminderOrder(text=named, when=when, moves=named) if when and named else None
-
-
-def _name_in(about: str, messages: Sequence[BaseMessage]) -> str:
-    """Return a few words that name the reminder of an earlier request, or an empty string."""
-    is_name = len(words(about)) <= MAX_LEAD and _names_request(about, messages)
-    return about.strip(" ,") if is_name else ""
 
 
 def _read_move(text: str) -> ReminderOrder | None:

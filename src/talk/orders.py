@@ -132,10 +132,8 @@ class Orders:
         incoming = turn.incoming
         wish = notes.read_correction(incoming.text)
         is_heard = incoming.preferences.memory_on and incoming.preferences.mode == "assistant"
-        if wish is None or not is_heard:
-            return None
-        is_for_notebook = wish == notes.UNKNOWN and not self.has_model  # a note is not so
-        if is_for_notebook or question_before(turn.history, None) is None:
+        is_note = wish == notes.UNKNOWN and not self.has_model  # a note is not so
+        if wish is None or is_note or not is_heard or not question_before(turn.history, None):
             return None
         turn.wish = wish
         if self.has_model:

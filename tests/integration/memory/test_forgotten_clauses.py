@@ -66,6 +66,7 @@ async def test_a_number_goes_with_the_clause_before_it(person: Person) -> None:
 @pytest.mark.parametrize(("order", "choice", "other"), [
     ("забудь про заказ вадима он отменил", "первое", "купил молоко"),
     ("forget vadims order", "honey cake", "bought milk today"),
+    ("he got it from vadim, forget about that debt", "honey cake", "bought milk today"),
 ])  # fmt: skip
 async def test_the_nearest_is_forgotten_once_it_is_chosen(
     agents: Agents, order: str, choice: str, other: str
