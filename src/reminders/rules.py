@@ -332,7 +332,8 @@ def _read_cancel(folded: str, pattern: lexicon.Expression) -> CancelOrder | None
 
 def _names_in(text: str) -> str:
     """Return the names of reminders with which a text begins, as ``CancelOrder`` lists them."""
-    return ", ".join(filter(None, map(_beside_cancel, AND.split(SENTENCE_END.split(text)[0]))))
+    names = AND.split(SENTENCE_END.split(text)[0])
+    return ", ".join(filter(None, map(words_beside_cancel, names)))
 
 
 def names_time(said: str, due: datetime, now: datetime, time_zone: str) -> bool:
