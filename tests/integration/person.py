@@ -77,9 +77,9 @@ WHERE EXISTS (SELECT FROM search_documents
 new_user = itertools.count(2**41 + 2**30).__next__
 
 
-def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> EditKind:
+def edit(client: PgClient, owner: Owner, origin: TelegramOrigin, text: str) -> EditKind:
     """Edit the text of a message; returns which one it was, such as ``last``."""
-    return take_edit(client, Owner(owner), origin, text, is_own=True).what
+    return take_edit(client, owner, origin, text, is_own=True).what
 
 
 @dataclass

@@ -331,7 +331,7 @@ async def test_an_answer_to_others_in_words_that_only_the_person_used_goes_too(
             "SELECT telegram_message_id FROM messages WHERE sender_id = %(anna)s", anna=ANNA
         )
         origin = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA)
-        assert edit(rig.client, GROUP.telegram_user_id, origin, "ничего") == "older"
+        assert edit(rig.client, GROUP, origin, "ничего") == "older"
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant' ORDER BY id")

@@ -219,7 +219,7 @@ ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
 
 
 def edit(desk: Desk, text: str) -> None:
-    assert edit_message(desk.core.client, USER, ORIGIN, text) != "unknown"
+    assert edit_message(desk.core.client, Owner(USER), ORIGIN, text) != "unknown"
 
 
 async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(desk: Desk) -> None:

@@ -100,7 +100,7 @@ async def test_an_edit_waits_for_the_facts_and_holds_no_conversation_meanwhile(
     with first.client.transaction() as held:
         lock_facts(held, ME)
         waiting = asyncio.create_task(
-            asyncio.to_thread(edit, second.client, ME.telegram_user_id, origin, "Люблю кофе")
+            asyncio.to_thread(edit, second.client, ME, origin, "Люблю кофе")
         )
         locked = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         await eventually(lambda: first.rows(locked), "the edit to wait")
