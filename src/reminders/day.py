@@ -25,7 +25,7 @@ from src.reading.times import fold
 from src.reading.words import Word, content_words, lemmas_of, shared
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
-from src.reminders.reminder_repo import MAX_WAITING, Reminder, ReminderRepository
+from src.reminders.reminder_repo import MAX_WAITING, Reminder, ReminderRepository, next_time
 from src.texts import CYRILLIC, Language, say
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import shortened
@@ -269,13 +269,18 @@ class DayService:
 
 
 def _reminder_lines(waiting: Sequence[Reminder], caller: Caller, day: date) -> list[str]:
+    """Return a line for each reminder of a day; one that recurs has its first time of the day."""
     start, end = day_bounds(day, caller.time_zone)
     is_today = start <= caller.moment
-    return [
-        f"⏰ {local_time(one.due_at, caller.time_zone):%H:%M} {shortened(one.text, MAX_LINE)}"
-        for one in waiting
-        if one.due_at < end and (is_today or one.due_at >= start)
-    ][:MAX_REMINDERS]
+    lines = []
+    for one in waiting:
+        due: datetime | None = one.due_at
+        if one.due_at < start and not is_today:
+            due = next_time(one, start - timedelta(seconds=1), caller.time_zone)
+        if due is not None and due < end:
+            time = f"{local_time(due, caller.time_zone):%H:%M}"
+            lines.append((due, f"⏰ {time} {shortened(one.text, MAX_LINE)}"))
+    return [line for _, line in sorted(lines)[:MAX_REMINDERS]]
 
 
 def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> list[Dated]:

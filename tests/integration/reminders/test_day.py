@@ -27,6 +27,7 @@ from tests.integration.person import Agents, Person
 ZONE = "Europe/Kyiv"
 TODAY = datetime(2026, 11, 27, 6, tzinfo=UTC)  # 8:00 in Kyiv, a Friday
 EIGHT = Recurrence("daily", (8,))
+WORKDAYS_BUT_WEDNESDAY = Recurrence("weekly", (7,), weekdays=(0, 1, 3, 4))
 DUE = """
 SELECT id, extract(epoch FROM due_at)::bigint FROM reminders
 WHERE owner_id = %(owner)s AND is_waiting AND due_at <= %(now)s ORDER BY due_at, id
@@ -181,6 +182,10 @@ async def test_the_notebook_tells_what_is_on_another_day(life: Life) -> None:
     assert page is not None
     assert page.text.splitlines()[0] == "📅 суббота, 28 ноября"
     assert "⏰ 11:00 позвонить маме" in page.text and "театр" in page.text
+    await life.remind("будить Максима", TODAY + timedelta(days=1), WORKDAYS_BUT_WEDNESDAY)
+    days = [date(2026, 12, day) for day in (1, 2, 3)]  # Tuesday to Thursday
+    pages = [await life.core.day.describe(life.caller(asked), [day]) for day in days]
+    assert [page is not None and "Максима" in page.text for page in pages] == [True, False, True]
     empty = await life.core.briefs.today(life.caller(asked), [date(2026, 11, 29)])
     assert empty.text == say("day_empty_then", "ru", day="воскресенье, 29 ноября")
     life.note("потяг до Львова 30 листопада о 22:48", TODAY)
