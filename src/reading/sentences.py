@@ -31,6 +31,8 @@ KNOWING = lexicon.AnyCase(r"(?<![\w'])<lines.knowing>(?![\w'])")
 ASKING_WORD = lexicon.AnyCase(r"(?<![\w'-])<lines.asking_word>(?![\w-])")
 # "What I love is …", "когда я был маленьким, …" and "have been …" are statements.
 SUBORDINATE = lexicon.AnyCase(r"<lines.subordinate>\b[^?]*,")
+# "Who has what: the tent is at Ann's" tells it.
+ANSWERED = re.compile(r"[^\W\d]{2}\s?:\s{1,9}[^\W\d]{2}")
 # "Did you know that …" tells what follows.
 TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
 CLAUSE = re.compile(r"[,;:(—–]")
@@ -72,6 +74,8 @@ def is_question(sentence: str) -> bool:
     folded = TAG.sub("", sentence.translate(FOLD))
     if "?" in folded:
         return True
+    if ANSWERED.search(folded) is not None:
+        return False
     return any(
         QUESTION.match(part) is not None and SUBORDINATE.match(part) is None
         for part in (folded, folded[OPENER.behind(folded) :])

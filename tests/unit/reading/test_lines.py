@@ -101,6 +101,7 @@ def test_a_question_is_known_by_its_mark_or_its_first_words(text: str) -> None:
         "Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
         "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є", "кафе где мы были",
         "позвоню когда приеду", "забула де ключі", "the guy who fixed the boiler", "no idea when",
+        "кто что взял: палатка у мишки, лыжи у стаса", "who has what: ann the tent, bob the drill",
     ],
 )  # fmt: skip
 def test_what_only_begins_like_a_question_is_none(text: str) -> None:
