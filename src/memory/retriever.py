@@ -370,13 +370,17 @@ def _matches_filters(document: Hit, query: Query) -> bool:
 
 
 def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
-    """Drop private facts, unless ``text`` names them, and messages that told nothing else."""
+    """Drop private facts, unless ``text`` names them, and messages that told nothing else.
+
+    A message with a word of ``text`` stays: its code is masked, and the rest may be asked for.
+    """
     private = {hit.uid: normalise(hit.text) for hit in candidates if hit.memory_type == PRIVATE}
 
     def is_shown(hit: Hit) -> bool:
         if hit.memory_type == PRIVATE:
             return gate.names_private(text, hit.text)
-        return hit.uid not in private or normalise(hit.text) != private[hit.uid]
+        tells_more = normalise(hit.text) != private.get(hit.uid)
+        return tells_more or hit.match.bm25 > 0
 
     return [hit for hit in candidates if is_shown(hit)]
 

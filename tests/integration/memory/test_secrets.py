@@ -202,6 +202,15 @@ async def test_a_code_told_beside_other_things_is_kept_apart_from_them(phone: Ph
     assert "Нина" in str(hits) and "4512" not in str(hits)
 
 
+async def test_the_neighbours_of_a_code_are_found_without_it(phone: Phone) -> None:
+    await phone.write("/remember код почтомата 4512К, он у аптеки на Садовой")
+    await remember_turns(phone)
+    search = phone.rig.core.memory.retriever.search
+    hits = str(await search(Query(phone.owner, "где почтомат?", NOW)))
+    assert "у аптеки на Садовой" in hits and "4512" not in hits
+    assert "Садовой" not in str(await search(Query(phone.owner, "когда отпуск?", NOW)))
+
+
 @pytest.mark.parametrize("text", [
     "какой код от домофона 4512К или 4513К?", "не запоминай: код от домофона 4512К",
     "напомни завтра в 9 код от домофона 4512К", "забудь код от домофона 4512К",
