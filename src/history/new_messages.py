@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import regex
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -71,11 +71,19 @@ ASKS = "asks"
 
 
 class TypedWords(TypedDict):
-    """Typed words of one message: its uid, the text, and True if the asker sent it."""
+    """Typed words of one message.
+
+    Attributes:
+        uid: Its uid.
+        text: Its text.
+        is_asked: True if the asker sent it.
+        replied: The sender's own words to which it replies.
+    """
 
     uid: str
     text: str
     is_asked: bool
+    replied: NotRequired[str]
 
 
 def user_message(
@@ -210,6 +218,8 @@ def own_words(messages: Sequence[HistoryMessage]) -> list[TypedWords]:
         if voice.is_own and (entry is last or not voice.is_private):
             is_asked = entry.get("sender_id") == last.get("sender_id")
             typed = TypedWords(uid=f"msg-{entry['id']}", text=text_of(entry), is_asked=is_asked)
+            if voice.quoted and voice.quoted_author_id == entry.get("sender_id"):
+                typed["replied"] = voice.quoted
             words.append(typed)
     return words
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
 from src.base import zones
-from src.history.new_messages import ASKS, strip_time_label
+from src.history.new_messages import ASKS, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
@@ -19,7 +19,13 @@ from src.reading.contradictions import affirms
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import SHIFT, ReminderRequest
-from src.reading.requests import ALL_OF_THEM, ASKING, forget_request, pick_option
+from src.reading.requests import (
+    ALL_OF_THEM,
+    ASKING,
+    asks_to_keep_private,
+    forget_request,
+    pick_option,
+)
 from src.reading.sentences import is_question
 from src.reading.slips import mend_orders, mended
 from src.reading.times import PART_HOURS, WORKDAYS, Part
@@ -258,6 +264,8 @@ PERSON = frozenset({"NOUN", "nomn", "anim"})
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
+# "About it", "об этом": something mentioned before.
+THING_BEFORE = lexicon.AnyCase(r"\W*(?:<reminder.about>\s+)?<reminder.pronoun>\W*")
 SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
@@ -559,7 +567,7 @@ def reminder_calls(
     for phrase in (text, f"{start} {time}" if start and time else ""):
         requests = reminder_phrases.requests_in(phrase)
         if asks_for_reminder(requests[0]):
-            return [_set_call(request) for request in requests]
+            return [_set_call(request, messages) for request in requests]
     if has_reminders and kind == line_kinds.LIST_REMINDERS:
         return [(LIST_REMINDERS, {})]
     is_order = kind == line_kinds.REMIND and len(text) <= MAX_CHANGE
@@ -568,10 +576,21 @@ def reminder_calls(
     return []
 
 
-def _set_call(phrase: str) -> tuple[str, dict[str, Any]]:
+def _set_call(phrase: str, messages: Sequence[BaseMessage]) -> tuple[str, dict[str, Any]]:
     request = reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC")
     what = request.what[:MAX_TEXT] if request is not None else ""
+    if THING_BEFORE.fullmatch(what):
+        what = _thing_before(messages) or what
     return SET_REMINDER, {"text": what or NO_TEXT, "when": phrase[:MAX_TEXT]}
+
+
+def _thing_before(messages: Sequence[BaseMessage]) -> str:
+    """Return what "it" means: the user's words to which they reply, or else those before."""
+    replied = [one.get("replied", "") for one in own_words_of(messages)]
+    before = [m for m in _talk(messages)[:-1] if isinstance(m, HumanMessage)]
+    thing = "".join(replied[-1:]) or "".join(strip_time_label(str(m.text)) for m in before[-1:])
+    is_thing = not is_question(thing) and not asks_to_keep_private(thing)
+    return thing[:MAX_TEXT] if is_thing else ""
 
 
 def describe_reminder(found: Mapping[str, Any], language: Language) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import strategies as st
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from src.base.zones import local_time
 from src.reading.reminder_moments import ReminderRequest, read_new_time
@@ -123,6 +123,7 @@ remind me on 12/1 at 8:15 to pay | pay |  |  | no_time
 remind me Thursday week at 10 to call the vet | call the vet |  |  | no_time
 remind me every morning and evening to take drops |\
     take drops | 2026-11-23 19:00 | FREQ=DAILY;BYHOUR=9,19;BYMINUTE=0 |
+remind me sunday 11 to ring nana | ring nana | 2026-11-29 11:00 |  |
 remind me at half past eight to leave | leave | 2026-11-24 08:30 |  |
 Set a daily reminder at 9 to stretch |\
     stretch | 2026-11-24 09:00 | FREQ=DAILY;BYHOUR=9;BYMINUTE=0 |
@@ -391,6 +392,18 @@ def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> Non
 def test_one_sentence_may_ask_for_two_reminders(text: str, requests: list[str]) -> None:
     assert requests_in(text) == requests
     assert len(reminder_calls(text, [HumanMessage(text)])) == len(requests)
+
+
+@pytest.mark.parametrize(("text", "before", "what"), [
+    ("remind me about it tomorrow at 9", "council tax is 140", "council tax is 140"),
+    ("напомни об этом завтра в 9", "помыть окна", "помыть окна"),
+    ("нагадай про це завтра о 9", "де мої ключі?", "про це"),
+    ("remind me about the tax tomorrow at 9", "council tax is 140", "about the tax"),
+])  # fmt: skip
+def test_it_is_what_was_said_before(text: str, before: str, what: str) -> None:
+    talk = [HumanMessage(before), AIMessage("ok"), HumanMessage(text)]
+    [(_, order)] = reminder_calls(text, talk)
+    assert order["text"] == what
 
 
 @pytest.mark.parametrize("text", [

@@ -94,6 +94,14 @@ async def test_a_command_that_says_only_when_is_about_what_it_replies_to(
     assert [text for text, _ in waiting(phone)] == [what, "позвонить"]
 
 
+@pytest.mark.core(llm_model="offline")
+async def test_without_a_model_it_is_what_the_message_replies_to(phone: Phone) -> None:
+    own = await phone.write("Купить билеты")
+    await phone.write("Ключ у Оли")
+    await phone.send(text="напомни об этом завтра в 9", reply_to=own)
+    assert [text for text, _ in waiting(phone)] == ["Купить билеты"]
+
+
 async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(phone: Phone) -> None:
     await phone.write("/mode strict")
     await phone.write("напомни позвонить маме")
