@@ -2,10 +2,10 @@
 
 Invented people note half of the topics of ``irrelevance.toml`` and ask about all of them. The
 questions of the personal facts are asked twice, once without their answers in the memory. Prints
-one JSON line per threshold, in percent. For questions with a stored answer: ``answered`` (anything
-is quoted as sure), ``hit`` (a right quote is among them), ``hit@1`` (it comes first), ``shown`` (a
-right one is among the sure or, without any, the unsure). For questions
-without one: ``irrelevant`` (anything is quoted). The memory is a temporary database.
+one JSON line, in percent. For questions with a stored answer: ``answered`` (anything is quoted as
+sure), ``hit`` (a right quote is among them), ``hit@1`` (it comes first), ``shown`` (a right one is
+among the sure or, without any, the nearest). For questions without one: ``irrelevant`` (anything
+is quoted as sure), ``nearest`` (anything is quoted). The memory is a temporary database.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,7 +35,6 @@ TOPICS = Path(__file__).with_name("irrelevance.toml")
 WORLD = "world"  # topic whose questions no note answers
 PEOPLE = (("en", 4), ("ru", 4), ("uk", 3))
 BEGIN = datetime(2026, 11, 1, 9, tzinfo=UTC)
-THRESHOLDS = (0.6, 0.65, 0.7, 0.74, 0.76, 0.78, 0.8)
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,12 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
 
 
 async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dict[str, Any]]:
-    """Return the search results; for a question about oneself also the newest notes."""
+    """Return the search results and the newest notes."""
     query = Query(owner, text, now, limit=MAX_LIMIT, threshold=WEAK * RELATED)
     hits = await core.memory.retriever.search(query)
-    if replies.asks_of_self(text):
-        newest = await core.memory.retriever.search(replace(query, text="", types=["message"]))
-        found = {hit.uid for hit in hits}
-        hits += [hit for hit in newest if hit.uid not in found]
+    newest = await core.memory.retriever.search(replace(query, text="", types=["message"]))
+    found = {hit.uid for hit in hits}
+    hits += [hit for hit in newest if hit.uid not in found]
     return [record(place, hit) for place, hit in enumerate(hits, start=1)]
 
 
@@ -108,26 +106,24 @@ async def ask_personal(core: Core) -> AsyncIterator[Case]:
         yield Case(asked.text, untold, frozenset())
 
 
-def measure(cases: Sequence[Case]) -> Iterator[dict[str, float]]:
-    """Yield the figures of each threshold."""
-    for threshold in THRESHOLDS:
-        counts: Counter[str] = Counter()
-        for case in cases:
-            quoted = [
-                one["uid"] for one in replies.near(case.records, case.question, least=threshold)
-            ]
-            if not case.right:
-                counts.update(untold=1, irrelevant=bool(quoted))
-                continue
-            counts.update(told=1, answered=bool(quoted), hit=bool(case.right & set(quoted)))
-            shown = quoted or [r["uid"] for r in replies.nearest(case.records, case.question)]
-            counts["shown"] += bool(case.right & set(shown[: replies.QUOTED]))
-            counts["hit@1"] += bool(quoted) and quoted[0] in case.right
-        of = {"irrelevant": "untold"}
-        yield {"threshold": threshold, "told": counts["told"], "untold": counts["untold"]} | {
-            name: round(100 * counts[name] / counts[of.get(name, "told")], 1)
-            for name in ("answered", "hit", "hit@1", "shown", "irrelevant")
-        }
+def measure(cases: Sequence[Case]) -> dict[str, float]:
+    """Return the figures of all questions, in percent."""
+    counts: Counter[str] = Counter()
+    for case in cases:
+        sure = [one["uid"] for one in replies.near(case.records, case.question)]
+        nearest = [one["uid"] for one in replies.nearest(case.records, case.question)]
+        shown = sure or nearest[: replies.QUOTED]
+        if not case.right:
+            counts.update(untold=1, irrelevant=bool(sure), nearest=bool(shown))
+            continue
+        counts.update(told=1, answered=bool(sure), hit=bool(case.right & set(sure)))
+        counts["hit@1"] += bool(sure) and sure[0] in case.right
+        counts["shown"] += bool(case.right & set(shown))
+    of = {"irrelevant": "untold", "nearest": "untold"}
+    return {"told": counts["told"], "untold": counts["untold"]} | {
+        name: round(100 * counts[name] / counts[of.get(name, "told")], 1)
+        for name in ("answered", "hit", "hit@1", "shown", "irrelevant", "nearest")
+    }
 
 
 async def gather() -> list[Case]:
@@ -140,5 +136,4 @@ async def gather() -> list[Case]:
 
 
 if __name__ == "__main__":
-    for line in measure(asyncio.run(gather())):
-        print(json.dumps(line))
+    print(json.dumps(measure(asyncio.run(gather()))))
