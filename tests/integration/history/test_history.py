@@ -205,8 +205,8 @@ def test_an_edit_replaces_the_text_and_keeps_the_time_label(
     talk.ask(stored, origin=ORIGIN)
     talk.ask("next", origin=replace(ORIGIN, message_id=2))
     for foreign in (replace(ORIGIN, bot_id=BOT + 1), replace(ORIGIN, chat_id=OWNER + 1)):
-        assert edit(talk.client, OWNER, foreign, "hacked") == "unknown"
-    assert edit(talk.client, OWNER, ORIGIN, "hello 😀") in ("older", "last")
+        assert edit(talk.client, Owner(OWNER), foreign, "hacked") == "unknown"
+    assert edit(talk.client, Owner(OWNER), ORIGIN, "hello 😀") in ("older", "last")
     assert talk.texts() == [edited, "next"]
 
 

@@ -87,7 +87,7 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
     await person.say("А ещё я люблю чай", origin=origin(person, 2))
     await fill_the_window(person)
     assert person.facts() == [SECRET] and "начальник" in await remembered(person)
-    assert edit(person.client, person.user, origin(person, 1), ASKED) == "older"
+    assert edit(person.client, person.owner, origin(person, 1), ASKED) == "older"
     assert person.facts() == []
     assert "начальник" not in await remembered(person)
     await person.index()
