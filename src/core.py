@@ -45,12 +45,11 @@ from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsServic
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue import dead_jobs, update_repo
-from src.reminders.briefs import BriefScreens
 from src.reminders.day import DayService
 from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
-from src.reminders.screens import ReminderScreens
+from src.reminders.screens import BriefScreens, ReminderScreens
 from src.talk import command_service, forms, main_graph, orders, prompt, questions, turn
 from src.talk.commands import Features, Pages
 from src.talk.forget_screens import ForgetScreens

@@ -12,7 +12,7 @@ from src.base.errors import AppError, ConversationGoneError
 from src.base.owners import Owner
 from src.pg.client import Repository, Transaction, storable
 from src.pg.connection import PATIENT
-from src.reading.voices import TYPED, Voice
+from src.reading.gate import TYPED, Voice
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"

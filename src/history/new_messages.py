@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
-from src.reading.voices import TYPED, UNKNOWN, Voice
+from src.reading.gate import TYPED, UNKNOWN, Voice
 
 # Time labels.
 #

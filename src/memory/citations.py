@@ -11,7 +11,7 @@ from src.llm.tokens import TokenCounter
 from src.memory.prompts import MAX_MEMORY, memories_text
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
-from src.reading import facts, relative_dates, voices
+from src.reading import facts, gate, relative_dates
 
 # References in answers: valid ones, and ones that the model invented.
 #
@@ -133,7 +133,7 @@ def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
     record = {"id": hit_id(hit), "said_at": said_at, "text": text}
     if not hit.is_own:
         whose = "from_file" if hit.author.provenance == "file" else "words_of"
-        return {**record, whose: hit.author.name or voices.UNKNOWN}
+        return {**record, whose: hit.author.name or gate.UNKNOWN}
     if hit.author.name:
         key = "speaker"
         if hit.author.provenance == "imported":

@@ -13,11 +13,11 @@ from itertools import islice, pairwise
 
 from src.reading import facts, lexicon, requests, sentences
 from src.reading.contradictions import affirms
+from src.reading.facts import lemmas_about
 from src.reading.words import (
     Word,
     answered_values,
     content_words,
-    lemmas_about,
     lemmas_in,
     lemmas_of,
     people,

@@ -12,8 +12,17 @@ from src.memory.change_repo import ChangeRepository
 from src.memory.search_index_repo import NewDocument, add_documents, add_told
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.pg.connection import PATIENT
-from src.reading.facts import MEMORY_TYPES, PRIVATE, WISH, Fact, Origin, content_hash, fact_number
-from src.reading.relations import EntityType, relation_term
+from src.reading.facts import (
+    MEMORY_TYPES,
+    PRIVATE,
+    WISH,
+    EntityType,
+    Fact,
+    Origin,
+    content_hash,
+    fact_number,
+    relation_term,
+)
 from src.texts.morphology import terms
 
 KINDS = [*MEMORY_TYPES, PRIVATE]  # in listing order

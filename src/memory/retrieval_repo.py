@@ -10,7 +10,7 @@ from src.base.owners import Owner
 from src.memory.memory_repo import StoredFact
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import Repository
-from src.reading.voices import OWN, Provenance
+from src.reading.gate import OWN, Provenance
 
 MAX_HIT_TEXT = 2000  # characters of a candidate's text
 # Number of vectors that are compared exactly: NEAR, or one in NEAR_SHARE if that is more. Of the

@@ -28,7 +28,7 @@ from src.memory.retrieval_repo import (
 from src.memory.search_index_repo import DocumentKind
 from src.memory.thresholds import LEXICAL_WEIGHT, RELATED
 from src.pg.client import PgClient
-from src.reading import gate, relations, requests
+from src.reading import facts, gate, requests
 from src.reading.facts import PRIVATE, canonical_subject
 from src.reading.lexicon import key_of
 from src.reading.sentences import best_passage
@@ -392,7 +392,7 @@ def _asked_terms(text: str, time: TimeQuery) -> list[tuple[str, ...]]:
     """
     months = [word for word in WORD.findall(text) if key_of("time.month", word.lower())]
     words = f"{time.content or text} {' '.join(months) if time.periods else ''}"
-    return [*term_groups(words), *((term,) for term in relations.asked_relations(text))]
+    return [*term_groups(words), *((term,) for term in facts.asked_relations(text))]
 
 
 def _query_text(text: str) -> str:

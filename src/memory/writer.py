@@ -16,9 +16,8 @@ from src.memory.thresholds import UNSURE
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
-from src.reading import contradictions, facts, gate, relations
-from src.reading.facts import Fact, Origin
-from src.reading.relations import EntityType
+from src.reading import contradictions, facts, gate
+from src.reading.facts import EntityType, Fact, Origin
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.reading.sentences import sentences
 from src.reading.words import entity_keys, kin_of
@@ -334,7 +333,7 @@ def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
     }
     if relation == facts.WISH:
         changes["memory_type"] = "preference"
-    known = relations.BY_NAME.get(relation)
+    known = facts.BY_NAME.get(relation)
     if known is not None and relation in ALWAYS_KEY and subject == "user":
         changes["importance"] = max(fact.importance, known.importance)
     row = fact.model_copy(update=changes)
@@ -369,7 +368,7 @@ def entities_of(subject: str, relation: str, fact: Fact) -> list[memory_repo.New
     kind: EntityType = "thing"
     if roles:
         kind = "pet" if roles & PETS else "person"
-    value = relations.VALUE_TYPES.get(relation, "thing")
+    value = facts.VALUE_TYPES.get(relation, "thing")
     if relation == "name":
         value = kind
     if kind == "thing" and value in ("person", "organisation", "place"):

@@ -13,7 +13,7 @@ from src.memory.line_kinds import NOTE, QUESTION, SLIP, UNSURE, Classifier, kind
 from src.memory.thresholds import GAP, NEAR, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
 from src.reading import words as reading_words
-from src.reading.relations import asked_relations, relation_term
+from src.reading.facts import asked_relations, relation_term
 from src.reading.requests import asks_for_questions, asks_to_keep_private, forget_request
 from src.reading.sentences import (
     FOLD,

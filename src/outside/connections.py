@@ -13,7 +13,7 @@ from uuid import UUID
 
 from src.base.owners import Caller, Owner
 from src.pg.client import PgClient, Repository, Transaction, storable
-from src.reading.voices import clean_name
+from src.reading.gate import clean_name
 from src.texts import say
 from src.texts.reply import Action, Button, Reply
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal, TextIO, cast
 from src.base.owners import Caller, Owner
 from src.base.zones import local_time, long_day
 from src.pg.client import PgClient, Record, Repository
-from src.reading import facts, voices
+from src.reading import facts, gate
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
@@ -242,7 +242,7 @@ def _speaker(message: Record, language: Language) -> str:
     if message["role"] == "assistant":
         return say("export_bot", language)
     speaker, name = message.get("speaker"), message.get("origin")
-    provenance = voices.words_of(message.get("provenance", "typed"), name, language)
+    provenance = gate.words_of(message.get("provenance", "typed"), name, language)
     if provenance:
         return _one_line(": ".join(filter(None, (speaker, provenance))))
     return _one_line(speaker or say("export_you", language))

@@ -12,13 +12,19 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from src.reading import lexicon
-from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
-from src.reading.relations import BY_NAME, VALUE_TYPES
+from src.reading.facts import (
+    BY_NAME,
+    VALUE_TYPES,
+    Fact,
+    canonical_relation,
+    canonical_subject,
+    is_update,
+    lemmas_about,
+)
 from src.reading.time_expressions import read_time
 from src.reading.words import (
     content_words,
     kin_of,
-    lemmas_about,
     lemmas_of,
     people,
     people_in,

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from functools import cache
 
 from src.reading import lexicon
-from src.reading.facts import Fact
+from src.reading.facts import BY_NAME, Fact
 from src.reading.gate import holds_secret
-from src.reading.relations import BY_NAME
 from src.reading.reminder_phrases import read_reminder
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, is_question, sentences

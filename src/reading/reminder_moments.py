@@ -32,7 +32,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 from src.base.zones import DAY, first_moment, local_time
-from src.reading import lexicon, slips, times
+from src.reading import lexicon, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, around, days_of, months_later, shifted
 from src.reading.times import (
@@ -50,6 +50,7 @@ from src.reading.times import (
     period_of,
     read_clock,
 )
+from src.reading.words import mended
 
 Problem = Literal[
     "no_time", "no_day", "unclear", "past", "no_text", "no_zone", "too_often", "too_far"
@@ -176,7 +177,7 @@ def read_new_time(
         now: The current time (aware).
         time_zone: The user's time zone.
     """
-    folded = times.fold(slips.mended(text))
+    folded = times.fold(mended(text))
     if (shift := SHIFT.fullmatch(folded)) is None:
         spans = times.find_reminder_spans(folded)
         return read_timing("", spans, now, time_zone, due=due) if spans else None

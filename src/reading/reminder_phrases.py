@@ -21,12 +21,10 @@ from itertools import pairwise
 from src.reading import lexicon
 from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import ReminderRequest, read_timing
-from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
+from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY, zone_beside
 from src.reading.sentences import QUESTION
-from src.reading.slips import mend_orders
 from src.reading.times import Span, day_offset, find_reminder_spans, fold
-from src.reading.words import kin_of
-from src.reading.zone_phrases import zone_beside
+from src.reading.words import kin_of, mend_orders
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import INVISIBLE, between, single_spaced
 

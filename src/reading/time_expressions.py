@@ -12,8 +12,9 @@ from typing import NamedTuple
 from dateutil.relativedelta import relativedelta
 
 from src.base.zones import DAY, first_moment
-from src.reading import lexicon, slips, times
+from src.reading import lexicon, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
+from src.reading.words import mended
 from src.texts.plain_text import between
 
 WEEK = timedelta(days=7)
@@ -371,7 +372,7 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TimeQuery:
         now: The local time of the user (aware); periods are in its zone.
         ahead: Whether "on Monday" is the coming one in any text.
     """
-    text = slips.mended(text[: times.MAX_TEXT])
+    text = mended(text[: times.MAX_TEXT])
     source = times.tidy(text)
     folded = times.fold(source)
     past = not ahead and FUTURE.search(folded) is None

@@ -27,9 +27,8 @@ from src.reading.requests import (
     pick_option,
 )
 from src.reading.sentences import is_question
-from src.reading.slips import mend_orders, mended
 from src.reading.times import PART_HOURS, WORKDAYS, Part
-from src.reading.words import content, content_words, shared
+from src.reading.words import content, content_words, mend_orders, mended, shared
 from src.texts import Language, detect_language, say
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import between

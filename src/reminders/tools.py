@@ -7,7 +7,7 @@ from src.base.owners import Caller
 from src.history import new_messages, turn_repo
 from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
-from src.reading.slips import mend_orders
+from src.reading.words import mend_orders
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, payload, payloads
 from src.reminders.rules import CancelOrder, ReminderOrder, words_beside_cancel

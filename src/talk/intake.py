@@ -14,7 +14,7 @@ from src.memory.turn_context import Window
 from src.pg.client import Transaction
 from src.pg.global_settings_repo import GlobalSettings
 from src.queue.update_repo import NewerUpdates, UpdateRepository
-from src.reading import voices
+from src.reading import gate
 from src.reading.gate import MASK, redact
 from src.talk.turn_state import NOWHERE, IncomingMessage, Turn
 
@@ -105,7 +105,7 @@ def _store_enclosed(transaction: Transaction, incoming: IncomingMessage) -> None
     number, file_id = -origin.message_id, enclosed.file_id
     author = enclosed.author_id or origin.author_id
     origin = replace(origin, message_id=number, mentions=(), file_id=file_id, author_id=author)
-    name = voices.clean_name(enclosed.name)
+    name = gate.clean_name(enclosed.name)
     voice = replace(incoming.voice, provenance="file", origin=name, quoted=None)
     _append(transaction, replace(incoming, text=enclosed.text, origin=origin, voice=voice))
 

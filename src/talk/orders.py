@@ -14,14 +14,14 @@ from src.memory.memories import Memories
 from src.pg.client import PgClient, storable
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.reading import lexicon, zone_phrases
+from src.reading import lexicon, requests
 from src.reading.facts import WISH, Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
-from src.reminders.briefs import BriefScreens, read_days, read_order
 from src.reminders.follow_ups import FollowUpService, asks_no_more
 from src.reminders.reminder_service import ReminderService
+from src.reminders.screens import BriefScreens, read_days, read_order
 from src.talk import notes
 from src.talk.questions import QuestionService
 from src.talk.strict import confirmation_text
@@ -180,11 +180,11 @@ class Orders:
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
         incoming = turn.incoming
-        told = zone_phrases.told_zone(incoming.text)
+        told = requests.told_zone(incoming.text)
         is_short = len(incoming.text.split()) <= NAME_WORDS
         if told is None and is_short and last_question(turn.history) == "zone":
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
-            reply = zone_phrases.told_zone(sentence)
+            reply = requests.told_zone(sentence)
             if reply and reply.zones:
                 told = reply
         if told is None:

@@ -16,7 +16,7 @@ from src.memory.screens import MemoryScreens
 from src.memory.thresholds import SUGGESTED
 from src.offline.replies import OVERVIEW_LINES, is_note
 from src.pg.client import PgClient
-from src.reading import gate, lexicon, sentences, time_expressions, voices
+from src.reading import gate, lexicon, sentences, time_expressions
 from src.reading.facts import WISH, fact_uid
 from src.reading.times import fold
 from src.reading.words import people_in
@@ -168,7 +168,7 @@ def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
         author = ""
         if hit.author.name:
             author = f", {hit.author.name}"
-    others = voices.words_of(hit.author.provenance, hit.author.name, caller.language)
+    others = gate.words_of(hit.author.provenance, hit.author.name, caller.language)
     if others:
         author = f", {others}"
     head = f"{caller.day(hit.said_at)}{author}"

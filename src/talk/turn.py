@@ -37,7 +37,7 @@ from src.queue.update_repo import (
     UpdateOutcome,
     UpdateRepository,
 )
-from src.reading import requests, zone_phrases
+from src.reading import requests
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, may_be_secret, refers_back, secrets_of
 from src.talk import graph_run, intake
@@ -387,7 +387,7 @@ def _add_zones(turn: Turn, result: TurnResult) -> Changes:
     offers = changes.zones
     is_own = incoming.voice.is_own and not incoming.owner.is_group
     if is_own and not offers:
-        homes = zone_phrases.home_zones(incoming.text)
+        homes = requests.home_zones(incoming.text)
         offers = () if incoming.time_zone in homes else tuple(homes)
     if "set_time_zone" in result.tools:  # the answer speaks of it
         return replace(changes, zones=offers)

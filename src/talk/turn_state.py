@@ -24,7 +24,7 @@ from src.memory.turn_context import WHOLE, Window, wants_privacy
 from src.memory.writer import Outcome
 from src.pg.client import storable
 from src.queue.update_repo import NewerUpdates
-from src.reading import facts, plain_facts, voices
+from src.reading import facts, gate, plain_facts
 from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
 from src.texts import say
 
@@ -69,7 +69,7 @@ class IncomingMessage(WithCaller):
     caller: Caller
     text: str
     origin: TelegramOrigin | None = None
-    voice: voices.Voice = voices.TYPED
+    voice: gate.Voice = gate.TYPED
     teaching: Teaching | None = None
     enclosed: EnclosedText | None = None
     heard: str = ""

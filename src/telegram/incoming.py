@@ -11,7 +11,7 @@ from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Caller
 from src.media.document_reader import MAX_BYTES
 from src.queue.update_repo import WaitingUpdate
-from src.reading.voices import Provenance, Voice, clean_name, clean_quote
+from src.reading.gate import Provenance, Voice, clean_name, clean_quote
 from src.talk.turn_state import TurnControl
 from src.telegram.content import describe
 from src.telegram.entities import utf16_length

@@ -16,8 +16,7 @@ from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading import lexicon
-from src.reading.gate import redact
-from src.reading.voices import clean_name
+from src.reading.gate import clean_name, redact
 from src.reminders.reminder_service import time_marks
 from src.talk import edits, notes, zones
 from src.talk.commands import Command

@@ -36,7 +36,7 @@ from src.pg.client import Transaction
 from src.queue.job_repo import JobRepository
 from src.reading import gate
 from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, fact_number, fact_uid
-from src.reading.voices import Voice
+from src.reading.gate import Voice
 from src.texts.plain_text import shortened
 from src.web.app_gate import Allowance, find_credentials
 

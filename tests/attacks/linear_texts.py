@@ -35,27 +35,24 @@ from src.memory.tools import ASKS_THE_BOT, find_source_message
 from src.memory.turn_context import repeats_private
 from src.offline import model, replies, tasks
 from src.pg.client import storable
-from src.reading import facts as relations
+from src.reading import facts, plain_facts, requests, sentences
 from src.reading import gate as imitations
-from src.reading import plain_facts, requests, sentences
 from src.reading import sentences as passages
 from src.reading import words as content
 from src.reading import words as kin
 from src.reading.contradictions import affirms
-from src.reading.facts import Fact, content_hash, is_same
-from src.reading.gate import holds_secret, refusal_reason
-from src.reading.relations import asked_relations
+from src.reading.facts import Fact, asked_relations, content_hash, is_same
+from src.reading.gate import Voice, holds_secret, refusal_reason
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.reading.reminder_moments import read_new_time
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
-from src.reading.voices import Voice
 from src.reading.words import content_words
-from src.reminders.briefs import read_order, read_times
 from src.reminders.day import read_date
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, stake_of
 from src.reminders.rules import read_change, read_words
+from src.reminders.screens import read_order, read_times
 from src.talk.commands import parse_command
 from src.talk.notes import read_correction
 from src.talk.orders import reads_as_yes
@@ -184,8 +181,8 @@ READERS: dict[str, Reader] = {
     "sensitive_text.holds_secret": holds_secret,
     "gate.refusal_reason": gated,
     "gate.refusal_reason of a long message": quoted_by_a_fact,
-    "relations.canonical_subject": relations.canonical_subject,
-    "relations.canonical_relation": relations.canonical_relation,
+    "relations.canonical_subject": facts.canonical_subject,
+    "relations.canonical_relation": facts.canonical_relation,
     "relation_questions": asked_relations,
     "ranking.TIME_WORD": ranking.TIME_WORD.search,
     "search_memory.ASKS_THE_BOT": ASKS_THE_BOT.search,

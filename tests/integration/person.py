@@ -28,7 +28,7 @@ from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
 from src.pg.client import PgClient
 from src.reading.facts import Fact, Origin
-from src.reading.voices import TYPED, Voice
+from src.reading.gate import TYPED, Voice
 from src.talk.edits import EditKind, take_edit
 from src.talk.turn_state import IncomingMessage, Turn, TurnControl
 from src.texts import Language

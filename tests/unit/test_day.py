@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
-from src.reminders.briefs import read_days, read_order, read_times
 from src.reminders.day import Dated, by_sentence, is_on, read_date, tells
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
+from src.reminders.screens import read_days, read_order, read_times
 from src.talk.notes import read_correction
 from src.talk.search_screens import subject_of_text
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from src.base.zones import local_time
 from src.reading.relative_dates import Validity, resolve_dates, when_valid
-from src.reading.slips import mended
 from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
 from src.reading.times import MAX_TEXT, find_spans, fold, tidy
+from src.reading.words import mended
 from tests.cases import for_random
 
 KYIV = ZoneInfo("Europe/Kyiv")

@@ -13,8 +13,8 @@ import pytest
 
 from src.base.owners import Owner
 from src.memory.memory_repo import FactQuery
+from src.reading.gate import Voice
 from src.reading.recurrences import Recurrence
-from src.reading.voices import Voice
 from src.reminders.reminder_repo import NewReminder
 from src.texts import say
 from tests.integration.imports.bringing import Bringer, opened

@@ -13,8 +13,7 @@ from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
 from src.pg.client import PgClient
-from src.reading.gate import disarm
-from src.reading.voices import Voice
+from src.reading.gate import Voice, disarm
 from src.talk.turn_state import Turn
 from src.texts import say
 from tests.fakes.openai_server import Reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from src.base.zones import local_time, place_of_zone
-from src.reading.zone_phrases import home_zones, told_zone
+from src.reading.requests import home_zones, told_zone
 from src.reminders.reminder_repo import ReminderRepository
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply

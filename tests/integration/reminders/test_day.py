@@ -17,8 +17,8 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.reading.facts import Fact
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import ReminderRequest
-from src.reminders.briefs import BriefOrder
 from src.reminders.reminder_repo import Reminder
+from src.reminders.screens import BriefOrder
 from src.telegram.tasks import ReminderTasks
 from src.texts import Language, say
 from src.texts.reply import Action, Reply

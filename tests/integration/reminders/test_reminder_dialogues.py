@@ -15,8 +15,8 @@ from src.base.errors import DeliveryError
 from src.base.owners import Owner
 from src.base.zones import local_time
 from src.queue.workers import build_queue
+from src.reading.gate import MAX_NAME
 from src.reading.recurrences import Recurrence
-from src.reading.voices import MAX_NAME
 from src.reminders.reminder_service import describe_reminder_time
 from src.reminders.screens import PAGE
 from src.texts import Language, say

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from src.history.conversation_repo import TelegramOrigin
-from src.reading.voices import Voice
+from src.reading.gate import Voice
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, called, results

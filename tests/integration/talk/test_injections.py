@@ -23,7 +23,7 @@ from src.llm.quoting import block
 from src.llm.reply_text import without_thoughts
 from src.memory.retriever import read_overview
 from src.pg.client import PgClient, storable
-from src.reading.voices import Voice
+from src.reading.gate import Voice
 from src.talk.prompt import SYSTEM_PROMPT
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import (

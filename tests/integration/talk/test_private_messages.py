@@ -8,7 +8,7 @@ from src.history.conversation_repo import HistoryMessage, TelegramOrigin
 from src.memory.prompts import SUMMARY_PROMPT
 from src.memory.retriever import Query
 from src.memory.turn_context import repeats_private
-from src.reading.voices import Voice
+from src.reading.gate import Voice
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import MORNING, Agents, Person, called, edit, fact, named, saved
 

@@ -21,7 +21,7 @@ from src.base.config import Settings
 from src.base.owners import Owner
 from src.outside.connections import MAX_CONNECTIONS, ConnectionRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.reading.voices import Voice
+from src.reading.gate import Voice
 from src.reminders.reminder_repo import NewReminder
 from src.texts import LANGUAGES, say
 from src.texts.reply import Action, Button, Reply

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from src.base.owners import Caller, Preferences
 from src.pg.client import PgClient
-from src.reading.voices import TYPED
+from src.reading.gate import TYPED
 from src.talk.turn_state import Teaching
 from src.texts import LANGUAGES, say
 from src.web import app_api as web_api

@@ -14,7 +14,7 @@ from src.reading.requests import (
     forget_request,
     without_plain_reason,
 )
-from src.reading.slips import MAX_TEXT, mend_orders
+from src.reading.words import MAX_TEXT, mend_orders
 from src.reminders.rules import CancelOrder, read_change
 from tests.attacks.forgetting import attack, by_rules
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiogram.types import Message
 
-from src.reading.voices import MAX_QUOTED, Voice, clean_name
+from src.reading.gate import MAX_QUOTED, Voice, clean_name
 from src.telegram.incoming import read_voice
 from src.texts import say
 
