@@ -77,6 +77,13 @@ class Span:
         return next(roles, "at")
 
     @property
+    def weekdays(self) -> tuple[int, ...]:
+        """Weekdays, 0 to 6, of a habit or an exception; may be none."""
+        if self.kind in ("workdays", "weekends"):
+            return WORKDAYS if self.kind == "workdays" else WEEKEND
+        return weekdays_in(self.words.get("days", ""))
+
+    @property
     def starts(self) -> bool:
         """True behind "from", "starting" and the like."""
         return STARTING.fullmatch(self.preposition) is not None
