@@ -2,7 +2,7 @@
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -94,233 +94,228 @@ def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
     Returns:
         None if there are no such days ("31 июня", "9999 лет назад") or the span names none.
     """
-    reader = READERS.get(span.kind)
-    try:
-        return None if reader is None else reader(span, now, past)
-    except (ValueError, OverflowError):
+    return _Calendar(now, past).days_of(span)
+
+
+@dataclass(frozen=True)
+class _Calendar:
+    """Days that expressions mean at a time; the arguments are those of ``days_of``."""
+
+    now: datetime
+    past: bool
+
+    def days_of(self, span: Span) -> Days | None:
+        reader = READERS.get(span.kind)
+        try:
+            return None if reader is None else reader(self, span)
+        except (ValueError, OverflowError):
+            return None
+
+    def of_date(self, span: Span) -> Days | None:
+        words = span.words
+        if "number" in words:
+            return around(digit_date(words["number"]), "day")
+        first, last = number_in(words["day"]), number_in(words.get("last_day", words["day"]))
+        month = int(words.get("month_number", 0)) or times.month_number(words["month"])
+        if first > last:
+            return None
+        return self.in_some_year(
+            lambda year: Days(date(year, month, first), date(year, month, last) + DAY), span
+        )
+
+    def month_day(self, span: Span) -> Days | None:
+        number, today = number_in(span.words["day"]), self.now.date()
+        if span.within is not None:
+            month = self.days_of(span.within)
+            return around(month.first.replace(day=number), "day") if month is not None else None
+        for n in range(13):
+            first = months_later(today.replace(day=1), -n if self.past else n)
+            if number > monthrange(first.year, first.month)[1]:
+                continue
+            day = first.replace(day=number)
+            if day <= today if self.past else day >= today:
+                return around(day, "day")
+        return None
+
+    def counted(self, span: Span) -> Days:
+        """Return the calendar unit that lies so many units away, or an exact day."""
+        length = times.length_of(span.words)
+        unit: Unit = "day" if "exact" in span.words else length.unit
+        ends = (length.low, length.high)
+        if span.kind == "ago":
+            ends = (-length.high, -length.low)
+        first, last = (around(shifted(self.now, length.unit, number), unit) for number in ends)
+        return Days(first.first, last.after)
+
+    def offset(self, span: Span) -> Days | None:
+        length = times.length_of(span.words)
+        if span.within is None or not length.exact:
+            return None
+        outer = self.days_of(span.within)
+        if outer is None:
+            return None
+        unit: Unit = "day" if "exact" in span.words else length.unit
+        edge, number = outer.after - DAY, length.low
+        if span.within.role == "until":
+            edge, number = outer.first, -length.low
+        return around(shifted(datetime.combine(edge, time.min), length.unit, number), unit)
+
+    def lasting(self, span: Span) -> Days:
+        length = times.length_of(span.words)
+        today = self.now.date()
+        if which_of(span.words["side"]) in ("coming", "next"):
+            return Days(today, shifted(self.now, length.unit, length.high) + DAY)
+        return Days(shifted(self.now, length.unit, -length.high), today + DAY)
+
+    def vague(self, _span: Span) -> Days:
+        today = self.now.date()
+        if self.past:
+            return Days(today - RECENT, today + DAY)
+        return Days(today, today + RECENT)
+
+    def day(self, span: Span) -> Days:
+        word = span.words["word"]
+        offset = times.day_offset(word)
+        if offset is None:
+            offset = int(lexicon.key_of("time.day_adjective", word) or 0)
+        return around(self.now.date() + DAY * offset, "day")
+
+    def year(self, span: Span) -> Days:
+        words = span.words
+        if "year" in words:
+            return around(date(int(words["year"]), 1, 1), "year")
+        offset = int(lexicon.key_of("time.year_word", words["year_word"]) or 0)
+        return around(date(self.now.year + offset, 1, 1), "year")
+
+    def named(self, span: Span) -> Days | None:
+        words = span.words
+        if "unit" in words:
+            return self.unit(span)
+        if "weekday" in words:
+            return self.weekday(span)
+        if "weekend" in words:
+            return self.weekend(span)
+        if "season" in words:
+            return self.season(span)
+        month = times.month_number(words["month"])
+        return self.in_some_year(lambda year: around(date(year, month, 1), "month"), span)
+
+    def unit(self, span: Span) -> Days:
+        """Return "last week", "next month" and the like."""
+        unit = times.unit_of(span.words["unit"])
+        return around(shifted(self.now, unit, OFFSETS[span.which or "this"]), unit)
+
+    def season(self, span: Span) -> Days | None:
+        words, month = span.words, int(lexicon.key_of("time.season", span.words["season"]) or 0)
+        # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" names the year it begins.
+        of_one_year = ("year" in words or span.within is not None) and "year_to" not in words
+        earlier = 1 if month == DECEMBER and of_one_year else 0
+
+        def in_year(year: int) -> Days:
+            first = date(year - earlier, month, 1)
+            return Days(first, months_later(first, 3))
+
+        return self.in_some_year(in_year, span)
+
+    def weekday(self, span: Span) -> Days | None:
+        today, number = self.now.date(), times.weekday_number(span.words["weekday"]) or 0
+        days_back, days_ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
+        if span.within is not None:
+            week = self.days_of(span.within)
+            return around(week.first + DAY * number, "day") if week is not None else None
+        match span.which:
+            case "next":
+                day = around(today + WEEK, "week").first + DAY * number
+            case "this":
+                day = today - DAY * days_back if self.past else today + DAY * days_ahead
+            case None | "coming" if span.which or not self.past:
+                to_come = DAY * days_ahead or WEEK
+                day = today + to_come
+            case _:
+                passed = DAY * days_back or WEEK
+                last = today - passed
+                day = last - WEEK if span.which == "before last" else last
+        return around(day, "day")
+
+    def nth_weekday(self, span: Span) -> Days | None:
+        """Return "the first Monday of December"; None without a month or a year."""
+        words, nth = span.words, times.ordinals_in(span.words["nth"])[0]
+        weekday = times.weekday_number(words["weekday"]) or 0
+
+        def inside(days: Days) -> Days | None:
+            edge = days.first if nth > 0 else days.after - WEEK
+            first = edge + DAY * ((weekday - edge.weekday()) % 7)
+            return around(first + WEEK * (nth - 1 if nth > 0 else 0), "day")
+
+        if "unit" in words:
+            return inside(self.unit(span))
+        if "month" not in words:
+            last = replace(span, words={**words, "which": "last"})
+            return self.weekday(last) if nth < 0 else None
+        month = times.month_number(words["month"])
+        return self.in_some_year(lambda y: inside(around(date(y, month, 1), "month")), span)
+
+    def weekdays(self, span: Span) -> Days | None:
+        """Return "from Monday to Friday"."""
+        numbers = times.weekdays_in(span.words["days"])
+        today, ahead = self.now.date(), (numbers[0] - self.now.weekday()) % 7
+        first = today + DAY * (ahead - 7 if self.past else ahead or 7)
+        return Days(first, first + DAY * ((numbers[-1] - numbers[0]) % 7 + 1))
+
+    def weekend(self, span: Span) -> Days:
+        today = self.now.date()
+        saturday = around(today, "week").first + DAY * 5
+        has_begun = saturday <= today
+        weeks = -1 if self.past and not has_begun else 0
+        if span.which is not None:
+            weeks = 0 if span.which == "coming" and not has_begun else OFFSETS[span.which]
+        first = saturday + WEEK * weeks
+        return Days(first, first + DAY * 2)
+
+    def in_some_year(self, in_year: Callable[[int], Days | None], span: Span) -> Days | None:
+        """Return a yearly period in the year that is named, or else the nearest that fits."""
+        if "year" in span.words:
+            return in_year(int(span.words["year"]))
+        if span.within is not None:
+            outer = self.days_of(span.within)
+            return in_year(outer.first.year) if outer is not None else None
+        today, which = self.now.date(), span.which or "this"
+        backwards = which in ("before last", "last") or (which == "this" and self.past)
+        # The current winter may have begun last year.
+        years = range(today.year - 1, today.year + REACH + 1)
+        if backwards:
+            years = range(today.year, today.year - REACH - 2, -1)
+        for year in years:
+            found = None
+            with suppress(ValueError):  # 29 February
+                found = in_year(year)
+            if found is None:
+                continue
+            if which == "this":
+                fits = found.first <= today if self.past else found.after > today
+            else:
+                fits = found.after <= today if backwards else found.first > today
+            if fits:
+                return in_year(found.first.year - 1) if which == "before last" else found
         return None
 
 
-def _date(span: Span, now: datetime, past: bool) -> Days | None:
-    words = span.words
-    if "number" in words:
-        return around(digit_date(words["number"]), "day")
-    first, last = number_in(words["day"]), number_in(words.get("last_day", words["day"]))
-    month = int(words.get("month_number", 0)) or times.month_number(words["month"])
-
-    def in_year(year: int) -> Days | None:
-        return Days(date(year, month, first), date(year, month, last) + DAY)
-
-    return _in_some_year(in_year, span, now, past) if first <= last else None
-
-
-def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
-    number, today = number_in(span.words["day"]), now.date()
-    if span.within is not None:
-        month = days_of(span.within, now, past=past)
-        return around(month.first.replace(day=number), "day") if month is not None else None
-    months = (months_later(today.replace(day=1), -n if past else n) for n in range(13))
-    days = (
-        first.replace(day=number)
-        for first in months
-        if number <= monthrange(first.year, first.month)[1]
-    )
-    found = (around(day, "day") for day in days if (day <= today if past else day >= today))
-    return next(found, None)
-
-
-def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    """Return the calendar unit that lies so many units away, or the day, if it is to be exact."""
-    length = times.length_of(span.words)
-    unit: Unit = "day" if "exact" in span.words else length.unit
-    ends = (length.low, length.high)
-    if span.kind == "ago":
-        ends = (-length.high, -length.low)
-    first, last = (around(shifted(now, length.unit, number), unit) for number in ends)
-    return Days(first.first, last.after)
-
-
-def _offset(span: Span, now: datetime, past: bool) -> Days | None:
-    length = times.length_of(span.words)
-    if span.within is None or not length.exact:
-        return None
-    outer = days_of(span.within, now, past=past)
-    if outer is None:
-        return None
-    unit: Unit = "day" if "exact" in span.words else length.unit
-    edge, number = outer.after - DAY, length.low
-    if span.within.role == "until":
-        edge, number = outer.first, -length.low
-    return around(shifted(datetime.combine(edge, time.min), length.unit, number), unit)
-
-
-def _lasting(span: Span, now: datetime, _past: bool) -> Days:
-    length = times.length_of(span.words)
-    today = now.date()
-    if which_of(span.words["side"]) in ("coming", "next"):
-        return Days(today, shifted(now, length.unit, length.high) + DAY)
-    return Days(shifted(now, length.unit, -length.high), today + DAY)
-
-
-def _vague(_span: Span, now: datetime, past: bool) -> Days:
-    today = now.date()
-    if past:
-        return Days(today - RECENT, today + DAY)
-    return Days(today, today + RECENT)
-
-
-def _day(span: Span, now: datetime, _past: bool) -> Days:
-    word = span.words["word"]
-    offset = times.day_offset(word)
-    if offset is None:
-        offset = int(lexicon.key_of("time.day_adjective", word) or 0)
-    return around(now.date() + DAY * offset, "day")
-
-
-def _year(span: Span, now: datetime, _past: bool) -> Days:
-    words = span.words
-    if "year" in words:
-        return around(date(int(words["year"]), 1, 1), "year")
-    offset = int(lexicon.key_of("time.year_word", words["year_word"]) or 0)
-    return around(date(now.year + offset, 1, 1), "year")
-
-
-def _named(span: Span, now: datetime, past: bool) -> Days | None:
-    words = span.words
-    if "unit" in words:
-        unit = times.unit_of(words["unit"])
-        return around(shifted(now, unit, OFFSETS[span.which or "this"]), unit)
-    if "weekday" in words:
-        return _named_weekday(span, now, past)
-    if "weekend" in words:
-        return _named_weekend(span, now, past)
-    if "season" in words:
-        return _named_season(span, now, past)
-    month = times.month_number(words["month"])
-    return _in_some_year(lambda year: around(date(year, month, 1), "month"), span, now, past)
-
-
-def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
-    month = int(lexicon.key_of("time.season", span.words["season"]) or 0)
-    # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" names the year it begins.
-    of_one_year = ("year" in span.words or span.within is not None) and "year_to" not in span.words
-    earlier = 1 if month == DECEMBER and of_one_year else 0
-
-    def in_year(year: int) -> Days:
-        first = date(year - earlier, month, 1)
-        return Days(first, months_later(first, 3))
-
-    return _in_some_year(in_year, span, now, past)
-
-
-def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
-    today, number = now.date(), times.weekday_number(span.words["weekday"]) or 0
-    days_back, days_ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
-    if span.within is not None:
-        week = days_of(span.within, now, past=past)
-        return around(week.first + DAY * number, "day") if week is not None else None
-    match span.which:
-        case "next":
-            day = around(today + WEEK, "week").first + DAY * number
-        case "this":
-            day = today - DAY * days_back if past else today + DAY * days_ahead
-        case None | "coming" if span.which or not past:
-            to_come = DAY * days_ahead or WEEK
-            day = today + to_come
-        case _:
-            passed = DAY * days_back or WEEK
-            last = today - passed
-            day = last - WEEK if span.which == "before last" else last
-    return around(day, "day")
-
-
-def _nth_weekday(span: Span, now: datetime, past: bool) -> Days | None:
-    """Return "the first Monday of December"; None without a month or a year."""
-    words, nth = span.words, times.ordinals_in(span.words["nth"])[0]
-    weekday = times.weekday_number(words["weekday"]) or 0
-
-    def inside(days: Days) -> Days | None:
-        edge = days.first if nth > 0 else days.after - WEEK
-        first = edge + DAY * ((weekday - edge.weekday()) % 7)
-        return around(first + WEEK * (nth - 1 if nth > 0 else 0), "day")
-
-    if "unit" in words:
-        unit = times.unit_of(words["unit"])
-        return inside(around(shifted(now, unit, OFFSETS[span.which or "this"]), unit))
-    if "month" not in words:
-        last = replace(span, words={**words, "which": "last"})
-        return _named_weekday(last, now, past) if nth < 0 else None
-    month = times.month_number(words["month"])
-    return _in_some_year(lambda y: inside(around(date(y, month, 1), "month")), span, now, past)
-
-
-def _weekdays(span: Span, now: datetime, past: bool) -> Days | None:
-    """Return "from Monday to Friday"."""
-    numbers = times.weekdays_in(span.words["days"])
-    today, ahead = now.date(), (numbers[0] - now.weekday()) % 7
-    first = today + DAY * (ahead - 7 if past else ahead or 7)
-    return Days(first, first + DAY * ((numbers[-1] - numbers[0]) % 7 + 1))
-
-
-def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
-    today = now.date()
-    saturday = around(today, "week").first + DAY * 5
-    has_begun = saturday <= today
-    weeks = -1 if past and not has_begun else 0
-    if span.which is not None:
-        weeks = 0 if span.which == "coming" and not has_begun else OFFSETS[span.which]
-    first = saturday + WEEK * weeks
-    return Days(first, first + DAY * 2)
-
-
-def _in_some_year(
-    in_year: Callable[[int], Days | None], span: Span, now: datetime, past: bool
-) -> Days | None:
-    """Return a yearly period in the year that is named, or else the nearest that fits."""
-    if "year" in span.words:
-        return in_year(int(span.words["year"]))
-    if span.within is not None:
-        outer = days_of(span.within, now, past=past)
-        return in_year(outer.first.year) if outer is not None else None
-    today, which = now.date(), span.which or "this"
-    backwards = which in ("before last", "last") or (which == "this" and past)
-    # The current winter may have begun last year.
-    years = range(today.year - 1, today.year + REACH + 1)
-    if backwards:
-        years = range(today.year, today.year - REACH - 2, -1)
-    for found in _valid_years(in_year, years):
-        if which == "this":
-            fits = found.first <= today if past else found.after > today
-        else:
-            fits = found.after <= today if backwards else found.first > today
-        if fits:
-            return in_year(found.first.year - 1) if which == "before last" else found
-    return None
-
-
-def _valid_years(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Iterator[Days]:
-    for year in years:
-        with suppress(ValueError):  # 29 February
-            if (found := in_year(year)) is not None:
-                yield found
-
-
-READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
-    "recent": _vague,
-    "days": _date,
-    "date": _date,
-    "short date": _date,
-    "short day": _month_day,
-    "month day": _month_day,
-    "ago": _counted,
-    "ahead": _counted,
-    "lasting": _lasting,
-    "day": _day,
-    "named": _named,
-    "weekdays": _weekdays,
-    "nth weekday": _nth_weekday,
-    "year": _year,
-    "offset": _offset,
+READERS: dict[str, Callable[[_Calendar, Span], Days | None]] = {
+    "recent": _Calendar.vague,
+    "days": _Calendar.of_date,
+    "date": _Calendar.of_date,
+    "short date": _Calendar.of_date,
+    "short day": _Calendar.month_day,
+    "month day": _Calendar.month_day,
+    "ago": _Calendar.counted,
+    "ahead": _Calendar.counted,
+    "lasting": _Calendar.lasting,
+    "day": _Calendar.day,
+    "named": _Calendar.named,
+    "weekdays": _Calendar.weekdays,
+    "nth weekday": _Calendar.nth_weekday,
+    "year": _Calendar.year,
+    "offset": _Calendar.offset,
 }
 
 
@@ -377,7 +372,18 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TimeQuery:
     folded = times.fold(source)
     past = not ahead and FUTURE.search(folded) is None
     found = named_periods(times.find_spans(folded), now, past=past)
-    content = _remove_spans([span for span, _ in found], source) if found else text
+    content = text
+    if found:
+        cuts = []
+        for span, _ in found:
+            end = (span.to or span).end
+            if source.startswith(("'s", "’s"), end):
+                end += 2
+            cuts.append((span.start, end))
+        content = " ".join(" ".join(between(source, cuts)).split())
+        content = re.sub(r" +([?!.,;:])", r"\1", content).strip(" ,;:-–—")
+        if re.search(r"\w", content) is None:
+            content = ""
     rest = times.fold(content)
     until_past = any(span.role == "until" and period.end <= now for span, period in found)
     return TimeQuery(
@@ -410,10 +416,15 @@ def named_periods(
 def _period(span: Span, now: datetime, past: bool) -> Period | None:
     if span.to is not None:
         return _range(span, span.to, now, past)
-    days = days_of(span, now.replace(tzinfo=None), past=past and not _looks_ahead(span))
+    weekend = span.words.get("weekend", "")
+    is_weekend = weekend and weekend not in lexicon.words("time.at_weekends")
+    is_forward = span.preposition in lexicon.words("time.forward")
+    if is_forward and ("weekday" in span.words or is_weekend):
+        past = False  # "что у меня на пятницу"
+    days = days_of(span, now.replace(tzinfo=None), past=past)
     if days is None:
         return None
-    period = _as_period(days, now)
+    period = Period(_midnight(days.first, now), _midnight(days.after, now))
     has_begun = period.start <= now
     if span.role == "until" and period.end <= now:
         return Period(_midnight(EARLIEST, now), period.start)
@@ -422,14 +433,6 @@ def _period(span: Span, now: datetime, past: bool) -> Period | None:
     if span.role == "after" and period.end <= now:
         return Period(period.end, now)
     return Period(period.start, now) if span.role == "since" and has_begun else period
-
-
-def _looks_ahead(span: Span) -> bool:
-    """Return True if the preposition points to the coming day: "что у меня на пятницу"."""
-    words = span.words
-    weekend = words.get("weekend")
-    day = "weekday" in words or (weekend and weekend not in lexicon.words("time.at_weekends"))
-    return bool(day) and span.preposition in lexicon.words("time.forward")
 
 
 def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:
@@ -443,24 +446,10 @@ def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:
     end = days_of(last, base, past=False)
     if end is None or end.after <= begin.first:
         return None
-    return _as_period(Days(begin.first, end.after), now)
-
-
-def _as_period(days: Days, now: datetime) -> Period:
-    return Period(_midnight(days.first, now), _midnight(days.after, now))
+    return Period(_midnight(begin.first, now), _midnight(end.after, now))
 
 
 def _midnight(day: date, now: datetime) -> datetime:
     """Return the first moment of a day in the zone of ``now``, even in a gap at midnight."""
     zone = now.tzinfo or UTC
     return first_moment(datetime.combine(day, time.min), zone).astimezone(zone)
-
-
-def _remove_spans(spans: Sequence[Span], source: str) -> str:
-    """Remove the spans and repair spaces and commas; return "" if no words are left."""
-    ends = [(span.to or span).end for span in spans]
-    cut_ends = [end + 2 if source[end : end + 2] in ("'s", "’s") else end for end in ends]
-    cuts = [(span.start, end) for span, end in zip(spans, cut_ends, strict=True)]
-    rest = " ".join(" ".join(between(source, cuts)).split())
-    rest = re.sub(r" +([?!.,;:])", r"\1", rest).strip(" ,;:-–—")
-    return rest if re.search(r"\w", rest) else ""
