@@ -413,18 +413,18 @@ def is_same(
 
 
 def _core_words(text: str) -> list[str]:
-    words = FILLER_PHRASE.sub(" ", normalise(text)).split()
-    expanded = [part for word in words for part in _expand_contraction(word)]
+    expanded: list[str] = []
+    for word in FILLER_PHRASE.sub(" ", normalise(text)).split():
+        if word == "cannot":
+            expanded += ["can", "not"]
+        elif word.endswith("n't") and word != "n't":
+            expanded += [CONTRACTIONS.get(word[:-3], word[:-3]), "not"]
+        elif word.endswith("'ve"):
+            expanded += [word[:-3], "have"]
+        else:
+            expanded.append(word)
     variants, fillers = lexicon.values("sameness.variants"), lexicon.words("sameness.fillers")
     return [variants.get(word, word) for word in read_numbers(expanded) if word not in fillers]
-
-
-def _expand_contraction(word: str) -> list[str]:
-    if word == "cannot":
-        return ["can", "not"]
-    if word.endswith("n't") and word != "n't":
-        return [CONTRACTIONS.get(word[:-3], word[:-3]), "not"]
-    return [word[:-3], "have"] if word.endswith("'ve") else [word]
 
 
 def _count_articles(text: str) -> int:

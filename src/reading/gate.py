@@ -309,7 +309,11 @@ def find_secrets(text: str) -> list[Secret]:
     undated = DATE.sub(lambda match: "/" * len(match.group()), folded)
     found = [Secret(*m.span()) for m in KEYS.finditer(folded)]
     found += [Secret(*m.span()) for m in DIGIT_GROUPS.finditer(undated) if _holds_card(m.group())]
-    found += [Secret(*m.span()) for m in IBAN.finditer(folded) if _is_iban(m.group())]
+    for match in IBAN.finditer(folded):
+        # The last group may be a word that follows the number, so it counts with and without it.
+        written = (match[0], re.split(r"[ -](?=\w*$)", match[0])[0])
+        if any(iban.is_valid(one, check_country=False) for one in written):
+            found.append(Secret(*match.span()))
     announced = [*_passwords(undated), *_worded(undated)]
     found += [one for one in announced if not undated.startswith(MASK, one.start)]
     merged: list[Secret] = []
@@ -423,15 +427,6 @@ def _holds_card(digits: str) -> bool:
     return any(len(n) in CARD_DIGITS and n[0] in "23456" and luhn.is_valid(n) for n in numbers)
 
 
-def _is_iban(text: str) -> bool:
-    """Return True for an IBAN with correct length and check digits.
-
-    The last group may be a word that follows the number, so it counts with and without it.
-    """
-    without_tail = re.split(r"[ -](?=\w*$)", text)[0]
-    return any(iban.is_valid(one, check_country=False) for one in (text, without_tail))
-
-
 # Checks of the facts that a model proposes.
 #
 # The model reads, the gate guards provenance: the quote stands in the user's words and says more
@@ -476,8 +471,12 @@ def refusal_reason(candidate: Fact, said: str) -> Reason | None:
     is_empty = len(normalise(fact.text)) < MIN_TEXT or not any(map(str.isalpha, fact.text))
     if is_empty or not any(map(str.isalnum, quote)):
         return "empty"
+    # Whole words of the message are the quote, and no "not" is cut off before it; a fact that
+    # denies something itself may do so: "no kids" is quoted as "kids".
     denies = DENYING.search(plain(fact.text)) is not None
-    if not _is_said(quote, heard, denies=denies):
+    found = quote_pattern(quote).finditer(heard)
+    before = (heard[max(0, match.start() - MAX_NEGATION) : match.start()] for match in found)
+    if not any(denies or CUT_OFF.search(words) is None for words in before):
         return "quote_not_said"
     if any(map(imitates, parts)):
         return "imitation"
@@ -485,13 +484,3 @@ def refusal_reason(candidate: Fact, said: str) -> Reason | None:
         return "question"
     says_nothing = lexicon.words("gate.acknowledging").issuperset(words(quote.replace("-", " ")))
     return "acknowledgement" if says_nothing else None
-
-
-def _is_said(quote: str, heard: str, *, denies: bool) -> bool:
-    """Return True if whole words of a message are the quote, and no "not" is cut off before it.
-
-    If the fact ``denies`` something itself, it may: "no kids" is quoted as "kids".
-    """
-    found = quote_pattern(quote).finditer(heard)
-    before = (heard[max(0, match.start() - MAX_NEGATION) : match.start()] for match in found)
-    return any(denies or CUT_OFF.search(words) is None for words in before)

@@ -33,10 +33,26 @@ PLEASE_LAST = lexicon.AnyCase(r"[\s,]+<requests.please>$")
 
 
 def plain_facts(text: str) -> list[Fact]:
-    """Return the facts of sentences that state nothing else; each text is part of a sentence."""
-    found = [
-        fact for sentence in sentences(text) for fact in _parse(sentence.strip().strip(" ,.!…"))
-    ]
+    """Return the facts of sentences that state nothing else; each text is part of a sentence.
+
+    A sentence is one fact, or those of its clauses that state one: the first one does, or all do;
+    none takes it back ("…, or so they say").
+    """
+    found: list[Fact] = []
+    for sentence in sentences(text):
+        sentence = sentence.strip().strip(" ,.!…")
+        if len(sentence) > MAX_SENTENCE:
+            continue
+        sentence = sentence[OPENER.behind(sentence.translate(FOLD)) :].strip()
+        whole = _read_clause(sentence)
+        if whole is not None:
+            found.append(whole)
+            continue
+        clauses = [clause.strip() for clause in JOINT.split(sentence)]
+        begins = {word.lower() for clause in clauses for word in clause.split()[:1]}
+        facts = [_read_clause(clause) for clause in clauses]
+        if facts[0] is not None and begins.isdisjoint(lexicon.words("facts.doubting")):
+            found += [fact for fact in facts if fact is not None]
     return found[:MAX_FACTS]
 
 
@@ -67,24 +83,6 @@ def told_secrets(text: str) -> str:
         return ""
     told = [one.strip() for one in sentences(text) if holds_secret(one)]
     return " ".join(told).rstrip(".!")
-
-
-def _parse(sentence: str) -> list[Fact]:
-    """Return the sentence as one fact, or those of its clauses that state one.
-
-    Of several clauses the first states one, or all do; none takes it back ("…, or so they say").
-    """
-    if len(sentence) > MAX_SENTENCE:
-        return []
-    sentence = sentence[OPENER.behind(sentence.translate(FOLD)) :]
-    if (fact := _read_clause(sentence.strip())) is not None:
-        return [fact]
-    clauses = [clause.strip() for clause in JOINT.split(sentence)]
-    begins = {word.lower() for clause in clauses for word in clause.split()[:1]}
-    facts = [_read_clause(clause) for clause in clauses]
-    if facts[0] is None or not begins.isdisjoint(lexicon.words("facts.doubting")):
-        return []
-    return [fact for fact in facts if fact is not None]
 
 
 def _read_clause(clause: str) -> Fact | None:

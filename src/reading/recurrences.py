@@ -73,7 +73,10 @@ class Recurrence:
 
     def __post_init__(self) -> None:
         """Refuse values that would never occur, or at another time than they say."""
-        ascending = _is_ascending(self.hours, DAY_HOURS) and _is_ascending(self.weekdays, 7)
+        ascending = all(
+            list(numbers) == sorted(set(numbers) & set(range(limit)))
+            for numbers, limit in ((self.hours, DAY_HOURS), (self.weekdays, 7))
+        )
         weekly, yearly = self.frequency == "weekly", self.frequency == "yearly"
         dated = yearly or self.frequency == "monthly"
         by_weekday = self.frequency == "monthly" and bool(self.nth)
@@ -140,12 +143,13 @@ class Recurrence:
         hours = tuple(sorted((hour + new.hour - old.hour) % DAY_HOURS for hour in self.hours))
         days = (new.date() - old.date()) // DAY
         weekdays = tuple(sorted((day + days) % 7 for day in self.weekdays))
+        shift = new.replace(tzinfo=None) - old.replace(tzinfo=None)
         return replace(
             self, hours=hours, minute=new.minute, weekdays=weekdays,
             day=new.day if self.day and days else self.day,
             month=new.month if self.month and days else self.month,
             start=new.date() if self.start else None,
-            until=self.until and self.until + (_wall(new) - _wall(old)),
+            until=self.until and self.until + shift,
         )  # fmt: skip
 
     def to_text(self) -> str:
@@ -247,15 +251,7 @@ def last_of(recurrence: Recurrence, first: datetime, number: int, time_zone: str
     """
     for _ in range(number - 1):
         first = next_after(recurrence, first, time_zone)
-    return _wall(local_time(first, recurrence.zone or time_zone))
-
-
-def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:
-    return list(numbers) == sorted(set(numbers) & set(range(limit)))
-
-
-def _wall(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=None)
+    return local_time(first, recurrence.zone or time_zone).replace(tzinfo=None)
 
 
 def _commas(numbers: range | tuple[int, ...]) -> str:

@@ -85,10 +85,60 @@ class _Fact:
             return min(tenses)[1]
         return None if has_past_verb(self.folded) else "future"
 
-    def language(self, span: Span, spoken: Language) -> Language:
-        if not CYRILLIC.search(self.folded, span.start, span.end):
-            return "en"
-        return detect_language(self.source, spoken)
+    def meant_tense(self, span: Span) -> Tense | None:
+        """Return the tense where an expression means another day in the past than in the future.
+
+        Any other expression is in the future.
+        """
+        words = span.words
+        if "year" in words or "number" in words or span.within is not None:
+            return "future"
+        named = span.kind == "named" and words.keys().isdisjoint(("which", "unit"))
+        if named or span.kind in ("date", "days", "month day"):
+            return self.tense_at(span)
+        return "future"
+
+    def names_time(self, span: Span) -> bool:
+        """Return True if an expression is a time of its own, which may depend on the present."""
+        if span.kind in TIMELESS_KINDS or _is_schedule(span):
+            return False
+        begins = self.folded.startswith("in ", span.start)
+        if span.kind == "ahead" and begins and self.tense_at(span) != "future":
+            return False  # the time that something took: "I learned it in three days"
+        if NEGATED.search(self.folded[: span.start]):
+            return False
+        if not _is_plain(span):
+            return True
+        # A plain weekday may be a habit, or "my favourite day is Friday".
+        has_time = times.CLOCK.match(self.folded, span.end) is not None
+        is_dated = "prep" in span.words or "part" in span.words or has_time
+        return is_dated and HABIT.search(self.folded) is None
+
+    def is_relative(self, span: Span) -> bool:
+        """Return True for an exact expression that depends on the day on which it was said."""
+        words = span.words
+        if not self.names_time(span):
+            return False
+        if span.kind in COUNTED_KINDS:
+            return times.length_of(words).exact and not words.keys() & {"hedge", "rough"}
+        if span.kind == "day" or _is_plain(span):
+            return True
+        if span.within is not None:
+            return self.is_relative(span.within)
+        if span.kind == "named":
+            return not words.keys().isdisjoint(("which", "unit", "weekday"))
+        return "year_word" in words
+
+    def parts(self) -> Iterator[Span]:
+        """Yield the spans, both ends of a range, and of "two days before Friday" Friday."""
+        for span in times.find_spans(self.folded):
+            if span.kind == "offset" and span.within is not None:
+                yield span.within
+            elif span.to is not None:
+                if not _is_schedule(span):
+                    yield from (replace(span, to=None), span.to)
+            else:
+                yield span
 
 
 def _verbs(folded: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Tense]]:
@@ -149,10 +199,10 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
     if len(text) > times.MAX_TEXT:
         return Validity()
     fact = _Fact.read(text, said_at)
-    span = next((s for s in times.find_spans(fact.folded) if _names_time(s, fact)), None)
+    span = next(filter(fact.names_time, times.find_spans(fact.folded)), None)
     if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words).exact):
         return Validity()
-    tense = fact.tense_at(span) if _needs_tense(span) else "future"
+    tense = fact.meant_tense(span)
     found = time_expressions.named_periods([span], said_at, past=tense == "past")
     if tense is None or not found:
         return Validity()
@@ -194,10 +244,10 @@ def _dates(text: str, said_at: datetime, spoken: Language = "ru") -> Iterator[tu
     if len(text) > times.MAX_TEXT:
         return
     fact = _Fact.read(text, said_at)
-    for span in _parts(fact):
-        if not _is_relative(span, fact) or DATED.match(fact.folded, span.end):
+    for span in fact.parts():
+        if not fact.is_relative(span) or DATED.match(fact.folded, span.end):
             continue
-        tense = fact.tense_at(span) if _needs_tense(span) else "future"
+        tense = fact.meant_tense(span)
         if tense is None:
             continue
         if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
@@ -205,70 +255,15 @@ def _dates(text: str, said_at: datetime, spoken: Language = "ru") -> Iterator[tu
         days = time_expressions.days_of(span, fact.said_at, past=tense == "past")
         if days is not None:
             end = span.end + 2 * fact.folded.startswith("'s", span.end)
-            yield end, days_words(days, fact.language(span, spoken))
-
-
-def _parts(fact: _Fact) -> Iterator[Span]:
-    """Yield the spans of a fact, both ends of a range, and of "two days before Friday" Friday."""
-    for span in times.find_spans(fact.folded):
-        if span.kind == "offset" and span.within is not None:
-            yield span.within
-        elif span.to is not None:
-            if not _is_schedule(span):
-                yield from (replace(span, to=None), span.to)
-        else:
-            yield span
-
-
-def _names_time(span: Span, fact: _Fact) -> bool:
-    if span.kind in TIMELESS_KINDS or _is_schedule(span) or _is_duration(span, fact):
-        return False
-    if NEGATED.search(fact.folded[: span.start]):
-        return False
-    return not _is_plain(span) or _is_dated(span, fact)
-
-
-def _is_relative(span: Span, fact: _Fact) -> bool:
-    """Return True for an exact expression that depends on the day on which it was said."""
-    words = span.words
-    if not _names_time(span, fact):
-        return False
-    if span.kind in COUNTED_KINDS:
-        return times.length_of(words).exact and not words.keys() & {"hedge", "rough"}
-    if span.kind == "day" or _is_plain(span):
-        return True
-    if span.within is not None:
-        return _is_relative(span.within, fact)
-    if span.kind == "named":
-        return not words.keys().isdisjoint(("which", "unit", "weekday"))
-    return "year_word" in words
-
-
-def _needs_tense(span: Span) -> bool:
-    """Return True if an expression means another day in the past than in the future."""
-    if "year" in span.words or "number" in span.words or span.within is not None:
-        return False
-    named = span.kind == "named" and span.words.keys().isdisjoint(("which", "unit"))
-    return named or span.kind in ("date", "days", "month day")
+            language: Language = "en"
+            if CYRILLIC.search(fact.folded, span.start, span.end):
+                language = detect_language(fact.source, spoken)
+            yield end, days_words(days, language)
 
 
 def _is_schedule(span: Span) -> bool:
     """Return True for a range of weekdays: "с понедельника по пятницу" is every week."""
     return span.to is not None and _is_plain(span) and _is_plain(span.to)
-
-
-def _is_duration(span: Span, fact: _Fact) -> bool:
-    """Return True for the time that something took: "I learned it in three days"."""
-    begins = fact.folded.startswith("in ", span.start)
-    return span.kind == "ahead" and begins and fact.tense_at(span) != "future"
-
-
-def _is_dated(span: Span, fact: _Fact) -> bool:
-    """Return True if a plain weekday is one day, not a habit or "my favourite day is Friday"."""
-    words = span.words
-    has_time = times.CLOCK.match(fact.folded, span.end) is not None
-    dated = "prep" in words or "part" in words or has_time
-    return dated and HABIT.search(fact.folded) is None
 
 
 def _is_plain(span: Span) -> bool:

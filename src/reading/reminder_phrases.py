@@ -66,7 +66,7 @@ ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
 # Words that make a day a deadline or an exception, not the time of a reminder.
 LIMIT = lexicon.Expression(r"\b(?:<time.until>|<time.after>|<limit.except>) (?:the )?$")
-QUOTES = "\"'«»“”„‘’`"
+QUOTES = tuple("\"'«»“”„‘’`")
 # Positions where an English order may begin; elsewhere "remind me" is a report.
 CLAUSE = lexicon.Expression(r"(?:^|[.,;!?:)(—-]|\b<reminder.clause>)[ ]*$")
 QUESTION_WORD = lexicon.Expression(
@@ -97,6 +97,25 @@ POLITE_END = lexicon.AnyCase(r"(?<![\s,])[\s,]+<reminder.polite_end>(?=[\s.!?]*$
 
 
 @dataclass(frozen=True)
+class _SpanRun:
+    """Adjacent time spans and their position: "beside" the order, "beginning", "end", "inside"."""
+
+    spans: tuple[Span, ...]
+    position: str
+
+    @property
+    def is_certain(self) -> bool:
+        """True if it names a day, an hour or a habit, not only a month or a year."""
+        return any(
+            span.slot in ("clock", "every", "after")
+            or (
+                span.slot == "date" and (span.kind != "named" or not span.words.keys() & FAR_DATES)
+            )
+            for span in self.spans
+        )
+
+
+@dataclass(frozen=True)
 class _Order:
     """Order to remind at ``[start, end)`` of a folded text.
 
@@ -116,13 +135,131 @@ class _Order:
     kind: str
     asking: tuple[int, int] | None = None
 
+    def usable(self, spans: Sequence[Span]) -> list[Span]:
+        """Return the spans outside the order; a habit may be inside ("a daily reminder").
 
-@dataclass(frozen=True)
-class _SpanRun:
-    """Adjacent time spans and their position: "beside" the order, "beginning", "end", "inside"."""
+        A bare English part of a day ("morning") counts only after a day.
+        """
+        usable: list[Span] = []
+        for span in spans:
+            is_inside = span.start < self.end and span.end > self.start
+            if is_inside and span.slot != "every":
+                continue
+            if span.slot == "date" and LIMIT.search(self.folded[: span.start][-20:]):
+                continue  # "до 5 декабря"
+            is_bare = span.kind.startswith("bare")
+            if is_bare and not (usable and self.folded[usable[-1].end : span.start] == " "):
+                continue
+            usable.append(span)
+        return usable
 
-    spans: tuple[Span, ...]
-    position: str
+    def runs(self, spans: Sequence[Span]) -> list[_SpanRun]:
+        groups: list[list[Span]] = []
+        for span in spans:
+            last = groups[-1][-1].end if groups else 0
+            has_order_between = last <= self.start < span.start
+            is_near = bool(groups) and span.start - last <= 30 and not has_order_between
+            if is_near and BETWEEN.fullmatch(self.folded, last, span.start):
+                groups[-1].append(span)
+            else:
+                groups.append([span])
+        return [_SpanRun(tuple(group), self.position_of(group)) for group in groups]
+
+    def position_of(self, group: Sequence[Span]) -> str:
+        first, last = group[0], group[-1]
+        folded = self.folded
+        if self.start <= first.start < self.end:
+            return "beside"
+        if first.start >= self.end:
+            after_order = AFTER_ORDER.behind(folded, self.end)
+            if after_order >= first.start or BETWEEN.fullmatch(folded, after_order, first.start):
+                return "beside"
+            return "end" if ENDING.fullmatch(folded, last.end) else "inside"
+        if BEFORE_ORDER.match(folded[last.end : self.start]):
+            return "beside"
+        return "beginning" if BEGINNING.behind(folded) >= first.start else "inside"
+
+    def choose(self, runs: Sequence[_SpanRun]) -> list[_SpanRun]:
+        chosen: list[_SpanRun] = []
+        used: set[str] = set()
+        for position in ("beside", "end", "beginning", "inside"):
+            for run in (run for run in runs if run.position == position):
+                # A wait counts as a day.
+                slots = {"date" if span.slot == "after" else span.slot for span in run.spans}
+                slots.discard("limit")
+                if not slots or slots & used or not self.is_time(run):
+                    continue
+                used |= slots
+                chosen.append(run)
+        return [run for run in runs if run in chosen]
+
+    def is_time(self, run: _SpanRun) -> bool:
+        """Return True for the time of the reminder, not of the thing: "билеты на пятницу"."""
+        if run.position == "beside" or self.kind in ("noun", "label"):
+            return True
+        span = run.spans[0]
+        is_day = span.slot in ("date", "after") and span.kind != "offset"
+        if is_day and NAMED_FOR.match(self.folded, span.start, span.end):
+            return False
+        if span.which in ("last", "before last"):
+            return False
+        return span.kind != "ago" and (day_offset(span.words.get("word", "")) or 0) >= 0
+
+    def asks(self, chosen: Sequence[_SpanRun], what: str) -> bool:
+        """Return True if it asks for a reminder of this text at these times."""
+        if self.kind in ("noun", "label"):
+            return True
+        folded = fold(what)
+        if any(run.position == "beside" for run in chosen):
+            is_asked = self.folded.endswith("?")
+            if is_asked and self.kind == "order":
+                return _begins_with_infinitive(folded) or ABOUT.match(folded) is not None
+            return bool(what) or not is_asked
+        return self.asks_for_text(chosen, folded)
+
+    def asks_for_text(self, chosen: Sequence[_SpanRun], folded: str) -> bool:
+        """Return True if an order without a time beside it asks for a reminder of its text."""
+        task = self.folded[AFTER_ORDER.behind(self.folded, self.end) :]
+        is_to_do = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(folded)
+        if not TO_INFINITIVE.match(task) and (QUESTION.match(task) or ASKS_TOO.match(task)):
+            return False
+        if is_to_do:
+            return self.kind != "will" or bool(chosen)
+        if not any(run.is_certain for run in chosen):
+            return False
+        has_clock = any(span.slot == "clock" for run in chosen for span in run.spans)
+        if has_past_verb(folded) or (
+            (TALKED.search(folded) or MENTIONING.search(folded)) and not has_clock
+        ):
+            return False
+        is_before_order = any(run.spans[0].start < self.start for run in chosen)
+        is_habit = any(span.slot == "every" for run in chosen for span in run.spans)
+        return is_before_order or is_habit or ABOUT.match(task) is not None
+
+    def text(self, source: str, spans: Sequence[Span]) -> str:
+        cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
+        starts = {start for start, _ in cuts}  # "half an hour | before 6pm" goes with its hour
+        cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
+        cuts += [self.asking] if self.asking else []
+        cuts.append((self.start, AFTER_ORDER.behind(self.folded, self.end)))
+        merged: list[tuple[int, int]] = []  # those with only joints between them are one
+        for start, end in sorted(cuts):
+            last = merged[-1][1] if merged else start
+            gap = self.folded[last:start]
+            is_near = bool(merged) and start - last <= 30
+            if is_near and (BETWEEN.fullmatch(gap) or AFTER_ORDER.fullmatch(gap)):
+                merged[-1] = (merged[-1][0], max(end, last))
+            else:
+                merged.append((start, end))
+        rest = " ".join(between(self.folded, [cut for cut in merged if cut[1] > self.start])[1:])
+        if re.search(r"\w", rest) and not PRONOUN.search(rest):  # the text before is context
+            merged = [(0, self.begin), *(cut for cut in merged if cut[1] > self.begin)]
+        # Punctuation stays after the text it belongs to: "встреча, за час до неё".
+        pieces = [piece.lstrip(" ,:;)—–-").rstrip(" :—–-") for piece in between(source, merged)]
+        text = " ".join(piece for piece in pieces if re.search(r"\w", piece))
+        text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
+        text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?(—–-")
+        return text if re.search(r"\w", text) else ""
 
 
 def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest | None:
@@ -141,10 +278,13 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(source))
     if order is None:
         return None
-    chosen = _choose_runs(_group_runs(_usable_spans(all_spans, order), order), order)
-    spans = _with_limits([span for run in chosen for span in run.spans], all_spans)
-    what = _extract_text(source, order, spans)
-    if not _is_request(order, chosen, what):
+    chosen = order.choose(order.runs(order.usable(all_spans)))
+    spans = [span for run in chosen for span in run.spans if span.slot != "limit"]
+    if any(span.slot == "every" for span in spans):  # with its limits from all of the text
+        limits = [span for span in all_spans if span.slot == "limit"]
+        spans = sorted([*spans, *limits], key=lambda span: span.start)
+    what = order.text(source, spans)
+    if not order.asks(chosen, what):
         return None
     request = read_timing(what, spans, now, own_zone or time_zone)
     if own_zone is None:
@@ -220,7 +360,10 @@ def _is_of_second(
         run: The time.
         task: What follows it.
     """
-    hours, others = _minutes_of(before), _minutes_of(run)
+    hours, others = (
+        {span.words.get("minute", "00") for span in spans if span.slot in ("clock", "part")}
+        for spans in (before, run)
+    )
     has_hours, is_and = bool(hours and others), bool(joint.strip(" ,;"))
     has_day = any(span.slot in ("date", "after", "every") for span in run)
     if not re.search(r"\w", done):
@@ -305,11 +448,6 @@ def _with_doing(doing: str, thing: str) -> str:
     return f"{doing} {thing}"
 
 
-def _minutes_of(spans: Sequence[Span]) -> set[str]:
-    hours = (span for span in spans if span.slot in ("clock", "part"))
-    return {span.words.get("minute", "00") for span in hours}
-
-
 def _drop_corrected_time(source: str) -> str:
     """Remove a time that the same text takes back: "at 3pm, no wait, at 4pm"."""
     folded = fold(source)
@@ -354,33 +492,24 @@ def _cut_out_zone(source: str) -> tuple[str, str | None, Sequence[Span], _Order 
 def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
     folded = fold(source).replace("\n", " ")
     spans = find_reminder_spans(folded)
-    return folded, spans, _find_order(folded, spans)
-
-
-def _find_order(folded: str, spans: Sequence[Span]) -> _Order | None:
     rest = _blank_out(folded, spans)
     for match in COMMAND.finditer(folded):
-        start = match.start()
+        start, kind = match.start(), match.lastgroup or "order"
         begin = max((end.end() for end in SENTENCE_END.finditer(rest, 0, start)), default=0)
-        kind = match.lastgroup or "order"
         asking = ASKING.search(rest, begin, start) if kind == "infinitive" else None
         if kind == "infinitive" and asking is None:
             continue
-        if _is_meant(rest[begin:start], kind, match[0]):
+        before = rest[begin:start]
+        stripped = before.rstrip()
+        if QUESTION_WORD.match(before) or NEGATED.search(stripped) or stripped.endswith(QUOTES):
+            continue
+        if TALKED.search(before) or REPORTED.search(before):
+            continue  # "мама сказала: напомни …"
+        is_free = kind == "kept" or not match[0][-1].isascii()
+        if is_free or CLAUSE.search(before) is not None:
             span = asking.span() if asking else None
-            return _Order(folded, begin, start, match.end(), kind, span)
-    return None
-
-
-def _is_meant(before: str, kind: str, order: str) -> bool:
-    """Return True if the words before an order in its sentence leave it an order."""
-    stripped = before.rstrip()
-    if QUESTION_WORD.match(before) or NEGATED.search(stripped) or stripped[-1:] in tuple(QUOTES):
-        return False
-    if TALKED.search(before) or REPORTED.search(before):
-        return False  # "мама сказала: напомни …"
-    is_english = order[-1:].isascii()
-    return not is_english or kind == "kept" or CLAUSE.search(before) is not None
+            return folded, spans, _Order(folded, begin, start, match.end(), kind, span)
+    return folded, spans, None
 
 
 def _blank_out(folded: str, spans: Iterable[Span]) -> str:
@@ -390,165 +519,9 @@ def _blank_out(folded: str, spans: Iterable[Span]) -> str:
     return folded
 
 
-def _usable_spans(spans: Sequence[Span], order: _Order) -> list[Span]:
-    """Return the spans outside the order; a habit may be inside ("a daily reminder").
-
-    A bare English part of a day ("morning") counts only after a day.
-    """
-    usable: list[Span] = []
-    for span in spans:
-        is_inside = span.start < order.end and span.end > order.start
-        if is_inside and span.slot != "every":
-            continue
-        if span.slot == "date" and LIMIT.search(order.folded[: span.start][-20:]):
-            continue  # "до 5 декабря"
-        is_bare = span.kind.startswith("bare")
-        if is_bare and not (usable and order.folded[usable[-1].end : span.start] == " "):
-            continue
-        usable.append(span)
-    return usable
-
-
-def _group_runs(spans: Sequence[Span], order: _Order) -> list[_SpanRun]:
-    groups: list[list[Span]] = []
-    for span in spans:
-        last = groups[-1][-1].end if groups else 0
-        has_order_between = last <= order.start < span.start
-        is_near = bool(groups) and span.start - last <= 30 and not has_order_between
-        if is_near and BETWEEN.fullmatch(order.folded, last, span.start):
-            groups[-1].append(span)
-        else:
-            groups.append([span])
-    return [_SpanRun(tuple(group), _position_of(group, order)) for group in groups]
-
-
-def _position_of(group: Sequence[Span], order: _Order) -> str:
-    first, last = group[0], group[-1]
-    folded = order.folded
-    if order.start <= first.start < order.end:
-        return "beside"
-    if first.start >= order.end:
-        after_order = AFTER_ORDER.behind(folded, order.end)
-        if after_order >= first.start or BETWEEN.fullmatch(folded, after_order, first.start):
-            return "beside"
-        return "end" if ENDING.fullmatch(folded, last.end) else "inside"
-    if BEFORE_ORDER.match(folded[last.end : order.start]):
-        return "beside"
-    return "beginning" if BEGINNING.behind(folded) >= first.start else "inside"
-
-
-def _choose_runs(runs: Sequence[_SpanRun], order: _Order) -> list[_SpanRun]:
-    chosen: list[_SpanRun] = []
-    used: set[str] = set()
-    for position in ("beside", "end", "beginning", "inside"):
-        for run in (run for run in runs if run.position == position):
-            # A wait counts as a day.
-            slots = {"date" if span.slot == "after" else span.slot for span in run.spans}
-            slots.discard("limit")
-            if not slots or slots & used or not _is_reminder_time(run, order):
-                continue
-            used |= slots
-            chosen.append(run)
-    return [run for run in runs if run in chosen]
-
-
-def _with_limits(spans: list[Span], all_spans: Sequence[Span]) -> list[Span]:
-    """Return the chosen spans; beside a habit, with its limits from all of the text."""
-    others = [span for span in spans if span.slot != "limit"]
-    if not any(span.slot == "every" for span in others):
-        return others
-    limits = [span for span in all_spans if span.slot == "limit"]
-    return sorted([*others, *limits], key=lambda span: span.start)
-
-
-def _is_reminder_time(run: _SpanRun, order: _Order) -> bool:
-    """Return True if a run is the time of the reminder, not of the thing: "билеты на пятницу"."""
-    if run.position == "beside" or order.kind in ("noun", "label"):
-        return True
-    span = run.spans[0]
-    is_day = span.slot in ("date", "after") and span.kind != "offset"
-    if is_day and NAMED_FOR.match(order.folded, span.start, span.end):
-        return False
-    if span.which in ("last", "before last"):
-        return False
-    return span.kind != "ago" and (day_offset(span.words.get("word", "")) or 0) >= 0
-
-
-def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
-    if order.kind in ("noun", "label"):
-        return True
-    folded = fold(what)
-    if any(run.position == "beside" for run in chosen):
-        is_asked = order.folded.endswith("?")
-        if is_asked and order.kind == "order":
-            return _begins_with_infinitive(folded) or ABOUT.match(folded) is not None
-        return bool(what) or not is_asked
-    return _is_order_for(order, chosen, folded)
-
-
-def _is_order_for(order: _Order, chosen: Sequence[_SpanRun], folded: str) -> bool:
-    """Return True if an order without a time beside it asks for a reminder of its text."""
-    task = order.folded[AFTER_ORDER.behind(order.folded, order.end) :]
-    is_to_do = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(folded)
-    if not TO_INFINITIVE.match(task) and (QUESTION.match(task) or ASKS_TOO.match(task)):
-        return False
-    if is_to_do:
-        return order.kind != "will" or bool(chosen)
-    if not any(_is_certain(run) for run in chosen):
-        return False
-    has_clock = any(span.slot == "clock" for run in chosen for span in run.spans)
-    if has_past_verb(folded) or (
-        (TALKED.search(folded) or MENTIONING.search(folded)) and not has_clock
-    ):
-        return False
-    is_before_order = any(run.spans[0].start < order.start for run in chosen)
-    is_habit = any(span.slot == "every" for run in chosen for span in run.spans)
-    return is_before_order or is_habit or ABOUT.match(task) is not None
-
-
 def _begins_with_infinitive(folded: str) -> bool:
     if (task := TASK.match(folded)) is None:
         return False
     word = task["word"]
     tags = parts_of_speech(word)
     return bool(tags & {"INFN", "infn"}) if tags else INFINITIVE_FORM.fullmatch(word) is not None
-
-
-def _is_certain(run: _SpanRun) -> bool:
-    """Return True if a run names a day, an hour or a habit, not only a month or a year."""
-    return any(
-        span.slot in ("clock", "every", "after")
-        or (span.slot == "date" and (span.kind != "named" or not span.words.keys() & FAR_DATES))
-        for span in run.spans
-    )
-
-
-def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
-    cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
-    starts = {start for start, _ in cuts}  # "half an hour | before 6pm" goes with its hour
-    cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
-    cuts += [order.asking] if order.asking else []
-    cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))
-    merged = _merge_cuts(sorted(cuts), order.folded)
-    rest = " ".join(between(order.folded, [cut for cut in merged if cut[1] > order.start])[1:])
-    if re.search(r"\w", rest) and not PRONOUN.search(rest):  # the text before is context
-        merged = [(0, order.begin), *(cut for cut in merged if cut[1] > order.begin)]
-    # Punctuation stays after the text it belongs to: "встреча, за час до неё".
-    pieces = [piece.lstrip(" ,:;)—–-").rstrip(" :—–-") for piece in between(source, merged)]
-    text = " ".join(piece for piece in pieces if re.search(r"\w", piece))
-    text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
-    text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?(—–-")
-    return text if re.search(r"\w", text) else ""
-
-
-def _merge_cuts(cuts: Sequence[tuple[int, int]], folded: str) -> list[tuple[int, int]]:
-    """Merge cuts that have only joints between them."""
-    merged: list[tuple[int, int]] = []
-    for start, end in cuts:
-        if merged and start - merged[-1][1] <= 30:
-            gap = folded[merged[-1][1] : start]
-            if BETWEEN.fullmatch(gap) or AFTER_ORDER.fullmatch(gap):
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-                continue
-        merged.append((start, end))
-    return merged

@@ -148,7 +148,12 @@ def _names_thing(text: str, last: str) -> bool:
 
 
 def _parse_object(thing: str) -> ForgetRequest:
-    thing = _strip_reason(thing.rstrip(" .!?…,;"))
+    thing = thing.rstrip(" .!?…,;")
+    for reason in REASON.finditer(thing):
+        is_reason = reason["sure"] is not None or is_action_verb(reason["word"])
+        if is_reason and content(thing[: reason.start()]):
+            thing = thing[: reason.start()]
+            break
     tail = TRAILING.search(thing.translate(FOLD))
     thing = thing[: tail.start()] if tail else thing
     bare = thing.translate(FOLD)
@@ -157,7 +162,8 @@ def _parse_object(thing: str) -> ForgetRequest:
     start = everything_end = EVERYTHING.behind(bare)
     for pattern in (WHAT_IS_KNOWN, ABOUT, MATTER):
         start = pattern.behind(bare, start)
-    if all(forms & _nameless_forms() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
+    nameless = frozenset[str]().union(*map(lemmas, lexicon.words("forget.nameless")))
+    if all(forms & nameless for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
         return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”—–-').split())
@@ -174,19 +180,6 @@ def without_plain_reason(about: str) -> str:
     """Return the text before a possible reason ("… in Sochi she is home"), or ""."""
     heads = (about[: reason.start()] for reason in PLAIN_REASON.finditer(about.translate(FOLD)))
     return next((TRAILING.sub("", head) for head in heads if content(head)), "")
-
-
-def _strip_reason(thing: str) -> str:
-    for reason in REASON.finditer(thing):
-        is_reason = reason["sure"] is not None or is_action_verb(reason["word"])
-        if is_reason and content(thing[: reason.start()]):
-            return thing[: reason.start()]
-    return thing
-
-
-@cache
-def _nameless_forms() -> frozenset[str]:
-    return frozenset(form for word in lexicon.words("forget.nameless") for form in lemmas(word))
 
 
 _QUIETLY, _BUT = r"(?><requests.quietly>[\s,]+)*", r"(?><requests.but>[\s,]+)*"
@@ -385,16 +378,19 @@ def _zones_in(kind: str, clause: str) -> list[str] | None:
     """Return the zones of the place in a clause; None if it is no such clause."""
     folded = clause.translate(FOLD).lower()
     start = OPENER.behind(folded)
-    matches = (p.fullmatch(folded) or p.fullmatch(folded, start) for p in _patterns(kind))
-    zones_of_matches = [_zones_of(match["place"]) for match in matches if match is not None]
-    return next(filter(None, zones_of_matches), zones_of_matches[0] if zones_of_matches else None)
-
-
-def _zones_of(place: str) -> list[str] | None:
-    """Return the zones of a place: None if it is negated, none if only a distance is given."""
-    if NEGATED.match(place):
-        return None
-    return [] if DISTANCE.match(place) else find_time_zones(DECORATION.sub("", place))
+    found: list[list[str] | None] = []
+    for pattern in _patterns(kind):
+        match = pattern.fullmatch(folded) or pattern.fullmatch(folded, start)
+        if match is None:
+            continue
+        place = match["place"]
+        if NEGATED.match(place):
+            found.append(None)
+        elif DISTANCE.match(place):
+            found.append([])
+        else:
+            found.append(find_time_zones(DECORATION.sub("", place)))
+    return next(filter(None, found), next(iter(found), None))
 
 
 @cache
@@ -417,7 +413,10 @@ def zone_beside(
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     taken = {position for start, end in spans for position in range(start, end)}
     unknown, letters = None, lexicon.values("settings.letters")
-    for start, position, named in _zone_positions(folded, sorted(ends)):
+    # Behind prepositions, and right after times: the start, that of the name, the preposition.
+    begins = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY_ZONE.finditer(folded)]
+    begins = begins[:MAX_CANDIDATES] + [(end, end, "") for end in sorted(ends)][:MAX_CANDIDATES]
+    for start, position, named in begins:
         for end, name in _one_to_three_words(folded, position):
             if not taken.isdisjoint(range(position, end)):
                 break
@@ -435,13 +434,6 @@ def zone_beside(
             if suffix:
                 break
     return unknown
-
-
-def _zone_positions(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, start of the name, preposition) after prepositions and right after times."""
-    after = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY_ZONE.finditer(folded)]
-    yield from after[:MAX_CANDIDATES]
-    yield from [(end, end, "") for end in ends][:MAX_CANDIDATES]
 
 
 def _one_to_three_words(folded: str, position: int) -> Iterator[tuple[int, str]]:

@@ -91,15 +91,14 @@ def asks_only(text: str) -> bool:
     if len(text) > MAX_SENTENCE or TELLING.search(folded) or TALKED.search(folded):
         return False
     found = [one for one in sentences(text) if PLEASANTRY.fullmatch(one) is None]
-    return bool(found) and all(map(_is_mere_question, found))
-
-
-def _is_mere_question(sentence: str) -> bool:
-    folded = sentence.translate(FOLD)
-    if len(words(folded)) > MAX_ASKED or not is_question(sentence):
-        return False
-    begins = QUESTION.match(folded) or QUESTION.match(folded, OPENER.behind(folded))
-    return begins is not None or asks_inside(folded) or CLAUSE.search(folded) is None
+    for sentence in found:
+        folded = sentence.translate(FOLD)
+        if len(words(folded)) > MAX_ASKED or not is_question(sentence):
+            return False
+        begins = QUESTION.match(folded) or QUESTION.match(folded, OPENER.behind(folded))
+        if begins is None and not asks_inside(folded) and CLAUSE.search(folded) is not None:
+            return False
+    return bool(found)
 
 
 def asks_inside(text: str) -> bool:
@@ -138,7 +137,12 @@ def best_passage(text: str, wanted: Collection[str], size: int) -> str:
     if len(text) <= size:
         return text
     room = size - 2 * len(MARK) - 2
-    pieces = list(_pieces(text, min(MAX_PIECE, room)))
+    step = min(MAX_PIECE, room)
+    pieces = [
+        sentence[start : start + step]
+        for sentence in PIECE.findall(text)
+        for start in range(0, len(sentence), step)
+    ]
     held = [frozenset(terms(piece)).intersection(wanted) for piece in pieces]
     ends = [0, *accumulate(map(len, pieces))]
     first = _best_start(held, ends, room)
@@ -147,13 +151,6 @@ def best_passage(text: str, wanted: Collection[str], size: int) -> str:
     before = f"{MARK} " if text[:start].strip() else ""
     after = f" {MARK}" if text[end:].strip() else ""
     return before + text[start:end].strip() + after
-
-
-def _pieces(text: str, size: int) -> Iterator[str]:
-    """Yield the sentences with the text between them, cut to ``size``."""
-    for sentence in PIECE.findall(text):
-        for start in range(0, len(sentence), size):
-            yield sentence[start : start + size]
 
 
 def _best_start(held: Sequence[frozenset[str]], ends: Sequence[int], room: int) -> int:

@@ -97,6 +97,47 @@ class Span:
         """True for a length or an end that makes a habit of an hour: "at 9 for 5 days"."""
         return self.slot == "every" and self.kind in ROW_KINDS
 
+    def without_preposition(self) -> "list[Span]":
+        """Return a date without its preposition; nothing if it is no time without one."""
+        words = self.words
+        is_alone = (
+            self.kind in (*SHORT_KINDS, "date", "days", "day")
+            or "which" in words
+            or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
+        )
+        rest = {name: word for name, word in words.items() if name != "prep"}
+        start = self.start + len(self.preposition) + 1
+        return [replace(self, start=start, words=rest)] if is_alone else []
+
+    def begins_range(self, last: "Span", gap: str) -> bool:
+        """Return True for both ends of a range, as in "from March to May" or "5 мая - 8 мая"."""
+        if last.kind not in ("date", "day", "named", "year"):
+            return False
+        begins = self.preposition.partition(" ")[0]
+        is_begun = any(begins in lexicon.words(group) for group in RANGE_GROUPS)
+        link = f"{gap.strip()} {last.preposition}".strip()
+        if link == "-":
+            return self.kind == "date" or is_begun
+        return gap == " " and is_begun and link in lexicon.words("time.to")
+
+    def lies_in(self, outer: "Span") -> bool:
+        """Return True if ``outer`` names its week, month or year."""
+        if "year" in self.words or "which" in self.words or self.within:
+            return False
+        word = outer.words.get("unit") if outer.kind in ("named", "ago") else None
+        unit = unit_of(word) if word else None
+        if outer.kind == "year" or unit == "year":
+            return self.kind in ("date", "days") or bool(self.words.keys() & {"month", "season"})
+        if unit == "week":
+            return "weekday" in self.words
+        return self.kind == "month day" and unit == "month"
+
+    def is_beside(self, others: "Sequence[Span]", folded: str) -> bool:
+        """Return True if nothing but a comma or the like stands between it and another time."""
+        gaps = [folded[one.end : self.start] for one in others if one.end <= self.start]
+        gaps += [folded[self.end : one.start] for one in others if one.start >= self.end]
+        return any(NOTHING.fullmatch(gap) for gap in gaps)
+
 
 # Slots of the shapes and the groups that list them, in the order of trial.
 SHAPES: tuple[tuple[Slot, str], ...] = (
@@ -115,20 +156,19 @@ CLOCK = re.compile(r",? (?:at (?:\d|half|quarter|noon)|\d{1,2}(?:[:.]\d\d| ?[ap]
 
 
 @cache
-def _rules() -> list[tuple[Slot, str, lexicon.Expression]]:
-    """Return all shapes, in the order of trial, each compiled at its first match."""
-    return [
+def _rules() -> tuple[re.Pattern[str], list[tuple[Slot, str, lexicon.Expression]]]:
+    """Return all shapes, in the order of trial, each compiled at its first match.
+
+    Before them stands one expression for all, with a group for each: the leftmost match wins.
+    """
+    rules = [
         (slot, kind, lexicon.Expression(rf"(?:{source})(?!\w)"))
         for slot, group in SHAPES
         for kind, source in lexicon.shapes(group)
     ]
-
-
-@cache
-def _any_rule() -> re.Pattern[str]:
-    """Return one expression for all rules, with a group for each: the leftmost match wins."""
-    sources = (NAME.sub("(?:", lexicon.expanded(rule.source)) for *_, rule in _rules())
-    return re.compile(BEGINS + f"(?:{'|'.join(f'({source})' for source in sources)})")
+    sources = (NAME.sub("(?:", lexicon.expanded(rule.source)) for *_, rule in rules)
+    any_rule = re.compile(BEGINS + f"(?:{'|'.join(f'({source})' for source in sources)})")
+    return any_rule, rules
 
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
@@ -169,9 +209,10 @@ def scan(folded: str) -> list[Span]:
     Those that belong together are one: "on Monday | last week", "с марта | по май".
     """
     spans: list[Span] = []
+    any_rule, rules = _rules()
     position = 0
-    while len(spans) < MAX_SPANS and (hit := _any_rule().search(folded, position)):
-        slot, kind, rule = _rules()[int(hit.lastindex or 1) - 1]
+    while len(spans) < MAX_SPANS and (hit := any_rule.search(folded, position)):
+        slot, kind, rule = rules[int(hit.lastindex or 1) - 1]
         words = rule.match(folded, hit.start())
         named = {} if words is None else words.groupdict()
         span = Span(*hit.span(), kind, {name: word for name, word in named.items() if word}, slot)
@@ -181,7 +222,7 @@ def scan(folded: str) -> list[Span]:
         if joined is not None:
             spans[-1] = joined
         elif span.preposition in lexicon.words("time.joint_only"):
-            spans += _without_preposition(span)
+            spans += span.without_preposition()
         else:
             spans.append(span)
     return spans
@@ -197,53 +238,15 @@ def _join(first: Span, second: Span, folded: str) -> Span | None:
         return replace(first, end=second.end, slot="date", within=second) if moves else None
     if first.to:
         return None
-    if _is_range(first, second, gap):
+    if first.begins_range(second, gap):
         return replace(first, to=second)
     if ADJACENT.fullmatch(gap) is None or second.role != "at":
         return None
-    if _lies_in(first, second):
+    if first.lies_in(second):
         return replace(first, end=second.end, within=second)
-    if _lies_in(second, first):
+    if second.lies_in(first):
         return replace(second, start=first.start, within=first)
     return None
-
-
-def _is_range(first: Span, last: Span, gap: str) -> bool:
-    """Return True for the two ends of a range, as in "from March to May" or "5 мая - 8 мая"."""
-    if last.kind not in ("date", "day", "named", "year"):
-        return False
-    begins = first.preposition.partition(" ")[0]
-    is_begun = any(begins in lexicon.words(group) for group in RANGE_GROUPS)
-    link = f"{gap.strip()} {last.preposition}".strip()
-    if link == "-":
-        return first.kind == "date" or is_begun
-    return gap == " " and is_begun and link in lexicon.words("time.to")
-
-
-def _lies_in(inner: Span, outer: Span) -> bool:
-    """Return True if ``outer`` names the week, month or year of ``inner``."""
-    if "year" in inner.words or "which" in inner.words or inner.within:
-        return False
-    word = outer.words.get("unit") if outer.kind in ("named", "ago") else None
-    unit = unit_of(word) if word else None
-    if outer.kind == "year" or unit == "year":
-        return inner.kind in ("date", "days") or bool(inner.words.keys() & {"month", "season"})
-    if unit == "week":
-        return "weekday" in inner.words
-    return inner.kind == "month day" and unit == "month"
-
-
-def _without_preposition(span: Span) -> list[Span]:
-    """Return a date without its preposition; nothing if it is no time without one."""
-    words = span.words
-    is_alone = (
-        span.kind in (*SHORT_KINDS, "date", "days", "day")
-        or "which" in words
-        or words.get("weekday", "") in lexicon.forms("time.weekday_alone")
-    )
-    rest = {name: word for name, word in words.items() if name != "prep"}
-    start = span.start + len(span.preposition) + 1
-    return [replace(span, start=start, words=rest)] if is_alone else []
 
 
 def find_spans(folded: str) -> list[Span]:
@@ -303,14 +306,14 @@ def _for_reminder(span: Span, folded: str) -> list[Span]:
     is_edge = EDGE.fullmatch(preposition) is not None
     if not preposition or preposition in lexicon.words("reminder.on") or span.starts or is_edge:
         return [span]
-    return _without_preposition(span)
+    return span.without_preposition()
 
 
 def _with_days_off(spans: Sequence[Span], folded: str) -> list[Span]:
     """Return the times of habits with exceptions such as "по воскресеньям | не надо" as one."""
     merged: list[Span] = []
     for span in spans:
-        if span.kind == "off" and merged and _is_beside(span, merged[-1:], folded):
+        if span.kind == "off" and merged and span.is_beside(merged[-1:], folded):
             days = {"days": folded[merged[-1].start : merged[-1].end]}
             others = [s for s in spans if s.slot == "every" and s is not merged[-1]]
             if weekdays_in(days["days"]) and others:
@@ -346,20 +349,14 @@ def _without_habit(span: Span, spans: Sequence[Span], folded: str) -> list[Span]
     else:
         times = dates if span.preposition in lexicon.words("limit.through") else begins
         is_row = span.kind in ROW_KINDS
-    is_row = is_row and bool(clocks) and _is_beside(span, times, folded)
+    is_row = is_row and bool(clocks) and span.is_beside(times, folded)
     return [replace(span, slot="every")] if is_row else []
-
-
-def _is_beside(span: Span, spans: Sequence[Span], folded: str) -> bool:
-    gaps = [folded[s.end : span.start] for s in spans if s.end <= span.start]
-    gaps += [folded[span.end : s.start] for s in spans if s.start >= span.end]
-    return any(NOTHING.fullmatch(gap) for gap in gaps)
 
 
 def _is_limit(span: Span, spans: Sequence[Span], folded: str) -> bool:
     """Return True if an expression is an end or an exception, and not a part of the thing."""
     before = folded[: span.start].rstrip(" ,").rpartition(" ")[2]
-    is_beside = _is_beside(span, [other for other in spans if other is not span], folded)
+    is_beside = span.is_beside([other for other in spans if other is not span], folded)
     period = min(period_of(habit).duration for habit in spans if habit.slot == "every")
     if "length" in span.kind:
         length = length_of(span.words)

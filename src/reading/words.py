@@ -131,19 +131,22 @@ def entity_keys(name: str) -> list[frozenset[str]]:
     A word that is one itself has no other: "Александра" is a woman, although it could be a form
     of "Александр". Two names are one entity if they have a form of each word in common.
     """
-    return [_dictionary_forms(word) for word in words(name) if terms(word)]
-
-
-def _dictionary_forms(word: str) -> frozenset[str]:
-    lower = plain(word).removesuffix("'s")
-    if lower.isascii():  # a name is no plural: "Carlos"
-        return frozenset({lower if word[0].isupper() else stem_english(lower)})
-    forms = dictionary_forms(lower) or lemmas(word)
-    if lower not in forms:
-        return forms
-    names = nominatives(lower)  # "Анне" is hardly the foreign name that has no other forms
-    is_form_of_other = bool(names) and lower not in names
-    return (forms - {lower} or forms) if is_form_of_other else frozenset({lower})
+    keys = []
+    for word in words(name):
+        if not terms(word):
+            continue
+        lower = plain(word).removesuffix("'s")
+        if lower.isascii():  # a name is no plural: "Carlos"
+            keys.append(frozenset({lower if word[0].isupper() else stem_english(lower)}))
+            continue
+        forms = dictionary_forms(lower) or lemmas(word)
+        names = nominatives(lower)  # "Анне" is hardly the foreign name that has no other forms
+        if names and lower not in names:
+            forms = forms - {lower} or forms
+        elif lower in forms:
+            forms = frozenset({lower})
+        keys.append(forms)
+    return keys
 
 
 def entity_forms(text: str) -> set[str]:
@@ -154,17 +157,14 @@ def entity_forms(text: str) -> set[str]:
     return found
 
 
+@lru_cache(maxsize=4_000)
 def in_latin(word: str) -> str:
     """Return a lower-case word in Latin letters, in one canonical spelling."""
-    latin = word.translate(_latin_letters())
+    letters = str.maketrans({"'": "", "-": "", **lexicon.pairs("forms.latin")})
+    latin = word.translate(letters)
     for spelling, written in SPELLINGS:
         latin = latin.replace(spelling, written)
     return latin
-
-
-@cache
-def _latin_letters() -> dict[int, str]:
-    return str.maketrans({"'": "", "-": ""} | lexicon.pairs("forms.latin"))
 
 
 # Lemmas, to compare what texts are about in three languages.
@@ -226,7 +226,8 @@ def lemmas_in(group: str) -> frozenset[str]:
 def word_lemmas(word: str) -> frozenset[str]:
     """Return the lemmas of one lower-case word; none for a stop word."""
     word = plain(word)
-    if word in _stop_words():
+    stop_words = ("search.stop_words", "meaning.fillers", "meaning.empty")
+    if any(word in lexicon.words(group) for group in stop_words):
         return frozenset()
     bare = word.removesuffix("'s")
     if bare not in people() and bare.removesuffix("s") in people():
@@ -239,12 +240,6 @@ def word_lemmas(word: str) -> frozenset[str]:
     if role == "user":
         return frozenset()
     return forms | ({f"@{role}"} if role else set())
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    groups = ("search.stop_words", "meaning.fillers", "meaning.empty")
-    return frozenset[str]().union(*map(lexicon.words, groups))
 
 
 def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
@@ -261,9 +256,15 @@ def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
         if word in scales:
             if number is None and out and out[-1].isdecimal() and len(out[-1]) <= MAX_DIGITS:
                 number = int(out.pop())
-            number = _scale(number or 1, scales[word])
+            # Of 2,000,003 thousand only the 3 is multiplied.
+            above, below = divmod(number or 1, CEILINGS[scales[word]])
+            number = above * CEILINGS[scales[word]] + max(below, 1) * scales[word]
             continue
-        part = _number_of(word, ordinals=ordinals)
+        part = lexicon.numbers("numbers.cardinals").get(word)
+        if part is None and ordinals:
+            known = lexicon.numbers("numbers.ordinals")
+            ends = range(len(word), max(0, len(word) - MAX_ENDING - 1), -1)
+            part = next((known[word[:end]] for end in ends if word[:end] in known), None)
         # 5 fills the zero at the end of 20; 3 does not extend 2.
         if number and part and number % 10 ** len(str(part)) == 0:
             number += part
@@ -274,22 +275,6 @@ def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
         if part is None:
             out.append(word)
     return out if number is None else [*out, str(number)]
-
-
-def _number_of(word: str, *, ordinals: bool) -> int | None:
-    value = lexicon.numbers("numbers.cardinals").get(word)
-    if value is not None or not ordinals:
-        return value
-    known = lexicon.numbers("numbers.ordinals")
-    ends = range(len(word), max(0, len(word) - MAX_ENDING - 1), -1)
-    return next((known[word[:end]] for end in ends if word[:end] in known), None)
-
-
-def _scale(number: int, scale: int) -> int:
-    """Multiply a number by thousand or more; in 2,000,003 thousand only the 3 is multiplied."""
-    above, below = divmod(number, CEILINGS[scale])
-    thousands = max(below, 1) * scale
-    return above * CEILINGS[scale] + thousands
 
 
 # Messages typed on a phone: with slips ("remid", "зватра"), or in Latin letters ("napomni").
@@ -314,8 +299,11 @@ def mend_orders(text: str) -> str:
     first = next((match[0] for match in LETTERS.finditer(text) if match[0].isascii()), "")
     latin = in_latin(first.lower())
     for language in LANGUAGES:
-        if order := _latin_orders(language).get(latin):
-            return mended(order + _in_cyrillic(text.partition(first)[2], language))
+        orders = {
+            in_latin(order): order for order in lexicon.of_language("slips.orders", language)
+        }
+        if latin in orders:
+            return mended(orders[latin] + _in_cyrillic(text.partition(first)[2], language))
     return mended(text)
 
 
@@ -324,13 +312,13 @@ def mended(text: str) -> str:
 
     Only words in no dictionary are mended, and no names: "зватра", "four o'clock on firday".
     """
-    return LETTERS.sub(_mend, text)
 
+    def mend(match: re.Match[str]) -> str:
+        word = match[0]
+        is_name = word[0].isupper() and not word.isascii() and match.start() > 0
+        return word if is_name else _meant(word.lower().replace("ё", "е")) or word
 
-def _mend(match: re.Match[str]) -> str:
-    word = match[0]
-    is_name = word[0].isupper() and not word.isascii() and match.start() > 0
-    return word if is_name else _meant(word.lower().replace("ё", "е")) or word
+    return LETTERS.sub(mend, text)
 
 
 @lru_cache(maxsize=4_000)
@@ -372,13 +360,6 @@ def _near_forms() -> dict[str, str]:
 
 def _deletions(word: str) -> Iterator[str]:
     return (word[:i] + word[i + 1 :] for i in range(len(word)))
-
-
-@cache
-def _latin_orders(language: str) -> dict[str, str]:
-    """Return the words of orders by their spelling in Latin letters."""
-    orders: list[str] = lexicon.of_language("slips.orders", language)
-    return {in_latin(order): order for order in orders}
 
 
 def _in_cyrillic(text: str, language: str) -> str:

@@ -105,12 +105,9 @@ def either(group: str, first: str | None = None, last: str | None = None) -> str
     else:
         allowed = range(int(first), int(last) + 1)
         entries = [entry for entry, number in numbers(group).items() if number in allowed]
-    longest_first = sorted(dict.fromkeys(entries), key=_literal_length, reverse=True)
+    # Verbatim expressions do not count.
+    longest_first = sorted(dict.fromkeys(entries), key=lambda e: len(RAW.sub("", e)), reverse=True)
     return f"(?:{'|'.join(map(pattern_of, longest_first))})"
-
-
-def _literal_length(entry: str) -> int:
-    return len(RAW.sub("", entry))
 
 
 def rules(group: str, pieces: Mapping[str, str]) -> dict[str, list[str]]:
@@ -157,8 +154,9 @@ def _translate(token: re.Match[str]) -> str:
 
 @cache
 def words(group: str) -> frozenset[str]:
-    """Return the words or phrases of a group as written."""
-    return frozenset(form for entry in _entries(group) for form in _spellings(entry))
+    """Return the words or phrases of a group as written, and as typed without apostrophes."""
+    entries = list(_entries(group))
+    return frozenset([*entries, *(LEFT_OUT.sub("", entry) for entry in entries)])
 
 
 @cache
@@ -186,7 +184,7 @@ def values(group: str) -> dict[str, str]:
         for _, table in by_language(group)
         for key, listed in _numbered(table)
         for word in _as_list(listed)
-        for form in _spellings(word)
+        for form in (word, LEFT_OUT.sub("", word))
     }
 
 
@@ -257,23 +255,12 @@ def _entries(group: str) -> Iterator[str]:
             yield from _as_list(part)
 
 
-def _spellings(word: str) -> set[str]:
-    """Return a word as written and as typed without its apostrophe."""
-    return {word, LEFT_OUT.sub("", word)}
-
-
 def _as_list(content: str | list[str]) -> list[str]:
     return content.split() if isinstance(content, str) else content
 
 
 @cache
 def _load_files() -> dict[str, dict[str, Any]]:
-    return {
-        path.stem: tomllib.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(FOLDER.glob("*.toml"), key=_sort_key)
-    }
-
-
-def _sort_key(path: Path) -> tuple[int, str]:
-    index = FIRST.index(path.stem) if path.stem in FIRST else len(FIRST)
-    return index, path.stem
+    files = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.toml")}
+    others = sorted(files.keys() - set(FIRST))
+    return {name: tomllib.loads(files[name]) for name in (*FIRST, *others)}

@@ -15,7 +15,7 @@ from src.reading.requests import (
     forget_request,
     overview_of,
 )
-from src.reading.sentences import _pieces, asks_only, best_passage, is_question
+from src.reading.sentences import PIECE, asks_only, best_passage, is_question
 from src.texts.morphology import terms
 
 # What is told beyond doubt: the message, the relation, its value.
@@ -254,7 +254,7 @@ def test_a_short_text_stays_as_it_is() -> None:
 
 @given(st.text(max_size=600))
 def test_pieces_lose_nothing(text: str) -> None:
-    assert "".join(_pieces(text, 100)) == text
+    assert "".join(PIECE.findall(text)) == text
 
 
 @given(st.text(alphabet="аб .!?…\nx", min_size=101, max_size=2000), st.text(max_size=20))
