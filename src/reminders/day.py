@@ -25,7 +25,7 @@ from src.reading.times import fold
 from src.reading.words import Word, content_words, lemmas_of, shared
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
-from src.reminders.reminder_repo import MAX_WAITING, Reminder, ReminderRepository, next_time
+from src.reminders.reminder_repo import Reminder, ReminderRepository, next_time
 from src.texts import CYRILLIC, Language, say
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import shortened
@@ -74,7 +74,10 @@ def read_date(told: Told, time_zone: str) -> Dated | None:
     """
     folded = fold(told.text)
     if told.is_birthday or YEARLY.search(folded) or BORN.search(folded):
-        return _read_birthday(told, time_zone)
+        periods = read_time(told.text, local_time(told.said_at, time_zone)).periods
+        if not periods or periods[0].end - periods[0].start > LONGEST_DAY:
+            return None
+        return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
     event = when_valid(told.text, local_time(told.said_at, time_zone), is_event=True)
     if event.start is not None and event.end is not None:
         return _read_event(told, event.start, event.end, time_zone)
@@ -83,13 +86,6 @@ def read_date(told: Told, time_zone: str) -> Dated | None:
     if told.valid_until is not None:
         return Dated(told, local_time(told.valid_until - SECOND, time_zone).date(), "deadline")
     return None
-
-
-def _read_birthday(told: Told, time_zone: str) -> Dated | None:
-    periods = read_time(told.text, local_time(told.said_at, time_zone)).periods
-    if not periods or periods[0].end - periods[0].start > LONGEST_DAY:
-        return None
-    return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
 
 
 def _read_event(told: Told, start: datetime, end: datetime, time_zone: str) -> Dated | None:
@@ -108,7 +104,7 @@ def _read_event(told: Told, start: datetime, end: datetime, time_zone: str) -> D
 def tells(told: Told) -> bool:
     """Return True for a fact, and for a message that tells something: no question, no order."""
     text = told.text
-    if not told.id.startswith("msg-"):
+    if not told.is_message:
         return True
     if is_question(text) or asks_to_keep_private(text) or gate.holds_secret(text):
         return False
@@ -121,7 +117,7 @@ def by_sentence(told: Sequence[Told]) -> list[Told]:
     """Return facts as they are, and each sentence of a message on its own."""
     parts = []
     for one in told:
-        if one.id.startswith("msg-"):
+        if one.is_message:
             parts += [replace(one, text=text) for text in sentences(one.text)]
         else:
             parts.append(one)
@@ -194,8 +190,7 @@ class DayService:
             days: Days on the caller's clock; none for today, which has an open question, too.
         """
         days = days or [caller.now.date()]
-        waiting = self._reminders.list_waiting
-        listed = await self._client.run(waiting, caller.owner, limit=MAX_WAITING)
+        listed = await self._client.run(self._reminders.list_waiting, caller.owner)
         dated: list[Dated] = []
         if caller.preferences.memory_on:
             told = await self._client.run(self.rows.list_told, caller.owner)
@@ -223,8 +218,15 @@ class DayService:
     async def _told_lines(
         self, dated: Sequence[Dated], caller: Caller, day: date
     ) -> list[tuple[str, Told]]:
-        lines = [(_dated_line(one, caller), one.told) for one in dated if is_on(one, day)]
-        lines, language = lines[:MAX_DATED], caller.language
+        lines, language = [], caller.language
+        for event in [one for one in dated if is_on(one, day)][:MAX_DATED]:
+            said_at, text = local_time(event.told.said_at, caller.time_zone), event.told.text
+            if said_at.date() != caller.now.date():
+                text = resolve_dates(text, said_at, language)  # "tomorrow" was said yesterday
+            text = shortened(text, MAX_LINE)
+            if event.kind == "deadline":
+                text = say("day_deadline", language, text=text)
+            lines.append((f"{SIGNS[event.kind]} {text}", event.told))
         if not caller.preferences.memory_on or day != caller.now.date():
             return lines
         found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
@@ -295,16 +297,6 @@ def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> lis
         if not (is_new and has_past_verb(fold(one.text))):
             found.append(dated)
     return found
-
-
-def _dated_line(dated: Dated, caller: Caller) -> str:
-    said_at, text = local_time(dated.told.said_at, caller.time_zone), dated.told.text
-    if said_at.date() != caller.now.date():
-        text = resolve_dates(text, said_at, caller.language)  # "tomorrow" was said yesterday
-    text = shortened(text, MAX_LINE)
-    if dated.kind == "deadline":
-        text = say("day_deadline", caller.language, text=text)
-    return f"{SIGNS[dated.kind]} {text}"
 
 
 def title_of(day: date, language: Language) -> str:

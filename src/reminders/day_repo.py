@@ -15,6 +15,7 @@ from src.pg.client import Repository, Transaction
 from src.reading.facts import FACT_UID
 from src.reminders.reminder_repo import (
     OWN,
+    REMINDER_UID,
     NewReminder,
     Reminder,
     defer,
@@ -162,6 +163,16 @@ class Told:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     is_birthday: bool = False
+
+    @property
+    def is_message(self) -> bool:
+        """True for a message."""
+        return self.id.startswith("msg-")
+
+    @property
+    def is_reminder(self) -> bool:
+        """True for a reminder."""
+        return self.id.startswith(REMINDER_UID)
 
 
 class Asked(NamedTuple):

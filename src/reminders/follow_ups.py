@@ -82,7 +82,7 @@ def choose_event(told: Sequence[Told], muted: Sequence[str], day: date, zone: st
     """
     staked = [one for one in by_sentence(told) if stake_of(one.text) is not None]
     for event in staked:
-        is_open = _is_reminder(event) or (tells(event) and not _is_told_behind(event, day, zone))
+        is_open = event.is_reminder or (tells(event) and not _is_told_behind(event, day, zone))
         if not is_open or _day_of(event, zone) != day or CALLED_OFF.search(fold(event.text)):
             continue
         is_settled = any(_settles(one, event, day, zone) for one in staked)
@@ -96,12 +96,12 @@ def _day_of(told: Told, zone: str) -> date | None:
     dated = read_date(told, zone)
     if dated is not None:
         return dated.day
-    return local_time(told.said_at, zone).date() if _is_reminder(told) else None
+    return local_time(told.said_at, zone).date() if told.is_reminder else None
 
 
 def _settles(other: Told, event: Told, day: date, zone: str) -> bool:
     """Return True if another text calls an event off, or tells of it when it was over."""
-    is_later = other.said_at > event.said_at and not _is_reminder(other)
+    is_later = other.said_at > event.said_at and not other.is_reminder
     if not is_later or stake_of(other.text) != stake_of(event.text):
         return False
     if CALLED_OFF.search(fold(other.text)):
@@ -113,10 +113,6 @@ def _is_told_behind(told: Told, day: date, zone: str) -> bool:
     """Return True if a text was said after a day, or on it in the past tense."""
     start, end = day_bounds(day, zone)
     return told.said_at >= end or (told.said_at >= start and has_past_verb(fold(told.text)))
-
-
-def _is_reminder(told: Told) -> bool:
-    return told.id.startswith(REMINDER_UID)
 
 
 class FollowUpService:

@@ -298,6 +298,12 @@ class Reminder:
         """Id for models, such as ``reminder-12``."""
         return f"{REMINDER_UID}{self.id}"
 
+    @property
+    def zone(self) -> str:
+        """Zone of its clock: the one that was named for it, or the owner's."""
+        named = self.repeats.zone if self.repeats else ""
+        return named or self.time_zone
+
 
 @dataclass(frozen=True)
 class DueReminder:
@@ -347,7 +353,9 @@ class ReminderRepository(Repository):
         """Return the number of pending reminders."""
         return self._first(int, COUNT_WAITING, owner) or 0
 
-    def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
+    def list_waiting(
+        self, owner: Owner, *, limit: int = MAX_WAITING, offset: int = 0
+    ) -> list[Reminder]:
         """Return the pending reminders, the next one first."""
         return self._all(Reminder.from_row, SELECT_WAITING, owner, limit=limit, offset=offset)
 

@@ -63,20 +63,17 @@ def describe_reminder_time(
             number = local.weekday()
             weekday = say(f"on_weekday_{number}", language)
             day = say("reminder_on_day", language, day=weekday, date=date)
-        return _respelt(say("reminder_once", language, day=day, time=clock), language)
-    if len(repeats.hours) > 1:
-        date = say("reminder_date_time", language, date=date, time=clock)
-    habit, until = _habit(repeats, language), repeats.until
-    if until is not None:
-        end = _date(until, today, language)
-        if until.time() < END_OF_DAY:
-            end = say("reminder_date_time", language, date=end, time=f"{until:%H:%M}")
-        habit = say("habit_until", language, habit=habit, date=end)
-    text = say("reminder_repeated", language, habit=habit, next=date)
-    return _respelt(text, language)
-
-
-def _respelt(text: str, language: Language) -> str:
+        text = say("reminder_once", language, day=day, time=clock)
+    else:
+        if len(repeats.hours) > 1:
+            date = say("reminder_date_time", language, date=date, time=clock)
+        habit, until = _habit(repeats, language), repeats.until
+        if until is not None:
+            end = _date(until, today, language)
+            if until.time() < END_OF_DAY:
+                end = say("reminder_date_time", language, date=end, time=f"{until:%H:%M}")
+            habit = say("habit_until", language, habit=habit, date=end)
+        text = say("reminder_repeated", language, habit=habit, next=date)
     for better, [original] in lexicon.of_language("reminder.respelt", language, {}).items():
         text = text.replace(original, better)
     return text
@@ -92,23 +89,15 @@ def _date(local: datetime, today: datetime, language: Language) -> str:
 
 def _habit(repeats: Recurrence, language: Language) -> str:
     """Return ``каждый понедельник в 08:00`` or ``every 3 hours``."""
-    step = _step(repeats)
-    if step == 1:
-        return say("every_hour", language)
-    if step is not None:
-        return say("every_so_often", language, period=_period(step, "hour", language))
-    times = [f"{hour:02}:{repeats.minute:02}" for hour in repeats.hours]
-    days = _days(repeats, language)
-    return say("habit_at", language, days=days, times=_join(times, language))
-
-
-def _step(repeats: Recurrence) -> int | None:
-    """Return the hours between two times of a day; None if they are few or uneven."""
     hours = repeats.hours
-    if repeats.frequency != "daily" or repeats.interval > 1 or len(hours) <= FEW_TIMES:
-        return None
     step = DAY_HOURS // len(hours)
-    return step if hours == tuple(range(hours[0], DAY_HOURS, step)) else None
+    is_even = len(hours) > FEW_TIMES and hours == tuple(range(hours[0], DAY_HOURS, step))
+    if is_even and repeats.frequency == "daily" and repeats.interval == 1:
+        if step == 1:
+            return say("every_hour", language)
+        return say("every_so_often", language, period=_period(step, "hour", language))
+    times = _join([f"{hour:02}:{repeats.minute:02}" for hour in hours], language)
+    return say("habit_at", language, days=_days(repeats, language), times=times)
 
 
 def _days(repeats: Recurrence, language: Language) -> str:
@@ -127,9 +116,18 @@ def _days(repeats: Recurrence, language: Language) -> str:
         case "weekly":
             where = _join([say(f"on_weekday_{n}", language) for n in repeats.weekdays], language)
         case "monthly" if repeats.nth:
-            where = _nth_weekday(repeats, language)
+            # "В понедельник, первый в месяце" or "on the first and third Monday".
+            number = repeats.weekdays[0]
+            forms = lexicon.of_language("limit.nth_words", language, {})
+            words = next(words.split() for days, words in forms.items() if str(number) in days)
+            nth = _join([words[ORDINALS.index(ordinal)] for ordinal in repeats.nth], language)
+            weekday = say(f"on_weekday_{number}", language)
+            where = say("on_nth_weekday", language, day=weekday, nth=nth)
+        case "monthly" if repeats.day == LAST_DAY:
+            where = say("on_last_day", language)
         case "monthly":
-            where = _day_of_month(repeats.day, language)
+            ending = ENGLISH_ENDINGS.get(repeats.day, "th") if language == "en" else ""
+            where = say("on_day_of_month", language, day=f"{repeats.day}{ending}")
         case _:
             day = datetime(2024, repeats.month, repeats.day, tzinfo=UTC)  # of a leap year
             date = str(format_date(day, "d MMMM", locale=locale_of(language)))
@@ -150,23 +148,6 @@ def _weekdays(weekdays: tuple[int, ...], language: Language) -> str:
         return say(f"every_weekday_{weekdays[0]}", language)
     names = [say(f"in_weekday_{number}", language) for number in weekdays]
     return say("in_weekdays", language, days=_join(names, language))
-
-
-def _nth_weekday(repeats: Recurrence, language: Language) -> str:
-    """Return ``в понедельник, первый в месяце`` or ``on the first and third Monday``."""
-    number = repeats.weekdays[0]
-    forms = lexicon.of_language("limit.nth_words", language, {})
-    words = next(words.split() for days, words in forms.items() if str(number) in days)
-    nth = _join([words[ORDINALS.index(ordinal)] for ordinal in repeats.nth], language)
-    day = say(f"on_weekday_{number}", language)
-    return say("on_nth_weekday", language, day=day, nth=nth)
-
-
-def _day_of_month(day: int, language: Language) -> str:
-    if day == LAST_DAY:
-        return say("on_last_day", language)
-    ending = ENGLISH_ENDINGS.get(day, "th") if language == "en" else ""
-    return say("on_day_of_month", language, day=f"{day}{ending}")
 
 
 def _join(names: list[str], language: Language) -> str:
@@ -329,9 +310,7 @@ class ReminderService:
         the one that the bot mentioned last; behind ``ALL_BUT`` stand the names of those to be
         spared.
         """
-        waiting = await self.run(
-            self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
-        )
+        waiting = await self.run(self.rows.list_waiting, caller.owner)
         own = tuple(one for one in waiting if one.may_be_changed_by(caller.asker))
         number = facts.fact_number(said, reminder_repo.REMINDER_UID)
         if number is not None:
@@ -361,9 +340,7 @@ class ReminderService:
         """
         if not rules.tells_of_past(text):
             return None
-        waiting = await self.run(
-            self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
-        )
+        waiting = await self.run(self.rows.list_waiting, caller.owner)
         done = [one for one in waiting if one.repeats is None and rules.is_done(one.text, text)]
         if len(done) != 1:
             return None
@@ -435,13 +412,9 @@ def payloads(reminders: Iterable[reminder_repo.Reminder], caller: Caller) -> lis
     return [{"id": r.uid, "text": r.text, "time": describe_time(r, caller)} for r in reminders]
 
 
-def _zone_of(reminder: reminder_repo.Reminder) -> str:
-    return (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
-
-
 def describe_time(reminder: reminder_repo.Reminder, caller: Caller) -> str:
     """Return a reminder's time in words, with the place if its zone is not the caller's."""
-    zone = _zone_of(reminder)
+    zone = reminder.zone
     time = describe_reminder_time(
         reminder.due_at, reminder.repeats, language=caller.language, time_zone=zone,
         now=caller.moment,
@@ -457,7 +430,7 @@ def time_marks(reminder: reminder_repo.Reminder, caller: Caller, *, in_text: str
         caller: The caller to whom the text is written.
         in_text: The text, if a model wrote it: it may tell only the hour.
     """
-    zone, language = _zone_of(reminder), caller.language
+    zone, language = reminder.zone, caller.language
     local, today = local_time(reminder.due_at, zone), local_time(caller.moment, zone)
     clock, date = f"{local:%H:%M}", _date(local, today, language)
     if reminder.repeats is not None:

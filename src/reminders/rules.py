@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
@@ -525,9 +525,10 @@ def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
     """
     if not _cancels_it(text) or _names_request(words_beside_cancel(text), messages):
         return False
-    named = [str(m.text).partition("\n")[0] for m in messages if _asks(m) == "reminder"]
-    is_reason = any(shared(note, line.partition(": ")[2]) for line in named)
-    return not is_reason and _asks(_answer_before(messages)) != "reminder"
+    answers = [m for m in messages if m.additional_kwargs.get(ASKS) == "reminder"]
+    named = [str(m.text).partition("\n")[0].partition(": ")[2] for m in answers]
+    is_reason = any(shared(note, text) for text in named)
+    return not is_reason and _exchange_before(messages).asks != "reminder"
 
 
 def _asks_for_list(text: str) -> bool:
@@ -561,7 +562,8 @@ def reminder_calls(
         return [(name, order.model_dump(exclude_defaults=True))]
     if BARE_ORDER.fullmatch(text):
         return [(SET_REMINDER, {"text": NO_TEXT})]
-    start = _without_time(messages).rstrip(".! ")
+    before = _exchange_before(messages)
+    start = before.request.rstrip(".! ") if before.asks == "reminder_time" else ""
     time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
     for phrase in (text, f"{start} {time}" if start and time else ""):
         requests = reminder_phrases.requests_in(phrase)
@@ -616,7 +618,7 @@ def _find_change(
     request = forget_request(text)
     if order is not None or (request is not None and request.about):
         return order
-    if _asks(_answer_before(messages)) == "reminder":
+    if _exchange_before(messages).asks == "reminder":
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
         order = _change_in_passing(text, messages) or _change_in_passing(first, messages)
     order = order or _cancels_known(text, messages)
@@ -631,7 +633,7 @@ def _find_change(
 def _cancels_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | None:
     """Return the order of "бассейн убери", if the bot or an earlier request names a reminder."""
     order = None if is_question(text) else _read_cancel(_fold_start(text), CANCEL_KNOWN)
-    if order is None or _asks(_answer_before(messages)) == "reminder":
+    if order is None or _exchange_before(messages).asks == "reminder":
         return order
     is_named = order.id not in (IT, ALL) and _names_request(order.id, messages)
     return order if is_named else None
@@ -647,12 +649,11 @@ def _complete_picked(
     text: str, messages: Sequence[BaseMessage]
 ) -> CancelOrder | ReminderOrder | None:
     """Return the previous order, for the reminder that the user picks from the bot's list."""
-    list_before = _answer_before(messages)
-    if is_question(text) or _asks(list_before) != "reminder_which":
+    before = _exchange_before(messages)
+    if is_question(text) or before.asks != "reminder_which":
         return None
-    before = strip_time_label(str(_talk(messages)[-3].text))
-    order = read_change(before) or _change_in_passing(before, ())
-    options = OPTION.findall(str(list_before.text))
+    order = read_change(before.request) or _change_in_passing(before.request, ())
+    options = OPTION.findall(before.answer)
     about = pick_option(text, options)
     if isinstance(order, CancelOrder) and ALL_OF_THEM.fullmatch(text):
         return CancelOrder(id=ALL)
@@ -660,13 +661,6 @@ def _complete_picked(
         return None
     field = "id" if isinstance(order, CancelOrder) else "moves"
     return order.model_copy(update={field: about})
-
-
-def _without_time(messages: Sequence[BaseMessage]) -> str:
-    """Return the request whose time the bot has just asked for, or an empty string."""
-    if _asks(_answer_before(messages)) != "reminder_time":
-        return ""
-    return strip_time_label(str(_talk(messages)[-3].text))
 
 
 def _only_time(text: str, *, has_text: bool) -> str:
@@ -689,20 +683,18 @@ def _without_times(text: str) -> str:
     return " ".join(" ".join(between(folded, spans)).split())
 
 
-def _asks(message: BaseMessage) -> str | None:
-    asks: str | None = message.additional_kwargs.get(ASKS)
-    return asks
+class _Exchange(NamedTuple):
+    """Message before the bot's last answer, that answer, and what it asks."""
+
+    request: str = ""
+    answer: str = ""
+    asks: str | None = None
 
 
-def _answer_before(messages: Sequence[BaseMessage]) -> BaseMessage:
-    """Return the bot's answer right before the newest message, or an empty one.
-
-    A message precedes the answer.
-    """
-    talk = _talk(messages)
-    is_answer = len(talk) > 2 and isinstance(talk[-2], AIMessage)
-    return talk[-2] if is_answer else AIMessage("")
-
-
-def _talk(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    return [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
+def _exchange_before(messages: Sequence[BaseMessage]) -> _Exchange:
+    """Return the exchange right before the newest message; empty if it follows no answer."""
+    talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
+    if len(talk) < 3 or not isinstance(talk[-2], AIMessage):
+        return _Exchange()
+    asks = talk[-2].additional_kwargs.get(ASKS)
+    return _Exchange(strip_time_label(str(talk[-3].text)), str(talk[-2].text), asks)

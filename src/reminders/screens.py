@@ -4,7 +4,7 @@ The brief of the day is shown by ``/today``; ``/brief`` sends it every morning.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -189,12 +189,8 @@ class BriefScreens:
         return await self._day.describe(caller)
 
 
-# Snoozes by the number in their button: (now, the reminder's time, zone) → new time.
-SNOOZES: dict[int, Callable[[datetime, datetime, str], datetime]] = {
-    0: lambda now, _due, _zone: now + timedelta(minutes=10),
-    1: lambda now, _due, _zone: now + timedelta(hours=1),
-    2: lambda now, due, zone: _tomorrow(now, due, zone),
-}
+# Labels of the snoozes, by the number in their button.
+SNOOZES = ("later_minutes", "later_hour", "later_tomorrow")
 
 
 class ReminderScreens:
@@ -274,18 +270,23 @@ class ReminderScreens:
         Args:
             caller: The caller.
             number: Id of the reminder.
-            choice: Key of SNOOZES.
+            choice: Number in SNOOZES.
             due: Time for which it was delivered, in seconds since 1970; "tomorrow" keeps its
                 hour.
         """
         found = await self._find(caller, number)
         if found is None or not found.may_be_changed_by(caller.asker):
             return _refusal(found, caller)
-        now = caller.moment.astimezone(UTC)
-        due_at = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
-        later = SNOOZES.get(choice, SNOOZES[0])(now, due_at, caller.time_zone)
+        now, zone = caller.moment.astimezone(UTC), caller.time_zone
+        later = now + timedelta(minutes=10)
+        if choice == SNOOZES.index("later_hour"):
+            later = now + timedelta(hours=1)
+        elif choice == SNOOZES.index("later_tomorrow"):
+            due_at = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
+            hour = local_time(due_at, zone).time().replace(tzinfo=None)
+            later = first_moment(datetime.combine(caller.now.date() + DAY, hour), zone)
         snoozed = await self._run(
-            self._rows.snooze, caller.owner, number, later, time_zone=caller.time_zone, now=now
+            self._rows.snooze, caller.owner, number, later, time_zone=zone, now=now
         )
         if snoozed is None:
             return _refusal(None, caller)
@@ -336,16 +337,21 @@ def arrival(due: DueReminder, now: datetime, known: str = "") -> Reply:
     text = f"⏰ {reminder.text}"
     times: Times = ()
     if now - reminder.due_at > LATE:
-        time = _planned_time(reminder, language, now)
+        zone = reminder.time_zone
+        local = local_time(reminder.due_at, zone)
+        time = f"{local:%H:%M}"
+        if local.date() != local_time(now, zone).date():
+            day = day_text(reminder.due_at, now, language, zone)
+            time = say("reminder_late_day", language, day=day, time=time)
         text = f"{text}\n\n{say('reminder_late', language, time=time)}"
         times = ((time, reminder.due_at),)
     if known:
         text = f"{text}\n\n{known}"
     epoch = int(reminder.due_at.timestamp())
-    labels = [say("later_minutes", language), say("later_hour", language)]
-    labels.append(say("later_tomorrow", language))
-    actions = [Action("later", (reminder.id, choice, epoch)) for choice in SNOOZES]
-    later = tuple(map(Button, labels, actions))
+    later = tuple(
+        Button(say(label, language), Action("later", (reminder.id, choice, epoch)))
+        for choice, label in enumerate(SNOOZES)
+    )
     end = [_done_button(reminder.id, language)]
     if reminder.repeats is not None:
         end.append(_stop_button(reminder.id, language))
@@ -355,16 +361,6 @@ def arrival(due: DueReminder, now: datetime, known: str = "") -> Reply:
 def cancel_button(number: int, language: Language) -> Button:
     """Return the button that cancels a reminder, for the answer that set it."""
     return Button(say("reminder_cancel_button", language), Action("unremind", (number, IN_ANSWER)))
-
-
-def _planned_time(reminder: Reminder, language: Language, now: datetime) -> str:
-    zone = reminder.time_zone
-    local = local_time(reminder.due_at, zone)
-    time = f"{local:%H:%M}"
-    if local.date() != local_time(now, zone).date():
-        day = day_text(reminder.due_at, now, language, zone)
-        time = say("reminder_late_day", language, day=day, time=time)
-    return time
 
 
 def _refusal(found: Reminder | None, caller: Caller) -> Reply:
@@ -380,9 +376,3 @@ def _done_button(number: int, language: Language) -> Button:
 
 def _stop_button(number: int, language: Language) -> Button:
     return Button(say("reminder_stop_button", language), Action("norepeat", (number,)))
-
-
-def _tomorrow(now: datetime, due: datetime, time_zone: str) -> datetime:
-    day = local_time(now, time_zone).date() + DAY
-    hour = local_time(due, time_zone).time().replace(tzinfo=None)
-    return first_moment(datetime.combine(day, hour), time_zone)

@@ -8,7 +8,6 @@ from src.history import new_messages, turn_repo
 from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reading.words import mend_orders
-from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, payload, payloads
 from src.reminders.rules import CancelOrder, ReminderOrder, words_beside_cancel
 from src.texts import detect_language, plain_text
@@ -30,9 +29,12 @@ async def set_reminder(
     """Set a reminder, if the user asks for it themselves."""
     context: TurnContext = runtime.context
     caller = called_in(context)
-    if not _is_typed(runtime):
+    history = runtime.state.get("history") or ()
+    words = new_messages.own_words(new_messages.new_messages(history))
+    # The user must have typed some of the new messages: forwarded words ask for nothing.
+    if history and not any(one["is_asked"] and one["text"].strip() for one in words):
         return _shorten(payload(ReminderResult(refusal="not_own"), caller)), NOTHING
-    said_before = new_messages.last_answer(runtime.state.get("history") or ())
+    said_before = new_messages.last_answer(history)
     order = order.by_words(context.text, caller.moment, caller.time_zone)
     asked = await reminders.apply_order(
         caller, order, said_before=said_before, message_id=context.message_id
@@ -59,13 +61,6 @@ def called_in(context: TurnContext) -> Caller:
     return caller.with_preferences(language=detect_language(text, context.language))
 
 
-def _is_typed(runtime: Runtime) -> bool:
-    """Return True if the user typed any of the new messages: forwarded words ask for nothing."""
-    history = runtime.state.get("history") or ()
-    words = new_messages.own_words(new_messages.new_messages(history))
-    return not history or any(one["is_asked"] and one["text"].strip() for one in words)
-
-
 def _shorten(found: Payload) -> Payload:
     listed = found.get("reminders", ())
     short = [{**one, "text": plain_text.shortened(one["text"], MAX_SHOWN)} for one in listed]
@@ -77,7 +72,7 @@ async def list_reminders(
 ) -> tuple[Payload, Finding]:
     """The reminders that wait, the next one first."""
     context: TurnContext = runtime.context
-    waiting = await reminders.run(reminders.rows.list_waiting, context.owner, limit=MAX_WAITING)
+    waiting = await reminders.run(reminders.rows.list_waiting, context.owner)
     found = _shorten({"reminders": payloads(waiting, called_in(context))})
     return found, Finding(asks="reminder" if waiting else None)
 
