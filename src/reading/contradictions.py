@@ -22,13 +22,7 @@ from src.reading.facts import (
     lemmas_about,
 )
 from src.reading.time_expressions import read_time
-from src.reading.words import (
-    content_words,
-    kin_of,
-    lemmas_of,
-    people,
-    people_in,
-)
+from src.reading.words import content_words, kin_of, lemmas_of, people, people_in
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import blank, plain
 

@@ -35,19 +35,7 @@ from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, around, days_of, months_later, shifted
-from src.reading.times import (
-    HOUR,
-    NOON,
-    PART_ENDS,
-    PART_HOURS,
-    Length,
-    Part,
-    Span,
-    TimeOfDay,
-    day_part,
-    period_of,
-    read_clock,
-)
+from src.reading.times import HOUR, NOON, PART_HOURS, Length, Part, Span, TimeOfDay
 from src.reading.words import mended
 
 Problem = Literal[
@@ -128,7 +116,7 @@ class _Request:
         spans = [*self.slot("part"), *self.slot("every")]
         named = ("part", "also_part", "word")
         parts = (span.words.get(name, "") for span in spans for name in named)
-        return [part for part in map(day_part, parts) if part is not None]
+        return [part for part in map(times.day_part, parts) if part is not None]
 
     @property
     def part(self) -> Part | None:
@@ -144,7 +132,9 @@ class _Request:
         named = []
         for span in self.slot("clock"):
             also = [{"hour": hour} for hour in re.findall(r"\d+", span.words.get("also", ""))]
-            named += [read_clock(span.kind, words, self.part) for words in (span.words, *also)]
+            named += [
+                times.read_clock(span.kind, words, self.part) for words in (span.words, *also)
+            ]
         if None in named:
             raise _ProblemError("no_time")
         return [self.near_due(clock) for clock in named if clock]
@@ -212,7 +202,7 @@ class _Request:
             return clock
         if not self.clocks and self.part is not None:
             following = (self.now.hour + 1) * HOUR
-            return TimeOfDay(following) if following < PART_ENDS[self.part] * HOUR else clock
+            return TimeOfDay(following) if following < times.PART_ENDS[self.part] * HOUR else clock
         if clock.in_night:
             return TimeOfDay(clock.minutes + DAY_HOURS * HOUR)
         evening = clock.minutes + NOON * HOUR
@@ -308,7 +298,7 @@ class _Habit:
         is_unclear = any(span.kind in ("unclear", "perhaps") for span in (*habits, *limits))
         if is_unclear or [habit.kind for habit in habits] == ["last day alone"]:
             raise _ProblemError("unclear")
-        lengths = [period_of(habit) for habit in habits]
+        lengths = [times.period_of(habit) for habit in habits]
         multiples = [length for length in lengths if length.number != 1]
         period = min(multiples[:1] or lengths, key=lambda length: length.duration)
         by_weekday = any("weekday" in span.words for span in request.slot("date"))
@@ -352,7 +342,7 @@ class _Habit:
         if not dates:
             return Days(request.now.date(), date.max)
         days = None if len(dates) > 1 else days_of(dates[0], request.now, past=False)
-        by_hours = any(period_of(habit).unit in ("hour", "minute") for habit in self.spans)
+        by_hours = any(times.period_of(habit).unit in ("hour", "minute") for habit in self.spans)
         if days is None or days.after <= request.now.date() or dates[0].starts:
             return Days(request.named_day(dates), date.max)
         if days.after - days.first == DAY and not by_hours:  # "every hour today" ends today
@@ -386,7 +376,7 @@ class _Habit:
         Raises:
             _ProblemError: The habit comes once a day, or on certain days.
         """
-        if len(self.spans) > 1 or period_of(self.spans[0]).unit not in ("hour", "minute"):
+        if len(self.spans) > 1 or times.period_of(self.spans[0]).unit not in ("hour", "minute"):
             raise _ProblemError("unclear")
         end = datetime.combine(first, time()) + timedelta(minutes=_end_clock(span.words))
         return end if end >= first else end + DAY
@@ -555,7 +545,7 @@ def _end_clock(words: Mapping[str, str], name: str = "") -> int:
         return (DAY_HOURS if "midnight" in words else NOON) * HOUR
     parts = ("hour", "minute", "half_day")
     own = {part: words[part + name] for part in parts if part + name in words}
-    clock = read_clock("digital" if "minute" in own else "hour", own, None)
+    clock = times.read_clock("digital" if "minute" in own else "hour", own, None)
     if clock is None:
         raise _ProblemError("no_time")
     return clock.minutes

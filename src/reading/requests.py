@@ -11,13 +11,7 @@ from functools import cache
 
 from babel.dates import format_datetime
 
-from src.base.zones import (
-    find_time_zone,
-    find_time_zones,
-    is_region,
-    locale_of,
-    place_of_zone,
-)
+from src.base import zones
 from src.reading import lexicon
 from src.reading.sentences import FOLD, OPENER, TAG, sentences
 from src.reading.words import content, mend_orders
@@ -282,7 +276,7 @@ def asked_place(text: str) -> str | None:
         place = (match["before"] or match["after"] or "").strip()
         if not place and (folded.endswith("?") or " " in folded):
             return ""
-        if place and (place[0].isupper() or find_time_zone(place)):
+        if place and (place[0].isupper() or zones.find_time_zone(place)):
             return place
     return None
 
@@ -296,8 +290,8 @@ def describe_time(answer: str, language: Language) -> str:
         return ""
     moment, zone, hours, minutes = match.groups()
     now = datetime.fromisoformat(moment)
-    day = format_datetime(now, "EEEE, d MMMM", locale=locale_of(language))
-    place = place_of_zone(zone, language)
+    day = format_datetime(now, "EEEE, d MMMM", locale=zones.locale_of(language))
+    place = zones.place_of_zone(zone, language)
     return f"{now:%H:%M}, {day} ({place}, UTC{hours}:{minutes})"
 
 
@@ -371,7 +365,9 @@ def home_zones(text: str) -> list[str]:
 
 
 def _join_regions(text: str) -> str:
-    return REGION.sub(lambda match: f" {match[1]}" if is_region(match[1]) else match[0], text)
+    return REGION.sub(
+        lambda match: f" {match[1]}" if zones.is_region(match[1]) else match[0], text
+    )
 
 
 def _zones_in(kind: str, clause: str) -> list[str] | None:
@@ -389,7 +385,7 @@ def _zones_in(kind: str, clause: str) -> list[str] | None:
         elif DISTANCE.match(place):
             found.append([])
         else:
-            found.append(find_time_zones(DECORATION.sub("", place)))
+            found.append(zones.find_time_zones(DECORATION.sub("", place)))
     return next(filter(None, found), next(iter(found), None))
 
 
@@ -426,8 +422,8 @@ def zone_beside(
             is_before = suffix is not None and end_of_zone + 1 in starts
             if not (is_before or start in ends) or NO_ZONE.match(name):
                 continue
-            if (suffix or is_plain) and (zones := find_time_zones(name)):
-                return start, end_of_zone, zones[0]
+            if (suffix or is_plain) and (found := zones.find_time_zones(name)):
+                return start, end_of_zone, found[0]
             is_time = suffix is not None and suffix["time"] and (named or name.isascii())
             if (is_time or " " in named) and not USUAL_TIME.search(name):
                 unknown = unknown or (start, end_of_zone, "" if OWN_TIME.search(name) else None)

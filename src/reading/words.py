@@ -7,16 +7,7 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.texts import morphology
-from src.texts.morphology import (
-    dictionary_forms,
-    lemmas,
-    nominatives,
-    noun_forms,
-    parts_of_speech,
-    stem_english,
-    terms,
-    words,
-)
+from src.texts.morphology import lemmas, parts_of_speech, terms, words
 from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
@@ -116,7 +107,8 @@ def kin_of(word: str) -> str | None:
     roles = kin()
     if lower in roles:
         return roles[lower]
-    return next((roles[form] for form in sorted(noun_forms(word)) if form in roles), None)
+    forms = sorted(morphology.noun_forms(word))
+    return next((roles[form] for form in forms if form in roles), None)
 
 
 SPELLINGS = (
@@ -137,10 +129,12 @@ def entity_keys(name: str) -> list[frozenset[str]]:
             continue
         lower = plain(word).removesuffix("'s")
         if lower.isascii():  # a name is no plural: "Carlos"
-            keys.append(frozenset({lower if word[0].isupper() else stem_english(lower)}))
+            stem = lower if word[0].isupper() else morphology.stem_english(lower)
+            keys.append(frozenset({stem}))
             continue
-        forms = dictionary_forms(lower) or lemmas(word)
-        names = nominatives(lower)  # "Анне" is hardly the foreign name that has no other forms
+        forms = morphology.dictionary_forms(lower) or lemmas(word)
+        names = morphology.nominatives(lower)
+        # "Анне" is hardly the foreign name that has no other forms.
         if names and lower not in names:
             forms = forms - {lower} or forms
         elif lower in forms:

@@ -13,14 +13,7 @@ from src.base.owners import Owner
 from src.pg import locks
 from src.pg.client import Repository, Transaction
 from src.reading.facts import FACT_UID
-from src.reminders.reminder_repo import (
-    OWN,
-    REMINDER_UID,
-    NewReminder,
-    Reminder,
-    defer,
-    job_key,
-)
+from src.reminders.reminder_repo import OWN, REMINDER_UID, NewReminder, Reminder, defer, job_key
 
 MAX_FACTS = 500  # newest facts that are read for dates
 MAX_NOTES = 500  # newest messages
