@@ -154,6 +154,9 @@ def fact_number(uid: str, prefix: str = FACT_UID) -> int | None:
 # Table of known relations in three languages, and the questions that ask for them.
 
 
+EntityType = Literal["person", "place", "pet", "organisation", "thing"]
+
+
 @dataclass(frozen=True)
 class Relation:
     """Relation between a subject and a value.
@@ -162,11 +165,13 @@ class Relation:
         name: Canonical name, in English.
         is_single: True if a subject has one value at a time, so that a new one replaces the old.
         importance: Default importance of such a fact, 1 to 10.
+        value: What its value is, where that is certain; else it may be anything.
     """
 
     name: str
     is_single: bool = False
     importance: int = 5
+    value: EntityType | None = None
 
     @property
     def about(self) -> list[str]:
@@ -189,15 +194,15 @@ RELATIONS = (
     Relation("birthday", is_single=True, importance=8),
     Relation("gender", is_single=True),
     Relation("nationality"),
-    Relation("lives_in", is_single=True, importance=7),
-    Relation("born_in", is_single=True),
-    Relation("address", is_single=True, importance=7),
+    Relation("lives_in", is_single=True, importance=7, value="place"),
+    Relation("born_in", is_single=True, value="place"),
+    Relation("address", is_single=True, importance=7, value="place"),
     Relation("works_as", importance=7),
-    Relation("works_at", importance=7),
-    Relation("studies_at", is_single=True, importance=7),
+    Relation("works_at", importance=7, value="organisation"),
+    Relation("studies_at", is_single=True, importance=7, value="organisation"),
     Relation("studies", is_single=True),
-    Relation("married_to", is_single=True, importance=8),
-    Relation("partner", is_single=True, importance=8),
+    Relation("married_to", is_single=True, importance=8, value="person"),
+    Relation("partner", is_single=True, importance=8, value="person"),
     Relation("email", importance=6),
     Relation("phone", importance=6),
     Relation("height", is_single=True),
@@ -210,15 +215,15 @@ RELATIONS = (
     Relation("car"),
     Relation("likes"),
     Relation("dislikes"),
-    Relation("has_child", importance=8),
-    Relation("has_sibling", importance=8),
-    Relation("has_parent", importance=8),
-    Relation("has_pet", importance=6),
-    Relation("has_friend"),
+    Relation("has_child", importance=8, value="person"),
+    Relation("has_sibling", importance=8, value="person"),
+    Relation("has_parent", importance=8, value="person"),
+    Relation("has_pet", importance=6, value="pet"),
+    Relation("has_friend", value="person"),
     Relation("allergic_to", importance=9),
     Relation("speaks"),
     Relation("owns"),
-    Relation("visited"),
+    Relation("visited", value="place"),
     Relation("plans"),
     Relation("hobby"),
     Relation("habit"),
@@ -229,17 +234,8 @@ RELATIONS = (
     Relation("knows"),
     Relation("wish", importance=10),
 )
-# What the value of a relation is, where that is certain; else it may be anything.
-EntityType = Literal["person", "place", "pet", "organisation", "thing"]
-VALUE_TYPES: Mapping[str, EntityType] = {
-    **dict.fromkeys(("lives_in", "born_in", "address", "visited"), "place"),
-    **dict.fromkeys(("works_at", "studies_at"), "organisation"),
-    **dict.fromkeys(
-        ("married_to", "partner", "has_child", "has_sibling", "has_parent", "has_friend"), "person"
-    ),
-    "has_pet": "pet",
-}
 BY_NAME = {relation.name: relation for relation in RELATIONS}
+VALUE_TYPES = {relation.name: relation.value for relation in RELATIONS if relation.value}
 
 
 @lru_cache(maxsize=256)

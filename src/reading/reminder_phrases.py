@@ -24,7 +24,7 @@ from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY, zone_beside
 from src.reading.sentences import QUESTION
 from src.reading.times import Span, day_offset, find_reminder_spans, fold
-from src.reading.words import kin_of, mend_orders
+from src.reading.words import has_verb, kin_of, mend_orders
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import INVISIBLE, between, single_spaced
 
@@ -383,10 +383,9 @@ def _kind_of_task(task: str) -> str:
         return "to"
     if _begins_with_infinitive(task):
         return "infinitive"
-    thing = words(task.partition(",")[0])
-    tells = any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, thing))
-    is_clause = tells or (NO_TASK.match(task) is not None and ABOUT.match(task) is None)
-    return "thing" if thing and not is_clause else ""
+    thing = task.partition(",")[0]
+    is_clause = NO_TASK.match(task) is not None and ABOUT.match(task) is None
+    return "thing" if words(thing) and not is_clause and not has_verb(thing) else ""
 
 
 def _requests_of_things(text: str, folded: str, spans: Sequence[Span], order: _Order) -> list[str]:

@@ -14,9 +14,9 @@ from babel.dates import format_datetime
 from src.base import zones
 from src.reading import lexicon
 from src.reading.sentences import FOLD, OPENER, TAG, sentences
-from src.reading.words import content, mend_orders
+from src.reading.words import content, has_verb, mend_orders
 from src.texts import Language
-from src.texts.morphology import is_action_verb, lemmas, parts_of_speech, words
+from src.texts.morphology import is_action_verb, lemmas
 from src.texts.plain_text import plain
 
 # All expressions are anchored at the beginning of a sentence and linear.
@@ -122,23 +122,16 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
         return _parse_object(sentence[verb.end() :])
     if (last := FORGET_LAST.fullmatch(folded)) is not None:
         return _parse_object(sentence[last.start("thing") : last.end("thing")])
-    after = FORGET_AFTER.fullmatch(folded)
-    if after is not None and _names_thing(after["thing"], after["last"]):
-        return _parse_object(sentence[after.start("thing") : after.end("thing")])
+    no_order, after = lexicon.words("forget.no_order"), FORGET_AFTER.fullmatch(folded)
+    if after is not None:
+        is_clause = after["last"].lower() in no_order or has_verb(after["thing"])  # "мама сказала"
+        if content(after["thing"]) and not is_clause:
+            return _parse_object(sentence[after.start("thing") : after.end("thing")])
     behind = FORGET_BEHIND.match(folded)
-    if behind is None or behind["last"].lower() in lexicon.words("forget.no_order"):
+    if behind is None or behind["last"].lower() in no_order:
         return None
     request = _parse_object(sentence[behind.end() :])
     return request if request.about else ForgetRequest(behind["reason"])
-
-
-def _names_thing(text: str, last: str) -> bool:
-    """Return True for words of a thing, False for a clause such as "мама сказала"."""
-    if last.lower() in lexicon.words("forget.no_order") or not content(text):
-        return False
-    return not any(
-        "VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, words(text))
-    )
 
 
 def _parse_object(thing: str) -> ForgetRequest:

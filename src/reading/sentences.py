@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, islice
 
 from src.reading import lexicon
-from src.texts.morphology import parts_of_speech, terms, words
+from src.reading.words import has_verb
+from src.texts.morphology import terms, words
 
 MAX_SENTENCE = 500  # characters; a longer one is a document, not a statement
 MAX_SENTENCES = 60
@@ -106,10 +107,10 @@ def asks_inside(text: str) -> bool:
     match = INNER_QUESTION.fullmatch(text.translate(FOLD).strip())
     if match is None or KNOWING.search(match["before"]) is not None:
         return False
-    before = words(match["before"]) if match["behind"] else []
-    after = words(match["behind"] or "")
-    has_verb = any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, before))
-    return not has_verb and lexicon.words("lines.me").isdisjoint(after)
+    if not match["behind"]:
+        return True
+    is_of_me = not lexicon.words("lines.me").isdisjoint(words(match["behind"]))
+    return not is_of_me and not has_verb(match["before"])
 
 
 def may_ask(text: str) -> bool:

@@ -69,6 +69,11 @@ def people_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def has_verb(text: str) -> bool:
+    """Return True if a word of a text is a verb, and cannot be a noun."""
+    return any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, words(text)))
+
+
 def shared(one: str, other: str) -> list[Lemmas]:
     """Return the content words of ``one`` that ``other`` has as well."""
     others = frozenset[str]().union(*content(other))
