@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, datetime
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -151,8 +151,7 @@ def fact_number(uid: str, prefix: str = FACT_UID) -> int | None:
     return int(number) if is_number else None
 
 
-# Table of known relations in three languages, and the questions that ask for them.
-
+# Table of known relations, and the questions that ask for them.
 
 EntityType = Literal["person", "place", "pet", "organisation", "thing"]
 
@@ -172,19 +171,6 @@ class Relation:
     is_single: bool = False
     importance: int = 5
     value: EntityType | None = None
-
-    @property
-    def about(self) -> list[str]:
-        """Words for it in a request to forget ("my job"); never one of its values."""
-        tables = (table for _, table in lexicon.by_language("relations.about"))
-        return [word for table in tables for word in table.get(self.name, "").split()]
-
-    @cached_property
-    def asked(self) -> lexicon.Expression | None:
-        """Expression for the questions that ask for it, or None."""
-        asks = any(self.name in table for _, table in lexicon.by_language("relations.asked"))
-        source = rf"(?<!\w)<relations.asked.{self.name}>(?!\w)"
-        return lexicon.AnyCase(source) if asks else None
 
 
 RELATIONS = (
@@ -240,10 +226,13 @@ VALUE_TYPES = {relation.name: relation.value for relation in RELATIONS if relati
 
 @lru_cache(maxsize=256)
 def lemmas_about(relation: str) -> frozenset[str]:
-    """Return the lemmas of the words that name a known relation."""
-    known = BY_NAME.get(relation)
-    words = known.about if known else ()
-    return frozenset(lemma for word in words for lemma in word_lemmas(word))
+    """Return the lemmas of the words for a relation in a request to forget ("my job").
+
+    None of them is one of its values.
+    """
+    tables = (table for _, table in lexicon.by_language("relations.about"))
+    words = [word for table in tables for word in table.get(relation, "").split()]
+    return frozenset[str]().union(*map(word_lemmas, words))
 
 
 # Relations in questions: "где я живу?" asks for ``lives_in``.
@@ -259,11 +248,18 @@ def relation_term(relation: str) -> str:
     return f"={relation}"
 
 
+@cache
+def _questions() -> dict[str, lexicon.Expression]:
+    """Return expressions for the questions by the relations that they ask for."""
+    asked = [table for _, table in lexicon.by_language("relations.asked")]
+    names = [one.name for one in RELATIONS if any(one.name in table for table in asked)]
+    return {name: lexicon.AnyCase(rf"(?<!\w)<relations.asked.{name}>(?!\w)") for name in names}
+
+
 def asked_relations(question: str) -> list[str]:
     """Return the relations that a question asks for, as search terms."""
     text = question[-MAX_QUESTION:].replace("ё", "е").replace("’", "'")
-    asked = ((relation.name, relation.asked) for relation in RELATIONS)
-    return [relation_term(name) for name, words in asked if words and words.search(text)]
+    return [relation_term(name) for name, words in _questions().items() if words.search(text)]
 
 
 # Canonical relations and subjects, and single-valued relations.

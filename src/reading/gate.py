@@ -308,7 +308,12 @@ def find_secrets(text: str) -> list[Secret]:
     folded, offsets = plain_with_offsets(text)
     undated = DATE.sub(lambda match: "/" * len(match.group()), folded)
     found = [Secret(*m.span()) for m in KEYS.finditer(folded)]
-    found += [Secret(*m.span()) for m in DIGIT_GROUPS.finditer(undated) if _holds_card(m.group())]
+    for match in DIGIT_GROUPS.finditer(undated):
+        groups = re.findall(r"\d+", match[0])
+        runs = (groups[at : at + size] for at in range(len(groups)) for size in range(1, 7))
+        cards = ("".join(run) for run in runs if all(len(one) >= MIN_GROUP for one in run[:-1]))
+        if any(len(n) in CARD_DIGITS and n[0] in "23456" and luhn.is_valid(n) for n in cards):
+            found.append(Secret(*match.span()))
     for match in IBAN.finditer(folded):
         # The last group may be a word that follows the number, so it counts with and without it.
         written = (match[0], re.split(r"[ -](?=\w*$)", match[0])[0])
@@ -408,23 +413,17 @@ def _passwords(text: str) -> list[Secret]:
 def _worded(text: str) -> Iterator[Secret]:
     """Yield the other secrets that words announce; a code may follow the number of its place."""
     for match in (match for pattern in WORDED for match in pattern.finditer(text)):
-        kind = match.lastgroup or "v"
-        matches = [match]
-        if kind == "d" and match.end(kind) - match.start(kind) <= SHORT_CODE:
-            matches += [after for after in [CODE_AFTER.match(text, match.end(kind))] if after]
-        for one in matches if not match.groupdict().get("public") else ():
+        kind, matches = match.lastgroup or "v", [match]
+        if match.groupdict().get("public"):
+            continue
+        if kind == "d" and len(match[kind]) <= SHORT_CODE:
+            matches += filter(None, [CODE_AFTER.match(text, match.end(kind))])
+        for one in matches:
             start, end = one.start(kind), one.start(kind) + len(one[kind].rstrip(" -"))
             start += len(one[kind]) - len(one[kind].lstrip())
             while end < len(text) and text[end].isalnum():
                 end += 1
             yield Secret(start, end, kind == "d" or HOUSEHOLD.match(match.group()) is not None)
-
-
-def _holds_card(digits: str) -> bool:
-    groups = re.findall(r"\d+", digits)
-    runs = (groups[at : at + size] for at in range(len(groups)) for size in range(1, 7))
-    numbers = ("".join(run) for run in runs if all(len(group) >= MIN_GROUP for group in run[:-1]))
-    return any(len(n) in CARD_DIGITS and n[0] in "23456" and luhn.is_valid(n) for n in numbers)
 
 
 # Checks of the facts that a model proposes.

@@ -146,24 +146,20 @@ def best_passage(text: str, wanted: Collection[str], size: int) -> str:
     ]
     held = [frozenset(terms(piece)).intersection(wanted) for piece in pieces]
     ends = [0, *accumulate(map(len, pieces))]
-    first = _best_start(held, ends, room)
+    found = Counter(term for piece in held for term in piece)
+    weights = {term: round(1000 * math.log(1 + len(held) / n)) for term, n in found.items()}
+    runs = (held[at : _passage_end(at, ends, room)] for at in range(len(held)))
+    scores = [sum(weights[term] for term in frozenset().union(*run)) for run in runs]
+    # Of equal neighbours, the middle one.
+    first = last = scores.index(max(scores))
+    while scores[first] and scores[last + 1 : last + 2] == [scores[first]]:
+        last += 1
+    first = (first + last + 1) // 2
     last = _passage_end(first, ends, room)
     start, end = ends[first], ends[last]
     before = f"{MARK} " if text[:start].strip() else ""
     after = f" {MARK}" if text[end:].strip() else ""
     return before + text[start:end].strip() + after
-
-
-def _best_start(held: Sequence[frozenset[str]], ends: Sequence[int], room: int) -> int:
-    """Return the start of the best passage; of equal neighbours, the middle one."""
-    found = Counter(term for piece in held for term in piece)
-    weights = {term: round(1000 * math.log(1 + len(held) / n)) for term, n in found.items()}
-    runs = (held[first : _passage_end(first, ends, room)] for first in range(len(held)))
-    scores = [sum(weights[term] for term in frozenset().union(*run)) for run in runs]
-    first = last = scores.index(max(scores))
-    while scores[first] and scores[last + 1 : last + 2] == [scores[first]]:
-        last += 1
-    return (first + last + 1) // 2
 
 
 def _passage_end(first: int, ends: Sequence[int], room: int) -> int:
