@@ -82,7 +82,7 @@ DELETE_REMINDERS = "DELETE FROM reminders WHERE owner_id = %(owner)s AND id = AN
 # Select the pending reminders, the next one first.
 SELECT_WAITING = f"""{OWN}
   AND r.kind = 'reminder' AND r.is_waiting
-ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
+ORDER BY r.due_at, r.id LIMIT %(limit)s
 """
 
 # Select finished reminders delivered since a time, the newest first.
@@ -349,15 +349,9 @@ class ReminderRepository(Repository):
         """Delete reminders for good."""
         self._client.execute(DELETE_REMINDERS, owner, ids=list(ids))
 
-    def count(self, owner: Owner) -> int:
-        """Return the number of pending reminders."""
-        return self._first(int, COUNT_WAITING, owner) or 0
-
-    def list_waiting(
-        self, owner: Owner, *, limit: int = MAX_WAITING, offset: int = 0
-    ) -> list[Reminder]:
+    def list_waiting(self, owner: Owner, *, limit: int = MAX_WAITING) -> list[Reminder]:
         """Return the pending reminders, the next one first."""
-        return self._all(Reminder.from_row, SELECT_WAITING, owner, limit=limit, offset=offset)
+        return self._all(Reminder.from_row, SELECT_WAITING, owner, limit=limit)
 
     def list_delivered(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
         """Return delivered reminders due after ``since`` (aware) that are over, newest first."""

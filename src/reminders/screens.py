@@ -228,19 +228,17 @@ class ReminderScreens:
             note: Text about the last action, shown above.
         """
         language = caller.language
-        total = await self._run(self._rows.count, caller.owner)
-        if not total:
+        waiting = await self._run(self._rows.list_waiting, caller.owner)
+        if not waiting:
             text = say("reminders_empty", language)
             return Reply(f"{note}\n\n{text}".strip(), is_screen=True)
-        last = -(-total // PAGE)
+        last = -(-len(waiting) // PAGE)
         number = max(1, min(number, last))
-        offset = (number - 1) * PAGE
-        waiting = self._rows.list_waiting
-        listed = await self._run(waiting, caller.owner, limit=PAGE, offset=offset)
-        lines = [note, say("reminders_title", language, count=total)]
+        begin = (number - 1) * PAGE
+        lines = [note, say("reminders_title", language, count=len(waiting))]
         buttons: list[Button] = []
         times: Times = ()
-        for place, one in enumerate(listed, start=offset + 1):
+        for place, one in enumerate(waiting[begin : begin + PAGE], start=begin + 1):
             lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe_time(one, caller)}")
             times += time_marks(one, caller)
             buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))

@@ -277,7 +277,6 @@ async def test_no_brief_comes_at_night(life: Life, argument: str) -> None:
 async def test_the_brief_is_no_reminder(life: Life) -> None:
     await life.brief()
     rows = life.core.reminders.rows
-    assert rows.count(life.person.owner) == 0
     assert rows.list_waiting(life.person.owner, limit=9) == []
     assert not life.core.user_settings.get(life.person.user).has_reminders
 
