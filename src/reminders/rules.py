@@ -587,9 +587,8 @@ def _set_call(phrase: str, messages: Sequence[BaseMessage]) -> tuple[str, dict[s
 
 def _thing_before(messages: Sequence[BaseMessage]) -> str:
     """Return what "it" means: the user's words to which they reply, or else those before."""
-    replied = [one.get("replied", "") for one in own_words_of(messages)]
-    before = [m for m in _talk(messages)[:-1] if isinstance(m, HumanMessage)]
-    thing = "".join(replied[-1:]) or "".join(strip_time_label(str(m.text)) for m in before[-1:])
+    replied = "".join(one.get("replied", "") for one in own_words_of(messages)[-1:])
+    thing = replied or _exchange_before(messages).request
     is_thing = not is_question(thing) and not asks_to_keep_private(thing)
     return thing[:MAX_TEXT] if is_thing else ""
 
