@@ -8,7 +8,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time
 from io import BufferedReader, RawIOBase, TextIOWrapper
@@ -136,25 +136,24 @@ def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened
     if len(infos) > MAX_ENTRIES:
         raise UnreadableFileError("import_too_big")
     skipped = SKIPPED | _find_templates(archive)
-    wanted = [info for info in infos if _is_wanted(info, skipped)]
-    for info in wanted:
+    wanted = []
+    for info in infos:
+        path = PurePosixPath(info.filename)
+        folders = {part.lower() for part in path.parts[:-1]}
+        is_link = stat.S_ISLNK(info.external_attr >> 16)
+        is_hidden = path.name.startswith(".") or not folders.isdisjoint(skipped)
+        has_ending = path.name.lower().endswith(READ_ENDINGS)
+        if not has_ending or info.is_dir() or is_link or is_hidden:
+            continue
         if info.flag_bits & 1:
             raise UnreadableFileError("import_password")
         if info.file_size > max(SMALL, MAX_RATIO * info.compress_size):
             raise UnreadableFileError("import_too_big")
+        wanted.append(info)
     if sum(info.file_size for info in wanted) > MAX_TOTAL:
         raise UnreadableFileError("import_too_big")
     for info in sorted(wanted, key=lambda info: info.filename):
         yield _open_entry(archive, info, reading)
-
-
-def _is_wanted(info: zipfile.ZipInfo, skipped: Collection[str]) -> bool:
-    path = PurePosixPath(info.filename)
-    folders = {part.lower() for part in path.parts[:-1]}
-    is_link = stat.S_ISLNK(info.external_attr >> 16)
-    is_hidden = path.name.startswith(".") or not folders.isdisjoint(skipped)
-    has_ending = path.name.lower().endswith(READ_ENDINGS)
-    return has_ending and not (info.is_dir() or is_link or is_hidden)
 
 
 def _open_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, reading: Reading) -> Opened:
@@ -192,23 +191,20 @@ class MendedJson:
     def read(self, size: int = CHUNK) -> bytes:
         """Return at most ``size`` bytes, none at the end."""
         while len(self._mended) < size and not self._is_over:
-            self._mend_more()
+            data = self._content.read(CHUNK)
+            self._read += len(data)
+            if self._read > MAX_TOTAL:
+                raise UnreadableFileError("import_too_big")
+            self._is_over = not data
+            text = self._held + self._decoder.decode(data, final=self._is_over)
+            cut = len(text)
+            if not self._is_over:
+                cut = _find_cut(text)
+            self._held = text[cut:]
+            mended = mend_json(self._shorten_string(text[:cut]))
+            self._mended += mended.encode("utf-8", "replace")
         part, self._mended = self._mended[:size], self._mended[size:]
         return part
-
-    def _mend_more(self) -> None:
-        data = self._content.read(CHUNK)
-        self._read += len(data)
-        if self._read > MAX_TOTAL:
-            raise UnreadableFileError("import_too_big")
-        self._is_over = not data
-        text = self._held + self._decoder.decode(data, final=self._is_over)
-        cut = len(text)
-        if not self._is_over:
-            cut = _find_cut(text)
-        self._held = text[cut:]
-        mended = mend_json(self._shorten_string(text[:cut]))
-        self._mended += mended.encode("utf-8", "replace")
 
     def _shorten_string(self, text: str) -> str:
         """Return the next piece without what lies too far behind the quote that opens a string."""
@@ -277,17 +273,6 @@ def read_each(file: Opened, prefix: str, read_one: Callable[[Any], Records]) -> 
                 yield from read_or_name(read_one, value, name or f"{file.name} #{number}")
         except ijson.JSONError:
             yield Broken(file.name, is_end=True)
-
-
-def follow_parents(
-    nodes: Mapping[Any, dict[str, Any]], last: Any, parent: str
-) -> list[dict[str, Any]]:
-    """Return the nodes from the first to ``last``, each named by the next one as its parent."""
-    branch: dict[Any, dict[str, Any]] = {}
-    while last in nodes and last not in branch:
-        branch[last] = nodes[last]
-        last = nodes[last].get(parent)
-    return list(reversed(branch.values()))
 
 
 def walk_json(file: Opened, objects: Collection[str]) -> Iterator[tuple[str, Any]]:

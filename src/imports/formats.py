@@ -8,7 +8,7 @@ from typing import Any
 
 import ijson
 
-from src.imports import chatgpt, claude, gemini, lists, notes, pomni, telegram, whatsapp
+from src.imports import assistants, chats, lists, notes, pomni
 from src.imports.files import (
     DAMAGED,
     MendedJson,
@@ -28,13 +28,13 @@ PAGES = ("<!doctype html", "<html")
 
 # What tells a JSON file apart: a field that only the values of its format have, and their reader.
 SIGNS: Signs = {
-    "chat_messages": claude.read_conversation,
-    "conversations_memory": claude.read_remembered,
-    "project_memories": claude.read_remembered,
-    "prompt_template": claude.read_project,
-    "docs": claude.read_project,
-    "safeHtmlItem": gemini.read_prompt,
-    "activityControls": gemini.read_prompt,
+    "chat_messages": assistants.read_claude,
+    "conversations_memory": assistants.read_claude_memories,
+    "project_memories": assistants.read_claude_memories,
+    "prompt_template": assistants.read_claude_project,
+    "docs": assistants.read_claude_project,
+    "safeHtmlItem": assistants.read_gemini,
+    "activityControls": assistants.read_gemini,
     "memory": lists.read_row,
     "content": lists.read_row,
 }
@@ -55,8 +55,8 @@ def read_file(file: Opened, reading: Reading) -> Records:
         UnreadableFileError: Nothing in it is recognised, or it cannot be opened.
     """
     is_recognised = has_pages = False
-    memories = chatgpt.Memories()
-    signs = dict(SIGNS) | {"mapping": partial(chatgpt.read_conversation, memories)}
+    memories = assistants.ChatGptMemories()
+    signs = dict(SIGNS) | {"mapping": partial(assistants.read_chatgpt, memories)}
     for entry in list_entries(file, reading):
         try:
             reader = _recognise(entry, reading, signs, is_alone=entry.name == file.name)
@@ -85,8 +85,8 @@ def _recognise(entry: Opened, reading: Reading, signs: Signs, *, is_alone: bool)
     titles = [f"# {say('export_title', language, day='')}" for language in LANGUAGES]
     if start.lower().startswith(PAGES) or "\0" in head or start.startswith(tuple(titles)):
         return None  # our own export for people holds the bot's words, too
-    if whatsapp.looks_like_chat(head):
-        return partial(whatsapp.read, reading=reading)
+    if chats.looks_like_whatsapp(head):
+        return partial(chats.read_whatsapp, reading=reading)
     is_note = entry.name.lower().endswith(NOTES)
     if is_note and (not is_alone or notes.looks_like_note(head, entry.name)):
         return partial(notes.read, reading=reading)
@@ -109,7 +109,7 @@ def _recognise_json(entry: Opened, reading: Reading, signs: Signs) -> Reader | N
                 if prefix == "format" and value == "pomni-export":
                     return pomni.read
                 if prefix in TELEGRAM:
-                    return partial(telegram.read, reading=reading)
+                    return partial(chats.read_telegram, reading=reading)
         except (ijson.JSONError, OSError, EOFError):
             return None
     return None

@@ -105,14 +105,10 @@ def _tidy(text: str) -> list[str]:
         elif RULE.fullmatch(line):
             del lines[-1:]
         else:
-            lines.append(f"- {_join_cells(row[1])}")
+            dated = re.sub(rf"(?<=\|)\s*({DATE})\s*(?=\||\Z)", r" [\1] ", row[1])
+            cells = [cell.strip() for cell in dated.split("|") if cell.strip()]
+            lines.append(" ".join(["-", ": ".join(cells[:2]), *cells[2:]]))
     return lines
-
-
-def _join_cells(row: str) -> str:
-    row = re.sub(rf"(?<=\|)\s*({DATE})\s*(?=\||\Z)", r" [\1] ", row)
-    cells = [cell.strip() for cell in row.split("|") if cell.strip()]
-    return " ".join([": ".join(cells[:2]), *cells[2:]])
 
 
 def _split(text: str, *, is_whole: bool) -> list[str]:
@@ -124,7 +120,10 @@ def _split(text: str, *, is_whole: bool) -> list[str]:
         entries = _split_list(lines, is_whole=is_whole)
     else:
         entries = _split_prose(lines)
-    return [part for entry in entries for part in _sentences(entry)]
+    parts = []
+    for entry in entries:
+        parts += [entry] if len(entry) <= MAX_MEMORY else SENTENCE_END.split(entry)
+    return parts
 
 
 def _split_list(lines: list[str], *, is_whole: bool) -> list[str]:
@@ -165,10 +164,6 @@ def _split_prose(lines: list[str]) -> list[str]:
     lines = [line.strip() for line in lines if line.strip() and not HEADING.fullmatch(line)]
     sentences = [line for line in lines if ENDED.search(line) or len(line) > MAX_HEADING]
     return sentences if 2 * len(sentences) >= len(lines) else lines
-
-
-def _sentences(entry: str) -> list[str]:
-    return [entry] if len(entry) <= MAX_MEMORY else SENTENCE_END.split(entry)
 
 
 def read_json_lines(file: Opened) -> Records:

@@ -30,10 +30,16 @@ def looks_like_note(text: str, name: str) -> bool:
 
 
 def read(file: Opened, reading: Reading) -> Records:
-    """Yield a note as the user's words, a long one in parts; of a daily note on its day."""
+    """Yield a note as the user's words, a long one in parts; said on the day in its name."""
     path = PurePosixPath(file.name)
     text = "\n".join(read_lines(file))[:MAX_NOTE]
-    said_at = _find_date(path, text, reading) or file.changed_at
+    zone = reading.time_zone
+    said_at = _day_of(path.stem, zone) or _day_of(str(path.with_suffix("")), zone)
+    created = CREATED.search(text[:2000])
+    if said_at is None and created is not None and text.startswith("---"):
+        written = created[1].strip("\"'[] ")
+        said_at = read_moment(written, zone) or read_day(written, zone)
+    said_at = said_at or file.changed_at
     for part in _split(clean_note(text)):
         # Its folders may be others in the next archive.
         id_ = hashlib.sha256(f"{path.name}\n{part}".encode()).hexdigest()[:32]
@@ -51,17 +57,6 @@ def clean_note(text: str) -> str:
 
 def _day_of(name: str, time_zone: str = "UTC") -> datetime | None:
     return read_day(DAY.sub(r" \1-\2-\3 ", name), time_zone)
-
-
-def _find_date(path: PurePosixPath, text: str, reading: Reading) -> datetime | None:
-    """Return noon of the day in a note's name or path, else the time in its properties."""
-    zone = reading.time_zone
-    day = _day_of(path.stem, zone) or _day_of(str(path.with_suffix("")), zone)
-    found = CREATED.search(text[:2000]) if text.startswith("---") else None
-    if day is not None or found is None:
-        return day
-    written = found[1].strip("\"'[] ")
-    return read_moment(written, zone) or read_day(written, zone)
 
 
 def _split(text: str) -> Iterator[str]:
