@@ -17,7 +17,7 @@ from procrastinate import App
 from src.base.errors import AppError, DeliveryError
 from src.base.shutdown import Shutdown
 from src.core import Core
-from src.imports.tasks import ImportTasks
+from src.imports.service import ImportTasks
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.locks import POLLER_LOCK, AdvisoryLock

@@ -66,6 +66,15 @@ class Import:
         """Name of where it comes from."""
         return SOURCES.get(self.source, self.source)
 
+    @property
+    def question(self) -> Literal["import_who", "import_dates"] | None:
+        """Key of the question that the user has to answer first, if there is one."""
+        if self.state != "waiting":
+            return None
+        if self.names and self.own_name is None:
+            return "import_who"
+        return "import_dates" if self.days_first is None else None
+
 
 @dataclass(frozen=True)
 class Contents:

@@ -120,7 +120,7 @@ def _split(text: str, *, is_whole: bool) -> list[str]:
         entries = _split_list(lines, is_whole=is_whole)
     else:
         entries = _split_prose(lines)
-    parts = []
+    parts: list[str] = []
     for entry in entries:
         parts += [entry] if len(entry) <= MAX_MEMORY else SENTENCE_END.split(entry)
     return parts

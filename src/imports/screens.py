@@ -123,7 +123,7 @@ class ImportScreens:
         if choice == CANCEL and found.state == "waiting" and not found.keeps_memories:
             await run(rows.delete, number)
             return Reply(say("import_cancelled", caller.language), is_screen=True)
-        is_clear = not _find_question(found)
+        is_clear = found.question is None
         if choice in (SEARCH, FACTS, CANCEL) and is_clear:
             wanted = {"reads_facts": choice == FACTS, "with_messages": choice != CANCEL}
             await run(partial(rows.choose, owner, number, **wanted))
@@ -151,9 +151,8 @@ class ImportScreens:
         """
         language = caller.language
         contents = await self._client.run(self.service.rows.count, caller.owner, import_.id)
-        question = _find_question(import_)
-        if question:
-            text, rows = say(question, language), _question_rows(import_, question, language)
+        if import_.question is not None:
+            text, rows = say(import_.question, language), _question_rows(import_, language)
             return Reply(text, rows, is_screen=True, import_id=import_.id)
         parts, rows = [_state_line(import_, contents, language)], Rows()
         if import_.state == "waiting":
@@ -260,17 +259,8 @@ def _find_refusal(caller: Caller) -> Reply | None:
     return None
 
 
-def _find_question(import_: Import) -> str:
-    """Return the key of what has to be known first; "" if nothing has."""
-    if import_.state != "waiting":
-        return ""
-    if import_.names and import_.own_name is None:
-        return "import_who"
-    return "import_dates" if import_.days_first is None else ""
-
-
-def _question_rows(import_: Import, question: str, language: Language) -> Rows:
-    if question == "import_who":
+def _question_rows(import_: Import, language: Language) -> Rows:
+    if import_.question == "import_who":
         names = list(import_.names.values())[:MAX_SPEAKERS]
         found = [(_button(name, import_, OWN, place),) for place, name in enumerate(names)]
     else:

@@ -1,4 +1,4 @@
-"""Imports step by step: a file is read into rows, and jobs store them or take them back.
+"""Imports step by step: a file is read into rows, and a job stores them or takes them back.
 
 Each step is a transaction, and the next one finds in the rows what is left. So a killed process
 loses nothing and doubles nothing.
@@ -6,7 +6,8 @@ loses nothing and doubles nothing.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,10 @@ from itertools import islice
 from typing import Any, Literal
 from uuid import UUID
 
-from src.base.errors import StorageRejectedError
+from procrastinate import App, JobContext
+from procrastinate.exceptions import AlreadyEnqueued
+
+from src.base.errors import AppError, StorageRejectedError, TransientError
 from src.base.owners import Caller, Owner
 from src.base.zones import local_time
 from src.imports.files import UnreadableFileError
@@ -31,20 +35,25 @@ from src.pg.connection import PATIENT
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.queue.dead_jobs import JobDeathRepository
-from src.queue.job_repo import JobRepository
+from src.queue.job_repo import BACKGROUND_QUEUE, STORE_IMPORTS, JobRepository
+from src.queue.workers import schedule
 from src.reading.facts import Fact, fact_number
 from src.reading.recurrences import Recurrence, next_after
-from src.texts import Language, say
+from src.texts import say
 
 logger = logging.getLogger(__name__)
 
 READ_BATCH = 500  # rows of one statement
 KEPT_AT_ONCE = 20  # memories that become facts in one step
 MAX_BROKEN = 50  # titles that are kept
+SHOW_SECONDS = 3.0  # between two edits of a progress
+SLOW_PRIORITY = -1
+SLICE_SECONDS = 10.0  # of one job; the next one goes on
 PAST = ("retired_at", "retired_reason", "speaker", "private_text")
 IN_ORDER: tuple[Kind, ...] = ("message", "fact", "reminder", "summary", "settings")
 
 Outcome = Literal["more", "done", "gone"]
+Show = Callable[[Import], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,9 @@ class ImportService:
             self.rows.delete(number)
             raise
         worst_first = dict.fromkeys(sorted(broken, key=lambda one: not one.is_end))
-        titles = [_describe(one, caller.language) for one in worst_first]
+        titles = [one.title for one in worst_first if not one.is_end]
+        ends = [one.title for one in worst_first if one.is_end]
+        titles = [say("import_breaks_off", caller.language, name=name) for name in ends] + titles
         self.rows.finish_reading(number, titles[:MAX_BROKEN])
         current = self.rows.find(owner, number)
         if current is None:  # the owner was erased meanwhile, or began another import
@@ -257,12 +268,6 @@ class ImportService:
         return "done"
 
 
-def _describe(broken: Broken, language: Language) -> str:
-    if broken.is_end:
-        return say("import_breaks_off", language, name=broken.title)
-    return broken.title
-
-
 def _build_fact(row: StagedRow, links: dict[str, int]) -> RestoredFact:
     details = row.details
     sources = []
@@ -289,3 +294,96 @@ def _move_past_reminder(columns: dict[str, Any], now: datetime) -> None:
         with suppress(OverflowError):
             columns["due_at"] = next_after(recurrence, now, columns["time_zone"]).isoformat()
             columns["is_waiting"] = True
+
+
+@dataclass(eq=False, repr=False)
+class ImportTasks:
+    """The job of imports, for all owners; ``_show`` shows an import as it is now."""
+
+    _client: PgClient
+    _service: ImportService
+    _show: Show
+
+    def __post_init__(self) -> None:
+        """Note when each import was last shown."""
+        self._shown_at: dict[int, float] = {}
+
+    def register(self, app: App) -> None:
+        """Register the task and its schedules."""
+        task = app.task(
+            name=STORE_IMPORTS, queue=BACKGROUND_QUEUE, priority=SLOW_PRIORITY, pass_context=True
+        )
+        task(self.store)
+        schedule("* * * * *", app, BACKGROUND_QUEUE, "resume_imports", self.resume)
+        schedule("23 * * * *", app, BACKGROUND_QUEUE, "drop_imports", self.drop_abandoned)
+
+    async def store(self, context: JobContext) -> None:
+        """Advance all imports under way for a while; queue the job again if any is left.
+
+        What is interrupted, or fails for a reason that may pass, is resumed within a minute.
+        """
+        try:
+            if await self.run_all(SLICE_SECONDS, job=context.job.id):
+                lock = {"lock": STORE_IMPORTS, "queueing_lock": STORE_IMPORTS}
+                again = context.app.configure_task(STORE_IMPORTS, allow_unknown=False, **lock)
+                with suppress(AlreadyEnqueued):
+                    await again.defer_async()
+        except asyncio.CancelledError:
+            logger.info("imports go on after the restart")
+        except TransientError as error:
+            logger.warning("imports go on in a minute", exc_info=error)
+
+    async def run_all(self, seconds: float = float("inf"), job: int | None = None) -> bool:
+        """Advance all imports under way by turns; one that fails waits for the next call.
+
+        Args:
+            seconds: After so many it stops.
+            job: The job that it runs in, see ``ImportService.advance``.
+
+        Returns:
+            True if an import is left that did not fail.
+
+        Raises:
+            TransientError: The database is away.
+        """
+        failed, after, end = set[int](), 0, time.monotonic() + seconds
+        find = self._service.rows.find_under_way
+        while time.monotonic() < end:
+            import_ = await self._client.run(find, after, failed)
+            if import_ is None and after == 0:
+                return False
+            after = 0
+            if import_ is not None:
+                after = import_.id
+                if not await self._advance(import_, job):
+                    failed.add(import_.id)
+        return True
+
+    async def _advance(self, import_: Import, job: int | None) -> bool:
+        """Do the next step of an import, and show it from time to time; False if it failed."""
+        try:
+            outcome = await self._service.advance(import_, job)
+        except TransientError:
+            raise
+        except AppError as error:
+            log = {"import": import_.id}
+            logger.error("an import failed", extra=log, exc_info=error)  # noqa: TRY400
+            return False
+        shown_at = self._shown_at.get(import_.id, float("-inf"))
+        if outcome == "done":
+            self._shown_at.pop(import_.id, None)
+            await self._show(import_)
+            await self._client.run(self._service.rows.close, import_.id)
+        elif time.monotonic() - shown_at >= SHOW_SECONDS:
+            self._shown_at[import_.id] = time.monotonic()
+            await self._show(import_)
+        return True
+
+    async def resume(self) -> None:
+        """Every minute: queue the job if an import is under way whose job is gone."""
+        if await self._client.run(self._service.rows.find_under_way) is not None:
+            await self._client.run(JobRepository(self._client).defer_indexing, STORE_IMPORTS)
+
+    async def drop_abandoned(self) -> None:
+        """Every hour: drop imports on which nobody decided."""
+        await self._client.run(self._service.rows.delete_abandoned)

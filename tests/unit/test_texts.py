@@ -101,7 +101,7 @@ BUILT = {
     "f'wish_{wish}'": {f"wish_{wish}" for wish in WISHES},
     "error.text_key": TEXT_KEYS,
     "content.problem": {"cannot_read"},
-    "question": {"import_who", "import_dates"},
+    "import_.question": {"import_who", "import_dates"},
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {

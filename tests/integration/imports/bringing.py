@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, cast
 from src.base.owners import Caller
 from src.imports.import_repo import Import
 from src.imports.records import Opened
-from src.imports.tasks import ImportTasks
+from src.imports.service import ImportTasks
 from src.texts.reply import Reply
 from tests.integration.person import Person, Rig
 

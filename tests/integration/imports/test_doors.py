@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.imports.tasks import ImportTasks
+from src.imports.service import ImportTasks
 from src.pg.client import PgClient
 from src.telegram.delivery import Delivery
 from src.telegram.imports import ImportProgress
