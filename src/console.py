@@ -25,8 +25,9 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.imports.files import find_file
 from src.pg.client import storable
 from src.reading.relative_dates import resolved_dates
-from src.talk import command_service, notes, turn_state, zones
-from src.talk.commands import Command, parse_command
+from src.talk import notes, turn_state
+from src.talk.commands import COMMANDS, Command, parse_command
+from src.talk.settings import zone_note
 from src.texts import FALLBACK, Language, say
 from src.texts.reply import Reply
 
@@ -185,7 +186,7 @@ class Console:
                 self.reply(say(error.text_key, self._language))
 
     async def _run_command(self, command: Command) -> None:
-        entry = command_service.COMMANDS.get(command.name)
+        entry = COMMANDS.get(command.name)
         if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
@@ -329,7 +330,7 @@ class _ConsoleView(turn_state.AnswerView):
             text = f"{text}\n\n🕒 {say('console_zones', language, places=places)}"
         if answer.changes.names_zone:
             hint = say("console_zone", language)
-            text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
+            text = f"{text}\n\n{zone_note(turn.incoming.caller)} {hint}"
         offer = notes.offer_in_words(answer.changes, language)
         text = "\n\n".join(filter(None, (text, offer, turn.incoming.problem)))
         self._console.reply(text, answer, mode=turn.incoming.preferences.mode)

@@ -50,13 +50,11 @@ from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import BriefScreens, ReminderScreens
-from src.talk import command_service, forms, main_graph, orders, prompt, questions, turn
-from src.talk.commands import Features, Pages
+from src.talk import commands, forms, main_graph, orders, prompt, questions, turn
 from src.talk.forget_screens import ForgetScreens
 from src.talk.search_screens import SearchScreens
-from src.talk.settings import SettingsScreens
+from src.talk.settings import SettingsScreens, ZoneService
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
-from src.talk.zones import ZoneService
 from src.texts import choose_language
 
 logger = logging.getLogger(__name__)
@@ -298,11 +296,11 @@ class Core:
             is_watched=way == "auto",
         )
 
-    def _build_commands(self) -> command_service.CommandService:
+    def _build_commands(self) -> commands.CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings
-        features = Features.of(settings)
+        features = commands.Features.of(settings)
         facts, has_model = MemoryScreens(memories, client, settings.app_url), features.has_model
-        return command_service.CommandService(
+        return commands.CommandService(
             self.agent,
             memories,
             client,
@@ -310,7 +308,7 @@ class Core:
             search=SearchScreens(memories, client, facts, self.memory.compaction, has_model),
             forgetting=ForgetScreens(memories, self.reminders, client, facts, has_model),
             questions=self.questions,
-            pages=Pages(memories, self.ceilings, self.servers, features),
+            pages=commands.Pages(memories, self.ceilings, self.servers, features),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             reminders=ReminderScreens(self.reminders, self.briefs, self.follow_ups),
             connecting=ConnectScreens(client, settings.memory_server_url),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from src.talk.command_service import COMMANDS
-from src.talk.commands import Features, Place, help_page
+from src.talk.commands import COMMANDS, Features, Place, help_page
 from src.texts import Language
 
 WITH_MODEL = Features(has_model=True, has_app=False, hears=False, sees=True)

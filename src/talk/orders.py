@@ -24,9 +24,9 @@ from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import BriefScreens, read_days, read_order
 from src.talk import notes
 from src.talk.questions import QuestionService
+from src.talk.settings import ZoneService
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Resolution, Turn, TurnResult
-from src.talk.zones import ZoneService
 from src.texts import say
 from src.texts.plain_text import plain
 

@@ -1,23 +1,115 @@
-"""Users' own settings: their screens, and the language that they speak."""
+"""Users' own settings: time zone, screens, and the language that they speak."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, get_args
 from zlib import crc32
 
 import pytz
 
 from src.base.owners import AnswerLength, Caller, Mode, Owner, Preferences
-from src.base.zones import find_time_zones, locale_of, zone_at
+from src.base.zones import find_time_zones, local_time, locale_of, place_of_zone, zone_at
+from src.history.turn_repo import Changes
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
-from src.talk import zones
+from src.reminders.reminder_service import ReminderService
 from src.texts import CYRILLIC, FALLBACK, LANGUAGES, Language, clear_language, detect_language, say
 from src.texts.morphology import dictionary_language
-from src.texts.reply import ASK_ZONE, Action, Button, Reply, in_rows
+from src.texts.reply import ASK_ZONE, Action, Button, Reply, Rows, in_rows
+
+CLOCK = "🕒"
+# Numbers in a button: it stands under an answer, which stays; it denies the named zone.
+IN_ANSWER, NOT_MINE = 1, 2
+# Zones of most speakers of a language, for buttons.
+LIKELY: dict[Language, tuple[str, ...]] = {
+    "ru": ("Europe/Moscow", "Asia/Yekaterinburg", "Asia/Almaty"),
+    "uk": ("Europe/Kyiv", "Europe/Warsaw", "Europe/London"),
+    "en": ("Europe/London", "America/New_York", "America/Los_Angeles"),
+}
+
+
+def zone_label(zone: str, caller: Caller) -> str:
+    """Return the zone's place and time, as in ``Прага, там сейчас 11:05``."""
+    place, now = place_of_zone(zone, caller.language), local_time(caller.moment, zone)
+    return say("zone_now", caller.language, zone=place, time=f"{now:%H:%M}")
+
+
+def zone_action(zone: str, *numbers: int) -> Action:
+    """Return the action that sets a zone, by a hash that ``SettingsScreens.set_zone`` looks up."""
+    return Action("zone", (crc32(zone.encode()), *numbers))
+
+
+def zone_rows(changes: Changes, caller: Caller) -> Rows:
+    """Return the buttons under an answer: the zones it offers, and a denial if it names one."""
+    rows: Rows = tuple(
+        (Button(f"{CLOCK} {zone_label(zone, caller)}", zone_action(zone, IN_ANSWER)),)
+        for zone in changes.zones
+    )
+    if changes.names_zone:
+        return (*rows, (not_mine_button(caller.language),))
+    return rows
+
+
+def not_mine_button(language: Language) -> Button:
+    """Return the button under the first mention of the zone."""
+    return Button(say("zone_not_mine", language), Action("zones", (NOT_MINE,)))
+
+
+def zone_note(caller: Caller) -> str:
+    """Return the note about the bot's time zone, shown once to users who named none."""
+    place = place_of_zone(caller.time_zone, caller.language)
+    return f"{CLOCK} {say('zone_named', caller.language, place=place, time=f'{caller.now:%H:%M}')}"
+
+
+def city_row(language: Language) -> tuple[Button, ...]:
+    """Return one row of buttons: the likely cities of a language, and "another"."""
+    likely = LIKELY.get(language, LIKELY[FALLBACK])
+    cities = [Button(place_of_zone(z, language), zone_action(z, IN_ANSWER)) for z in likely]
+    return (*cities, Button(say("zone_other", language), Action("zones")))
+
+
+def which_rows(zones: Sequence[str], caller: Caller) -> Rows:
+    """Return a button for each of several zones."""
+    return tuple((Button(zone_label(zone, caller), zone_action(zone)),) for zone in zones)
+
+
+@dataclass(eq=False, repr=False)
+class ZoneService:
+    """Owners' time zones; recurring reminders move with them."""
+
+    _settings: UserSettingsRepository
+    _reminders: ReminderService
+    _client: PgClient
+
+    async def keep(self, owner: Owner, zone: str, *, guessed: str | None = None) -> int:
+        """Store the owner's zone; return the number of reminders that moved.
+
+        ``guessed`` is the previous zone, if the owner had not named it.
+
+        Raises:
+            StorageError: The database is away; a retry does the rest.
+        """
+        change, now = self._reminders.rows.change_zone, datetime.now(UTC)
+        moved = await self._client.run(change, owner, zone, guessed=guessed, now=now)
+        store = self._settings.change
+        await self._client.run(store, owner.telegram_user_id, time_zone=zone)
+        return moved
+
+    async def set(self, caller: Caller, zone: str) -> str:
+        """Store the zone; return the confirmation, also of moved reminders."""
+        guessed = None if caller.preferences.has_zone else caller.time_zone
+        moved = await self.keep(caller.owner, zone, guessed=guessed)
+        text = say("zone_set", caller.language, zone=zone_label(zone, caller))
+        if moved:
+            return f"{text} {say('zone_moved', caller.language, count=moved)}"
+        return text
+
+
+# The page of settings.
 
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
 TICK = "✓ "
@@ -68,7 +160,7 @@ class SettingsScreens:
     """The page of settings and its buttons; in a group the settings are the group's."""
 
     _settings: UserSettingsRepository
-    _zones: zones.ZoneService
+    _zones: ZoneService
     _client: PgClient
 
     async def get(self, owner: Owner) -> UserSettings:
@@ -102,7 +194,7 @@ class SettingsScreens:
             return _settings_reply(caller)
         kind = SETTING_KINDS[index]
         if kind == "zone":
-            text = f"{zones.CLOCK} {say('zone_ask', caller.language)}"
+            text = f"{CLOCK} {say('zone_ask', caller.language)}"
             return Reply(text, asks=ASK_ZONE)
         choice = _build_choice(kind, caller)
         labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
@@ -124,29 +216,29 @@ class SettingsScreens:
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
             return Reply.closing_note(say("tap_unknown", caller.language))
-        if place == zones.IN_ANSWER and caller.preferences.has_zone and caller.time_zone == zone:
-            label = zones.zone_label(zone, caller)
+        if place == IN_ANSWER and caller.preferences.has_zone and caller.time_zone == zone:
+            label = zone_label(zone, caller)
             return Reply.closing_note(say("zone_set", caller.language, zone=label))
         reply = await self._set_zone_or_ask(caller, zone)
-        if place == zones.IN_ANSWER:
+        if place == IN_ANSWER:
             return reply
         return reply.as_screen()
 
     async def offer_cities(self, caller: Caller, place: int) -> Reply:
         """Offer likely cities, and ask for another one."""
-        text = f"{zones.CLOCK} {say('zone_pick', caller.language)}"
-        if place == zones.NOT_MINE:
+        text = f"{CLOCK} {say('zone_pick', caller.language)}"
+        if place == NOT_MINE:
             change, user = self._settings.change, caller.owner.telegram_user_id
             await self._client.run(change, user, time_zone=None)  # reminders move with theirs
-        elif place != zones.IN_ANSWER:
+        elif place != IN_ANSWER:
             return Reply(text, asks=ASK_ZONE)
-        return Reply(text, (zones.city_row(caller.language),), asks=ASK_ZONE)
+        return Reply(text, (city_row(caller.language),), asks=ASK_ZONE)
 
     async def find_zone(self, caller: Caller, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
         found = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
         if len(found) > 1:
-            return Reply(say("zone_which", caller.language), zones.which_rows(found, caller))
+            return Reply(say("zone_which", caller.language), which_rows(found, caller))
         return await self._set_zone_or_ask(caller, next(iter(found), None))
 
     async def find_zone_at(self, caller: Caller, latitude: float, longitude: float) -> Reply:
@@ -156,7 +248,7 @@ class SettingsScreens:
 
     async def _set_zone_or_ask(self, caller: Caller, zone: str | None) -> Reply:
         if zone is None:
-            text = f"{zones.CLOCK} {say('zone_unknown', caller.language)}"
+            text = f"{CLOCK} {say('zone_unknown', caller.language)}"
             return Reply(text, asks=ASK_ZONE)
         back = Button(say("settings_back", caller.language), Action("settings"))
         return Reply(await self._zones.set(caller, zone), ((back,),))
@@ -179,7 +271,7 @@ def _settings_reply(caller: Caller) -> Reply:
 def _build_choice(kind: str, caller: Caller) -> Choice:
     title = say(f"settings_{kind}", caller.language)
     if kind == "zone":
-        return Choice(title, kind, (zones.zone_label(caller.time_zone, caller),), 0)
+        return Choice(title, kind, (zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
     labels = tuple(_value_label(kind, value, caller.language) for value in values)
     return Choice(title, kind, labels, values.index(getattr(caller.preferences, column)))

@@ -1,4 +1,4 @@
-"""Tools of the model: their list, the running and recording of calls, the tool for the time."""
+"""Tools of the model: their list, the running and recording of calls, the tools for the time."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from src.base import errors, zones
 from src.history import timeline_repo, turn_repo
@@ -22,13 +22,13 @@ from src.media import tools as media_tools
 from src.media.attachments import AttachmentService
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
-from src.memory.turn_context import Finding, TurnContext, get_finding
+from src.memory.turn_context import NOTHING, Finding, TurnContext, get_finding
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
 from src.reminders.reminder_service import ReminderService
 from src.talk.forget_screens import undo_last
-from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
+from src.talk.settings import ZoneService
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,37 @@ async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:
     zone = pytz.timezone(name)
     now = datetime.now(UTC).astimezone(zone)
     return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
+
+
+class SetTimeZoneArguments(Form):
+    """Arguments of ``set_time_zone``."""
+
+    place: str = Field(max_length=200)
+
+
+SET_ZONE = "Set the user's own time zone, when they say where, or by which clock, they live."
+
+
+async def set_time_zone(
+    service: ZoneService, runtime: Runtime, arguments: SetTimeZoneArguments
+) -> tuple[dict[str, Any], Finding]:
+    """Store the zone of a place as the user's own, or return why it could not be set."""
+    place = arguments.place
+    context: TurnContext = runtime.context
+    found = await asyncio.to_thread(zones.find_time_zones, place)
+    if context.owner.is_group:
+        return {"set": False, "reason": "group"}, NOTHING
+    if not found:
+        return {"set": False, "reason": "unknown"}, NOTHING
+    if len(found) > 1:
+        return {"set": False, "reason": "several"}, Finding(
+            changes=turn_repo.Changes(zones=tuple(found))
+        )
+    [zone] = found
+    moved = await service.keep(context.owner, zone)
+    now = f"{zones.local_time(context.moment, zone):%Y-%m-%d %H:%M}"
+    result = {"set": True, "zone": zones.name_of_zone(zone), "time": now, "moved": moved}
+    return {**result, "note": "name this zone to set_reminder in this turn"}, NOTHING
 
 
 UNDO = "Take back the last change."

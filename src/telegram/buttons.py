@@ -7,8 +7,8 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.notes import undo_buttons, wish_rows
 from src.talk.questions import choice_rows
+from src.talk.settings import zone_rows
 from src.talk.turn_state import IncomingMessage
-from src.talk.zones import zone_rows
 from src.telegram.requests import best_effort, is_not_modified
 from src.texts import say
 from src.texts.plain_text import shortened

@@ -13,8 +13,7 @@ from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
-from src.talk.command_service import ADMIN_ACTIONS, COMMANDS
-from src.talk.commands import Command
+from src.talk.commands import ADMIN_ACTIONS, COMMANDS, Command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.talk.turn_state import Teaching

@@ -18,8 +18,9 @@ from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading import lexicon
 from src.reading.gate import clean_name, redact
 from src.reminders.reminder_service import time_marks
-from src.talk import edits, notes, zones
+from src.talk import edits, notes
 from src.talk.commands import Command
+from src.talk.settings import zone_note
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.telegram import buttons, delivery, entities, rendering
 from src.telegram.answer_stream import AnswerStream
@@ -214,7 +215,7 @@ class TelegramView(AnswerStream):
         rows = (*rows, *buttons.turn_rows(incoming))
         zone_hint = ""
         if answer.changes.names_zone:
-            zone_hint = zones.zone_note(incoming.caller)
+            zone_hint = zone_note(incoming.caller)
         parts = await rendering.render(
             entities.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             max_parts=core.memory.settings.last_known.answer_max_parts,

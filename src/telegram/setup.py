@@ -11,8 +11,7 @@ from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.core import Core
-from src.talk.command_service import COMMANDS
-from src.talk.commands import Features, Place, offered
+from src.talk.commands import COMMANDS, Features, Place, offered
 from src.telegram.delivery import Delivery
 from src.telegram.handlers import Handlers
 from src.telegram.receiver import UNKNOWN_TOKEN

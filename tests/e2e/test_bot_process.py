@@ -7,8 +7,7 @@ import itertools
 
 import pytest
 
-from src.talk.command_service import COMMANDS
-from src.talk.commands import Place, offered
+from src.talk.commands import COMMANDS, Place, offered
 from src.telegram.buttons import STOP_LABEL
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually

@@ -17,7 +17,7 @@ from bot import COMMANDS, parse_arguments
 from src.base.config import Settings, load_settings
 from src.base.metrics import Metrics
 from src.base.providers import PROVIDERS, find_provider
-from src.talk.command_service import COMMANDS as CHAT_COMMANDS
+from src.talk.commands import COMMANDS as CHAT_COMMANDS
 from tests.pages import ATTACKS, PAGES, README, ROOT, Page, page, rows
 from tests.unit.settings_environment import load
 

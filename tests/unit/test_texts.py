@@ -22,8 +22,7 @@ from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem
 from src.reminders.follow_ups import Stake
 from src.reminders.reminder_service import PERIODS
-from src.talk.command_service import COMMANDS
-from src.talk.commands import Place, offered
+from src.talk.commands import COMMANDS, Place, offered
 from src.talk.notes import WISHES
 from src.talk.search_screens import SUBJECTS
 from src.talk.settings import CHOICES

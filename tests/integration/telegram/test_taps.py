@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from src.base.errors import DeliveryError
-from src.talk.command_service import ACTIONS
+from src.talk.commands import ACTIONS
 from src.telegram.delivery import Delivery
 from src.telegram.receiver import GetRawUpdates
 from src.telegram.tasks import ReminderTasks
