@@ -78,6 +78,14 @@ class ToolOffer:
             conversation_id=context.conversation_id,
         )
 
+    async def ask_for_words(self, messages: Sequence[AnyMessage], context: TurnContext) -> str:
+        """Have the model answer in words; "" if they begin like JSON or markup."""
+        message = await self.ask(messages, context, context.begin_text(MARKUP))
+        text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
+        if text.startswith(MARKUP):
+            return ""
+        return text
+
 
 async def assistant(
     state: ConversationState,
@@ -167,7 +175,7 @@ async def answer_by_form(
         if line.tells and "?" not in line.text:
             hint = f"{hint}\n{say('form_told', context.language)}"
         asked = _with_hint(messages, hint)
-        text = await _answer_plainly(asked, context, offer)
+        text = await offer.ask_for_words(asked, context)
         if line.tells and not line.is_request:
             calls = await forms.fill([*asked, AIMessage(text)], line, context)
     message = AIMessage(text, tool_calls=tool_calls(calls))
@@ -201,22 +209,11 @@ async def complete_answer(
         ]
         if done:
             asked.append(SystemMessage(f"{DONE}\n{done}"))
-        answer = await _answer_plainly(asked, context, offer)
+        answer = await offer.ask_for_words(asked, context)
     if done:
         context.begin_text(())(done)
     text = "\n\n".join(filter(None, (answer, done)))
     return {"messages": [AIMessage(text)], "answer": text}
-
-
-async def _answer_plainly(
-    messages: Sequence[AnyMessage], context: TurnContext, offer: ToolOffer
-) -> str:
-    """Have the model answer in words; "" if they begin like JSON or markup, which is no answer."""
-    message = await offer.ask(messages, context, context.begin_text(MARKUP))
-    text = COPIED.sub("", _answer_text(message, context.language, allowed=True)).strip()
-    if text.startswith(MARKUP):
-        return ""
-    return text
 
 
 def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> str:

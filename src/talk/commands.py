@@ -94,6 +94,15 @@ class Features:
             lends=settings.memory_server,
         )
 
+    def read_kinds(self, language: Language) -> str:
+        """Return in words what may be sent beside text."""
+        kinds = [say("reads_files", language)]
+        if self.sees:
+            kinds.insert(0, say("reads_photos", language))
+        if self.hears:
+            kinds.insert(0, say("reads_voices", language))
+        return ", ".join(kinds)
+
 
 @dataclass(frozen=True)
 class CommandEntry:
@@ -153,7 +162,7 @@ def help_page(
         commands.append(line)
     abilities = [say("help_talk" if features.has_model else "help_notes", language)]
     if place != "console":
-        abilities.append(say("help_reads", language, kinds=_read_kinds(features, language)))
+        abilities.append(say("help_reads", language, kinds=features.read_kinds(language)))
     abilities.append(say("help_abilities", language))
     parts = [say("help", language), "\n".join(abilities)]
     if place != "console":
@@ -162,16 +171,6 @@ def help_page(
     if place == "group":
         parts.append(say("help_group", language))
     return "\n\n".join(parts)
-
-
-def _read_kinds(features: Features, language: Language) -> str:
-    """Return what may be sent beside text."""
-    kinds = [say("reads_files", language)]
-    if features.sees:
-        kinds.insert(0, say("reads_photos", language))
-    if features.hears:
-        kinds.insert(0, say("reads_voices", language))
-    return ", ".join(kinds)
 
 
 @dataclass(eq=False, repr=False)
@@ -204,7 +203,7 @@ class Pages:
             lines.append(say("tools_memory", language))
         lines.append(say("tools_time", language))
         if place != "console":
-            kinds = _read_kinds(self._features, language)
+            kinds = self._features.read_kinds(language)
             lines.append(say("tools_reads", language, kinds=kinds))
         states = self._servers.states()
         if states:

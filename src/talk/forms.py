@@ -56,26 +56,6 @@ def _as_words(value: Any) -> Any:
 Entry = Annotated[str, BeforeValidator(_as_words)]
 
 
-class ToldForm(quoting.Form):
-    """Form for what the user tells."""
-
-    facts: list[Entry] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
-
-
-class WantedReminder(BaseModel):
-    """A reminder that the user asks for."""
-
-    text: str
-    when: Words = Field(validation_alias=AliasChoices("when", "time", "date", "at"))
-
-
-class WantedForm(ToldForm):
-    """Form for what the user tells and asks to be done."""
-
-    reminders: list[WantedReminder] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
-    forget: list[Entry] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
-
-
 @dataclass(frozen=True)
 class Line:
     """The message that is answered.
@@ -93,6 +73,51 @@ class Line:
     facts: Sequence[Call]
     is_request: bool
     tells: bool
+
+
+class ToldForm(quoting.Form):
+    """Form for what the user tells."""
+
+    facts: list[Entry] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+
+    def calls(self, line: Line) -> Iterator[Call]:
+        """Yield the calls for the entries that the line says, or else for its facts."""
+        facts = list(line.facts)
+        for told in dict.fromkeys(find_words(fact, line.text) for fact in self.facts):
+            if told and (kind_of(told) in (NOTE, UNSURE) or is_wish(told)):
+                same = normalise(told)
+                plain = (one for one in plain_facts(told) if normalise(one.text) == same)
+                fact = next(plain, Fact(text=told))
+                facts = []
+                yield SAVE, fact.model_dump(exclude_defaults=True)
+        yield from facts
+
+
+class WantedReminder(BaseModel):
+    """A reminder that the user asks for."""
+
+    text: str
+    when: Words = Field(validation_alias=AliasChoices("when", "time", "date", "at"))
+
+
+class WantedForm(ToldForm):
+    """Form for what the user tells and asks to be done."""
+
+    reminders: list[WantedReminder] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+    forget: list[Entry] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+
+    def calls(self, line: Line) -> Iterator[Call]:
+        """Yield the calls for the entries that the line says."""
+        yield from super().calls(line)
+        for reminder in self.reminders:
+            text = find_words(reminder.text, line.text)
+            if text:
+                when = find_words(reminder.when, line.text) or line.text
+                yield SET, {"text": text, "when": when}
+        for wanted in self.forget:
+            about = find_words(wanted, line.text)
+            if about:
+                yield FORGET, {"about": about}
 
 
 @dataclass(eq=False, repr=False)
@@ -128,7 +153,13 @@ class FormFilling:
             kind = kind_of(text, await self._embed(text))
         kinds = {kind_of(part) for part in sentences(text)} if kind == QUESTION else {kind}
         tells = not kinds.isdisjoint(TELLING) and SAVE in names
-        is_request = kind == REQUEST or _may_ask_for_reminder(text)
+        # A text with a time may be an order: "wake me up at 7", "скажи в пять".
+        said = words(text)
+        is_order = bool(said) and ("me" in said or "impr" in parts_of_speech(said[0]))
+        is_request = kind == REQUEST
+        if not is_request and (is_order or ASKING.match(text)):
+            periods = read_time(text, datetime.now(UTC)).periods
+            is_request = bool(periods) or any(map(str.isdigit, text))
         return Line(text, orders, facts, is_request, tells)
 
     async def missed_calls(
@@ -175,7 +206,7 @@ class FormFilling:
         """
         if context.is_private:
             return []
-        schema = ToldForm
+        schema: type[ToldForm] = ToldForm
         task = say("form_task", context.language, text=quoting.quoted({"text": line.text}))
         if line.is_request:
             schema = WantedForm
@@ -189,7 +220,7 @@ class FormFilling:
         except AppError as error:
             logger.warning("the form was not filled in", exc_info=error)
             return list(line.facts)
-        return list(_calls_of(form, line))
+        return list(form.calls(line))
 
     async def _can_call(
         self, system: AnyMessage, tools: Sequence[BaseTool], context: TurnContext
@@ -207,14 +238,6 @@ class FormFilling:
             logger.warning("the model could not be tried", exc_info=error)
             return True
         return any(call["name"] == SAVE for call in message.tool_calls)
-
-
-def _may_ask_for_reminder(text: str) -> bool:
-    """Return True if a text with a time may be an order: "wake me up at 7", "скажи в пять"."""
-    typed = words(text)
-    is_order = bool(typed) and ("me" in typed or "impr" in parts_of_speech(typed[0]))
-    asks = is_order or ASKING.match(text) is not None
-    return asks and bool(read_time(text, datetime.now(UTC)).periods or any(map(str.isdigit, text)))
 
 
 def tool_calls(calls: Sequence[Call]) -> list[ToolCall]:
@@ -257,25 +280,3 @@ def find_words(wanted: str, said: str) -> str:
     if start >= 0:
         return said[places[start] : places[start + len(sought) - 1] + 1]
     return ""
-
-
-def _calls_of(form: ToldForm, line: Line) -> Iterator[Call]:
-    """Yield the calls for the entries of a form that the line says."""
-    said, facts = line.text, list(line.facts)
-    for told in dict.fromkeys(find_words(fact, said) for fact in form.facts):
-        if told and (kind_of(told) in (NOTE, UNSURE) or is_wish(told)):
-            plain = (fact for fact in plain_facts(told) if normalise(fact.text) == normalise(told))
-            fact = next(plain, Fact(text=told))
-            facts = []
-            yield SAVE, fact.model_dump(exclude_defaults=True)
-    yield from facts
-    if not isinstance(form, WantedForm):
-        return
-    for reminder in form.reminders:
-        text = find_words(reminder.text, said)
-        if text:
-            yield SET, {"text": text, "when": find_words(reminder.when, said) or said}
-    for wanted in form.forget:
-        about = find_words(wanted, said)
-        if about:
-            yield FORGET, {"about": about}

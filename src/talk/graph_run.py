@@ -17,7 +17,7 @@ from src.llm.reply import ModelUsage
 from src.memory.citations import hit_id, number_references, reference_names
 from src.memory.ranking import score_record
 from src.memory.retrieval_repo import Hit
-from src.memory.turn_context import TurnContext, get_finding
+from src.memory.turn_context import get_finding
 from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import fact_uid
 from src.talk import strict
@@ -118,6 +118,28 @@ class Progress:
         self._is_full = False
         self._changes: list[Changes] = []
 
+    async def follow(self, graph: Graph) -> None:
+        """Run the graph on the last 30 messages, and keep its state after each node."""
+        turn = self.turn
+        chat.WAITING.set(turn.control.wait)  # in the context of the current task
+        chat.THINKING.set(turn.view.think)
+        context = replace(
+            turn.build_context(),
+            begin_text=self.begin_text,
+            on_usage=self.usage.append,
+            on_change=self.add_change,
+        )
+        steps: Any = graph.astream(
+            turn.initial_state(),
+            context=context,
+            config={"recursion_limit": MAX_STEPS},
+            stream_mode="values",
+        )
+        with logs.log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id):
+            async with aclosing(steps) as states:
+                async for state in states:
+                    self.state = state
+
     def begin_text(self, hidden: Sequence[str] = ()) -> Callable[[str], None]:
         """Begin another text of the model (see ``TurnContext``); at the limit the run is cut."""
         pieces: list[str] = []
@@ -191,9 +213,8 @@ async def run(graph: Graph, progress: Progress) -> TurnResult:
     far is kept.
     """
     turn, limits, language = progress.turn, progress.limits, progress.turn.incoming.language
-    work = _run_graph(graph, progress)
     try:
-        await turn.control.run(work, seconds=limits.answer_max_seconds)
+        await turn.control.run(progress.follow(graph), seconds=limits.answer_max_seconds)
     except TurnStoppedError:
         return progress.result(progress.text, ended="stopped")
     except TurnCutError:
@@ -223,48 +244,9 @@ async def run(graph: Graph, progress: Progress) -> TurnResult:
 async def preview(graph: Graph, turn: Turn) -> list[AnyMessage]:
     """Return the prompt of a turn; no model is called."""
     state: Any = await graph.ainvoke(
-        _initial_state(turn), context=_build_context(turn), interrupt_before=MODEL_NODES
+        turn.initial_state(), context=turn.build_context(), interrupt_before=MODEL_NODES
     )
     return messages_to_send(state)
-
-
-async def _run_graph(graph: Graph, progress: Progress) -> None:
-    turn = progress.turn
-    chat.WAITING.set(turn.control.wait)  # in the context of the current task
-    chat.THINKING.set(turn.view.think)
-    context = replace(
-        _build_context(turn),
-        begin_text=progress.begin_text,
-        on_usage=progress.usage.append,
-        on_change=progress.add_change,
-    )
-    steps: Any = graph.astream(
-        _initial_state(turn),
-        context=context,
-        config={"recursion_limit": MAX_STEPS},
-        stream_mode="values",
-    )
-    with logs.log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id):
-        async with aclosing(steps) as states:
-            async for state in states:
-                progress.state = state
-
-
-def _build_context(turn: Turn) -> TurnContext:
-    incoming = turn.incoming
-    return TurnContext(
-        caller=incoming.caller,
-        conversation_id=turn.conversation_id,
-        message_id=turn.message_id,
-        text=turn.asked,
-        window=turn.window,
-        is_private=incoming.is_private,
-    )
-
-
-def _initial_state(turn: Turn) -> ConversationState:
-    summaries = [summary.content for summary in turn.summaries]
-    return {"history": list(turn.history), "summaries": summaries}
 
 
 def recall_record(

@@ -78,14 +78,24 @@ class Orders:
         if not incoming.preferences.memory_on:
             return TurnResult(say("remember_off", incoming.language))
         if incoming.teaching.corrects is not None:
-            corrected = await self._find_corrected(turn, incoming.teaching.corrects)
-            if corrected is None:
+            find, speaker = self._memories.facts.find_fact, incoming.speaker_id
+            number = incoming.teaching.corrects
+            corrected = await self._client.run(find, incoming.owner, number)
+            if (
+                corrected is None
+                or (speaker is not None and corrected.source.speaker_id not in (None, speaker))
+                or (corrected.retirement is not None and turn.is_new)  # not by an earlier attempt
+            ):
                 return TurnResult(say("memory_gone", incoming.language))
         contradicts = set() if corrected is None else {corrected.id}
         if incoming.kept_private:
             outcome = await self._keep_private(turn, contradicts)
-            return _confirm(outcome, incoming.describe_kept(outcome.text))
-        said = _source(turn)
+            text, changes = (
+                incoming.describe_kept(outcome.text),
+                turn_context.changes_of([outcome]),
+            )
+            return TurnResult(text, changes=changes)
+        said = turn.source()
         fact = taught_fact(said.text, corrected)
         if incoming.teaching.is_wish:
             fact = fact.model_copy(update={"relation": WISH})
@@ -108,7 +118,8 @@ class Orders:
             contradicts=contradicts,
             is_decided=bool(contradicts),
         )
-        return _confirm(outcome, confirmation_text([outcome], turn.incoming.language))
+        text = confirmation_text([outcome], turn.incoming.language)
+        return TurnResult(text, changes=turn_context.changes_of([outcome]))
 
     async def keep_code(self, turn: Turn) -> TurnResult | None:
         """Store a code that is told beside other things; these are answered."""
@@ -121,7 +132,7 @@ class Orders:
         incoming = turn.incoming
         text = redact(storable(incoming.kept_private), household=True).strip()
         return await self._memories.writer.keep_private(
-            incoming.owner, text, incoming.kept_private, _source(turn), contradicts=contradicts
+            incoming.owner, text, incoming.kept_private, turn.source(), contradicts=contradicts
         )
 
     async def hear_correction(self, turn: Turn) -> TurnResult | None:
@@ -167,15 +178,6 @@ class Orders:
         find = TurnRepository(self._client).find_answer
         answer = await self._client.run(find, turn.conversation_id, said[-1]["id"])
         return said[-1], answer
-
-    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.StoredFact | None:
-        """Return the user's fact to correct, if it is current or this message has replaced it."""
-        find = self._memories.facts.find_fact
-        fact = await self._client.run(find, turn.incoming.owner, number)
-        speaker = turn.incoming.speaker_id
-        if fact is None or (speaker is not None and fact.source.speaker_id not in (None, speaker)):
-            return None
-        return None if fact.retirement is not None and turn.is_new else fact
 
     async def set_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; the rest of the message is answered by its clock."""
@@ -280,16 +282,6 @@ class Orders:
         if settlement.kind == "gone" or (settlement.kind == "over" and turn.is_new):
             return None
         return TurnResult(settlement.said, changes=settlement.changes)
-
-
-def _confirm(outcome: writer.Outcome, text: str) -> TurnResult:
-    return TurnResult(text, changes=turn_context.changes_of([outcome]))
-
-
-def _source(turn: Turn) -> writer.SourceText:
-    """Return the message of a turn as the source of a fact."""
-    text = storable(turn.incoming.text).strip()
-    return writer.SourceText(turn.message_id, text, turn.incoming.caller.now)
 
 
 def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> Fact:

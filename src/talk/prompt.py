@@ -25,8 +25,7 @@ from src.memory import prompts, retriever
 from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
-from src.memory.memory_repo import StoredFact
-from src.memory.retrieval_repo import Hit, Shown, fact_as_hit
+from src.memory.retrieval_repo import Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import disarm
@@ -254,9 +253,18 @@ async def load_facts(
             for fact in pending
             if is_fresh == (start is not None and (fact.source.message_id or 0) >= start)
         ]
-        records = within_budget(
-            (_fact_record(fact, context.time_zone) for fact in facts), counter, budget
+        every = (
+            {
+                "n": 0,
+                "id": fact_uid(fact.id),
+                "kind": fact.fact.memory_type,
+                "said_on": f"{zones.local_time(fact.source.said_at, context.time_zone):%Y-%m-%d}",
+                "text": fact.text,
+                **({"speaker": fact.source.speaker} if fact.source.speaker else {}),
+            }
+            for fact in facts
         )
+        records = within_budget(every, counter, budget)
         facts = facts[: len(records)]
         numbers, sources = number_hits(sources, map(fact_as_hit, facts))
         groups: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
@@ -278,17 +286,6 @@ async def load_facts(
         "sources": sources,
         "key_facts": fact_ids,
         "shown_facts": fact_ids,
-    }
-
-
-def _fact_record(fact: StoredFact, time_zone: str) -> dict[str, Any]:
-    return {
-        "n": 0,
-        "id": fact_uid(fact.id),
-        "kind": fact.fact.memory_type,
-        "said_on": zones.local_time(fact.source.said_at, time_zone).date().isoformat(),
-        "text": fact.text,
-        **({"speaker": fact.source.speaker} if fact.source.speaker else {}),
     }
 
 
@@ -327,9 +324,19 @@ async def retrieve_memories(
     )
     hits = await recall(memories, context, query)
     found = [hit for hit in hits if hit.message_id != context.message_id]  # not told just now
-    packed = fit_memories(_without_shown(found, state), counter, budget, zone)
+    sources = state.get("sources", [])
+    facts, texts = facts_among(sources), {normalise(hit.words) for hit in sources}
+    summaries = set(state.get("summaries", ()))
+    unseen = [
+        hit
+        for hit in found
+        if not (hit.kind == "memory" and hit.source_id in facts)
+        and not (hit.kind == "message" and hit.is_own and normalise(hit.text) in texts)
+        and not (hit.kind == "summary" and hit.text in summaries)
+    ]
+    packed = fit_memories(unseen, counter, budget, zone)
     packed.sort(key=lambda hit: (hit.said_at, hit.source_id))
-    numbers, sources = number_hits(state.get("sources", ()), packed)
+    numbers, sources = number_hits(sources, packed)
     records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
     length = prompts.LENGTHS.get(context.preferences.answer_length, "")
     text = length
@@ -347,20 +354,6 @@ async def retrieve_memories(
         "sources": sources,
         "shown_facts": facts_among(packed),
     }
-
-
-def _without_shown(hits: Sequence[Hit], state: ConversationState) -> list[Hit]:
-    """Return the hits that are not in the prompt already."""
-    sources = state.get("sources", ())
-    facts, texts = facts_among(sources), {normalise(hit.words) for hit in sources}
-    summaries = set(state.get("summaries", ()))
-    return [
-        hit
-        for hit in hits
-        if not (hit.kind == "memory" and hit.source_id in facts)
-        and not (hit.kind == "message" and hit.is_own and normalise(hit.text) in texts)
-        and not (hit.kind == "summary" and hit.text in summaries)
-    ]
 
 
 def _last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:

@@ -83,8 +83,9 @@ class SearchScreens:
         matching: dict[str, Hit] = {}  # a fact and the message that told it share a uid
         nearest: dict[str, Hit] = {}
         for hit in hits:
+            words = terms(time_expressions.read_time(caller.argument, hit.said_at).content)
             found = nearest
-            if _is_on_topic(hit, caller.argument):
+            if not words or hit.match.bm25 > 0 or hit.match.is_linked:  # a word, or its like
                 found = matching
             found.setdefault(hit.uid, hit)
         own = [hit.words for hit in hits if hit.speaker != "assistant"]
@@ -183,15 +184,6 @@ def _without_echoes(found: Mapping[str, Hit], own: Sequence[str]) -> list[Hit]:
         for hit in found.values()
         if hit.speaker != "assistant" or not any(words in hit.words for words in own)
     ]
-
-
-def _is_on_topic(hit: Hit, query: str) -> bool:
-    """Return True if a hit has a word of the query, or one that stands for it.
-
-    A query of times alone has no words.
-    """
-    words = terms(time_expressions.read_time(query, hit.said_at).content)
-    return not words or hit.match.bm25 > 0 or hit.match.is_linked
 
 
 # ``/about``: who the user is to the bot, in a line by subject, each with its sources.

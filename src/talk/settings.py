@@ -273,8 +273,15 @@ def _build_choice(kind: str, caller: Caller) -> Choice:
     if kind == "zone":
         return Choice(title, kind, (zone_label(caller.time_zone, caller),), 0)
     column, values = CHOICES[kind]
-    labels = tuple(_value_label(kind, value, caller.language) for value in values)
-    return Choice(title, kind, labels, values.index(getattr(caller.preferences, column)))
+    labels = []
+    for value in values:
+        if kind == "language":  # by its own name
+            labels.append(str(locale_of(value).languages.get(value, value)).capitalize())
+        else:
+            name = {True: "on", False: "off"}.get(value, value)
+            labels.append(say(f"{kind}_{name}", caller.language))
+    chosen = values.index(getattr(caller.preferences, column))
+    return Choice(title, kind, tuple(labels), chosen)
 
 
 def may_name_place(text: str) -> bool:
@@ -284,14 +291,6 @@ def may_name_place(text: str) -> bool:
         return False
     is_word = len(words) == 1 and NOT_A_PLACE.fullmatch(text) is None
     return is_word or bool(find_time_zones(text))
-
-
-def _value_label(kind: str, value: Any, language: Language) -> str:
-    if kind == "language":
-        own_name = locale_of(value).languages.get(value, value)
-        return str(own_name).capitalize()
-    name = {True: "on", False: "off"}.get(value, value)
-    return say(f"{kind}_{name}", language)
 
 
 async def follow_language(

@@ -149,7 +149,8 @@ class AgentService:
         """
         if turn.answer is None or not turn.behind.is_ended:
             return None
-        return await self._end_stopped(turn)
+        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
+        return await self.mark_delivered(turn)
 
     async def refuse_over_ceiling(self, turn: Turn) -> UpdateOutcome | None:
         """Refuse once to answer over a limit; until it ends, messages are only stored."""
@@ -325,8 +326,10 @@ class AgentService:
                 if not answer.delivered:
                     parts = await turn.view.deliver(turn, answer, store_parts)
                     turn.answer = replace(answer, delivered_parts=parts)
-        except TurnStoppedError:
-            return await self._end_stopped(turn)
+        except TurnStoppedError:  # the parts that have arrived stay
+            ids = turn.conversation_id, turn.message_id
+            await self._client.run(self._turns.mark_stopped, *ids)
+            return await self.mark_delivered(turn)
         return None
 
     async def mark_delivered(self, turn: Turn) -> UpdateOutcome:
@@ -346,11 +349,6 @@ class AgentService:
             first_word_at=turn.view.first_word_at,
         )
         return "done"
-
-    async def _end_stopped(self, turn: Turn) -> UpdateOutcome:
-        """End a turn that the user stopped; the parts that have arrived stay."""
-        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
-        return await self.mark_delivered(turn)
 
     async def _find_newer(
         self, incoming: IncomingMessage, kinds: Sequence[UpdateKind]

@@ -20,8 +20,8 @@ from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, Store
 from src.llm.reply import ModelUsage
 from src.media.attachments import EnclosedText
 from src.memory import digest_repo, memory_repo, prompts, question_repo, retrieval_repo
-from src.memory.turn_context import WHOLE, Window, wants_privacy
-from src.memory.writer import Outcome
+from src.memory.turn_context import WHOLE, TurnContext, Window, wants_privacy
+from src.memory.writer import Outcome, SourceText
 from src.pg.client import storable
 from src.queue.update_repo import NewerUpdates
 from src.reading import facts, gate, plain_facts
@@ -95,7 +95,19 @@ class IncomingMessage(WithCaller):
             voice = replace(voice, origin=redact(voice.origin))
         text, heard = redact(self.text), redact(self.heard)
         clean = replace(self, text=text, heard=heard, enclosed=enclosed, voice=voice)
-        return (clean if clean == self else clean.with_mask_note())._keeping_private()
+        if clean != self:
+            clean = clean.with_mask_note()
+        is_own = clean.voice.is_own and clean.preferences.memory_on
+        if not is_own or not holds_secret(text):
+            return clean
+        private = text if self.teaching is not None else plain_facts.secret_to_keep(text)
+        told = private or plain_facts.told_secrets(text)
+        if not told:
+            return clean
+        masked = replace(clean, text=redact(text, household=True), kept_private=told)
+        if private or told == text.strip().rstrip(".!"):
+            return replace(masked, teaching=self.teaching or Teaching())
+        return masked.with_note(self.describe_kept(redact(told, household=True)))
 
     def following(self, before: NearbyMessage) -> Self:
         """Return a copy for a message that follows ``before``, with secrets they form masked.
@@ -114,18 +126,6 @@ class IncomingMessage(WithCaller):
             return replace(self, is_code=found is not None)
         heard = MASK if self.heard else ""
         return replace(self, text=MASK, heard=heard, announced_secret=self.text).with_mask_note()
-
-    def _keeping_private(self) -> Self:
-        if not (self.voice.is_own and self.preferences.memory_on and holds_secret(self.text)):
-            return self
-        private = self.text if self.teaching is not None else plain_facts.secret_to_keep(self.text)
-        told = private or plain_facts.told_secrets(self.text)
-        if not told:
-            return self
-        masked = replace(self, text=redact(self.text, household=True), kept_private=told)
-        if private or told == self.text.strip().rstrip(".!"):
-            return replace(masked, teaching=self.teaching or Teaching())
-        return masked.with_note(self.describe_kept(redact(told, household=True)))
 
     def describe_kept(self, text: str) -> str:
         """Return the sentence that a code is kept, by its text with a mask."""
@@ -413,6 +413,27 @@ class Turn:
     def asked(self) -> str:
         """Text that the asker typed since the last answer."""
         return asked_text(new_messages(self.history), storable(self.incoming.text))
+
+    def build_context(self) -> TurnContext:
+        """Return the context of the graph."""
+        return TurnContext(
+            caller=self.incoming.caller,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+            text=self.asked,
+            window=self.window,
+            is_private=self.incoming.is_private,
+        )
+
+    def initial_state(self) -> "ConversationState":
+        """Return the state with which the graph begins."""
+        summaries = [summary.content for summary in self.summaries]
+        return {"history": list(self.history), "summaries": summaries}
+
+    def source(self) -> SourceText:
+        """Return the message as the source of a fact."""
+        text = storable(self.incoming.text).strip()
+        return SourceText(self.message_id, text, self.incoming.caller.now)
 
 
 Resolution = Literal["replace", "both", "old"]
