@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from functools import partial
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from src.base.zones import first_moment
 from src.imports.files import read_lines, walk_json
@@ -148,10 +148,41 @@ class _Line:
     is_clear: bool
     form: str
 
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        match = LINE.fullmatch(text.translate(SPACES))
+        if match is None:
+            return None
+        first, second, third = int(match[2]), int(match[4]), int(match[5])
+        is_year_first = len(match[2]) == len("2026")
+        if is_year_first:
+            first, third = third, first
+        hour = int(match[6])
+        if match[9]:
+            hour = hour % HALF_DAY
+            if match[9][0] in "pPпП":
+                hour += HALF_DAY
+        if third < CENTURY:
+            third += CENTURY
+        time = hour, int(match[7]), int(match[8] or 0)
+        form = re.sub(r"\w+", "0", match.string[: match.start(6)].strip(INVISIBLE))
+        is_clear = is_year_first or match[3] == "."
+        return cls((first, second, third), time, match[10], is_clear, form)
+
+    def moment(self, reading: Reading, *, days_first: bool) -> datetime | None:
+        day, month, year = self.date
+        if not days_first:
+            day, month = month, day
+        try:
+            local = datetime.combine(date(year, month, day), time(*self.time))
+            return first_moment(local, reading.time_zone)
+        except (ValueError, OverflowError):
+            return None
+
 
 def looks_like_whatsapp(text: str) -> bool:
     """Return True if the beginning of a text is that of a chat of WhatsApp."""
-    lines = [_parse(line) for line in text.splitlines() if line.strip(INVISIBLE + " ")][:40]
+    lines = [_Line.parse(line) for line in text.splitlines() if line.strip(INVISIBLE + " ")][:40]
     return 2 * len(list(filter(None, lines))) > len(lines) or any(lines[:1])
 
 
@@ -174,12 +205,12 @@ def read_whatsapp(file: Opened, reading: Reading) -> Records:
         text = MARKED.sub("", "\n".join([text, *body]))
         text = EDITED.sub("", text).strip(INVISIBLE + " \n")
         name = name.strip(INVISIBLE + "~ ") or "?"
-        said_at = _moment(line, days_first is not False, reading)
+        said_at = line.moment(reading, days_first=days_first is not False)
         if said_at is None or not text:
             continue
         details: dict[str, str] = {"name": name}
         if days_first is None:
-            other = _moment(line, False, reading)
+            other = line.moment(reading, days_first=False)
             details["other_order"] = (other or said_at).isoformat()
         key = f"{line.date}{line.time}{name}\n{text}"
         times[key] += 1
@@ -211,7 +242,7 @@ def _messages(file: Opened) -> Iterator[tuple[_Line, list[str]]]:
     line: _Line | None = None
     body: list[str] = []
     for text in read_lines(file):
-        found = _parse(text)
+        found = _Line.parse(text)
         if found is None or (line is not None and found.form != line.form):
             body.append(text)
             continue
@@ -220,35 +251,3 @@ def _messages(file: Opened) -> Iterator[tuple[_Line, list[str]]]:
         line, body = found, []
     if line is not None:
         yield line, body
-
-
-def _parse(text: str) -> _Line | None:
-    match = LINE.fullmatch(text.translate(SPACES))
-    if match is None:
-        return None
-    first, second, third = int(match[2]), int(match[4]), int(match[5])
-    is_year_first = len(match[2]) == len("2026")
-    if is_year_first:
-        first, third = third, first
-    hour = int(match[6])
-    if match[9]:
-        hour = hour % HALF_DAY
-        if match[9][0] in "pPпП":
-            hour += HALF_DAY
-    if third < CENTURY:
-        third += CENTURY
-    time = hour, int(match[7]), int(match[8] or 0)
-    form = re.sub(r"\w+", "0", match.string[: match.start(6)].strip(INVISIBLE))
-    is_clear = is_year_first or match[3] == "."
-    return _Line((first, second, third), time, match[10], is_clear, form)
-
-
-def _moment(line: _Line, days_first: bool, reading: Reading) -> datetime | None:
-    day, month, year = line.date
-    if not days_first:
-        day, month = month, day
-    try:
-        local = datetime.combine(date(year, month, day), time(*line.time))
-        return first_moment(local, reading.time_zone)
-    except (ValueError, OverflowError):
-        return None

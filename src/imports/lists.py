@@ -118,8 +118,12 @@ def _split(text: str, *, is_whole: bool) -> list[str]:
         return [entry.strip() for entry in NUMBERED.split("\n".join(lines))[1:]]
     if any(_is_entry(line) for line in lines):
         entries = _split_list(lines, is_whole=is_whole)
-    else:
-        entries = _split_prose(lines)
+    else:  # where most lines are sentences, other short ones are headings
+        lines = [line for line in lines if line.strip() and not HEADING.fullmatch(line)]
+        entries = [line.strip() for line in lines]
+        sentences = [text for text in entries if ENDED.search(text) or len(text) > MAX_HEADING]
+        if 2 * len(sentences) >= len(entries):
+            entries = sentences
     parts: list[str] = []
     for entry in entries:
         parts += [entry] if len(entry) <= MAX_MEMORY else SENTENCE_END.split(entry)
@@ -157,13 +161,6 @@ def _heads(mark: re.Match[str] | None, following: re.Match[str] | None, words: s
     if mark is None or following is None or ENDED.search(words):
         return False
     return following.end(1) > mark.end(1) or bool(mark[2] and not following[2])
-
-
-def _split_prose(lines: list[str]) -> list[str]:
-    """Return lines without headings; where most are sentences, other short ones are headings."""
-    lines = [line.strip() for line in lines if line.strip() and not HEADING.fullmatch(line)]
-    sentences = [line for line in lines if ENDED.search(line) or len(line) > MAX_HEADING]
-    return sentences if 2 * len(sentences) >= len(lines) else lines
 
 
 def read_json_lines(file: Opened) -> Records:

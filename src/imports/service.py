@@ -134,69 +134,27 @@ class ImportService:
         if import_.state == "done":  # its end was not shown yet
             return "done"
         if import_.state == "undoing":
-            return await run(self._do_step, partial(self._take_back_some, import_.id), job)
+            take_back = partial(ImportSteps.take_back_some, number=import_.id)
+            return await run(self._do_step, take_back, job)
         to_index = list[UUID]()
-        outcome = await run(self._do_step, partial(self._store_some, import_.id, to_index), job)
+        store = partial(ImportSteps.store_some, number=import_.id, to_index=to_index)
+        outcome = await run(self._do_step, store, job)
         for conversation_id in to_index:
             await self._indexer.index_conversation(conversation_id)
         if outcome == "done" and import_.keeps_memories and await self._keep_some(import_):
             return "more"
         if outcome == "done":
-            await run(self._do_step, partial(self._finish, import_.id), job)
+            await run(self._do_step, partial(ImportSteps.finish, number=import_.id), job)
             await run(JobRepository(self._client).defer_indexing)  # and embed
         return outcome
 
-    def _do_step(self, step: Callable[[Transaction], Outcome], job: int | None) -> Outcome:
+    def _do_step(self, step: Callable[["ImportSteps"], Outcome], job: int | None) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
             if job is not None:
                 JobDeathRepository(transaction).forget(job)
-            return step(transaction)
+            return step(ImportSteps(transaction, self._reminders))
 
         return self._client.in_transaction(work, limits=PATIENT)
-
-    def _store_some(self, number: int, to_index: list[UUID], transaction: Transaction) -> Outcome:
-        rows = ImportRepository(transaction)
-        import_ = rows.lock(number, "storing")
-        if import_ is None:
-            return "gone"
-        to_index.clear()
-        kinds = IN_ORDER
-        if import_.keeps_memories:
-            kinds = (*IN_ORDER, "memory")
-        for kind in kinds:
-            batch = rows.list_rows(number, kind)
-            if batch:
-                self._store_batch(transaction, import_, batch)
-                if kind in ("message", "memory"):
-                    to_index += rows.list_to_index(number, batch)
-                return "more"
-        return "done"
-
-    def _store_batch(
-        self, transaction: Transaction, import_: Import, batch: Sequence[StagedRow]
-    ) -> None:
-        rows, kind = ImportRepository(transaction), batch[0].kind
-        if kind in ("message", "memory"):
-            rows.add_messages(import_, batch)
-        elif kind == "summary":
-            rows.add_summaries(import_.id, batch)
-        elif kind == "fact":
-            self._restore_facts(transaction, import_, batch)
-        for row in batch:
-            if kind == "reminder":
-                self._restore_reminder(transaction, import_, row)
-            elif kind == "settings":
-                self._restore_settings(transaction, import_, row)
-
-    def _finish(self, number: int, transaction: Transaction) -> Outcome:
-        rows = ImportRepository(transaction)
-        import_ = rows.lock(number, "storing")
-        if import_ is not None:
-            facts = RestoredFacts(transaction, import_.owner)
-            for fact, successor in rows.list_successors(number):
-                facts.link(fact, successor)
-            rows.finish(number)
-        return "done"
 
     async def _keep_some(self, import_: Import) -> bool:
         """Make facts of some memories; return True if there may be more."""
@@ -213,87 +171,129 @@ class ImportService:
         await self._client.run(self.rows.clear_text, import_.id, numbers)
         return bool(unkept)
 
-    def _restore_facts(
-        self, transaction: Transaction, import_: Import, batch: Sequence[StagedRow]
-    ) -> None:
-        lock_facts(transaction, import_.owner)
-        rows, facts = ImportRepository(transaction), RestoredFacts(transaction, import_.owner)
-        uids = [source["uid"] for row in batch for source in row.details.get("sources", ())]
-        links = rows.find_links(import_.id, uids)
-        for row in batch:
-            restored = _build_fact(row, links)
-            rows.set_stored(import_.id, row.number, facts.restore(restored))
 
-    def _restore_reminder(self, transaction: Transaction, import_: Import, row: StagedRow) -> None:
-        rows, details = ImportRepository(transaction), row.details
-        names = [details[name] for name in ("message", "snooze_of") if name in details]
-        links = rows.find_links(import_.id, names)
-        columns = dict.fromkeys(("recurrence", "delivered_at", "cancelled_at"))
-        columns |= {**details, "text": row.text, "created_at": row.said_at}
-        columns["message_id"] = links.get(details.get("message", ""))
-        columns["snooze_of"] = links.get(details.get("snooze_of", ""))
-        columns["language"] = import_.language
-        _move_past_reminder(columns, datetime.now(row.said_at.tzinfo))
-        stored = self._reminders.restore(transaction, import_.owner, columns)
-        rows.set_stored(import_.id, row.number, stored)
+class ImportSteps:
+    """Steps of imports in one transaction; they block."""
 
-    def _restore_settings(self, transaction: Transaction, import_: Import, row: StagedRow) -> None:
-        rows, settings = ImportRepository(transaction), UserSettingsRepository(transaction)
-        user = import_.owner.telegram_user_id
-        before = vars(settings.get(user))
-        changed = {name: value for name, value in row.details.items() if before[name] != value}
-        rows.set_stored(import_.id, row.number, 1)
-        rows.note_settings(import_.id, row.number, {name: before[name] for name in changed})
-        if changed:
-            settings.change(user, **changed)
+    def __init__(self, transaction: Transaction, reminders: ReminderSteps) -> None:
+        """Do the steps in ``transaction``."""
+        self._transaction = transaction
+        self._reminders = reminders
+        self._rows = ImportRepository(transaction)
+        self._settings = UserSettingsRepository(transaction)
 
-    def _take_back_some(self, number: int, transaction: Transaction) -> Outcome:
-        rows = ImportRepository(transaction)
-        import_ = rows.lock(number, "undoing")
+    def store_some(self, number: int, to_index: list[UUID]) -> Outcome:
+        """Store the next rows of a kind; set the conversations that are to be indexed then."""
+        import_ = self._rows.lock(number, "storing")
         if import_ is None:
             return "gone"
-        lock_facts(transaction, import_.owner)
-        facts = RestoredFacts(transaction, import_.owner)
+        to_index.clear()
+        kinds = IN_ORDER
+        if import_.keeps_memories:
+            kinds = (*IN_ORDER, "memory")
+        for kind in kinds:
+            batch = self._rows.list_rows(number, kind)
+            if batch:
+                self._store_batch(import_, kind, batch)
+                if kind in ("message", "memory"):
+                    to_index += self._rows.list_to_index(number, batch)
+                return "more"
+        return "done"
+
+    def finish(self, number: int) -> Outcome:
+        """End an import whose rows are stored."""
+        import_ = self._rows.lock(number, "storing")
+        if import_ is not None:
+            facts = RestoredFacts(self._transaction, import_.owner)
+            for fact, successor in self._rows.list_successors(number):
+                facts.link(fact, successor)
+            self._rows.finish(number)
+        return "done"
+
+    def take_back_some(self, number: int) -> Outcome:
+        """Take back some messages with their facts; after the last ones, the rest."""
+        rows, import_ = self._rows, self._rows.lock(number, "undoing")
+        if import_ is None:
+            return "gone"
+        lock_facts(self._transaction, import_.owner)
+        facts = RestoredFacts(self._transaction, import_.owner)
         messages = rows.list_messages(number)
         if messages:
             facts.take_back(messages)
             return "more"
         facts.take_back((), rows.list_new(number, "fact"))
-        self._reminders.remove(transaction, import_.owner, rows.list_new(number, "reminder"))
+        reminders = rows.list_new(number, "reminder")
+        self._reminders.remove(self._transaction, import_.owner, reminders)
         if former := rows.find_former_settings(number):
-            user = import_.owner.telegram_user_id
-            UserSettingsRepository(transaction).change(user, **former)
+            self._settings.change(import_.owner.telegram_user_id, **former)
         rows.delete(number)
         facts.tidy()
         return "done"
 
+    def _store_batch(self, import_: Import, kind: Kind, batch: Sequence[StagedRow]) -> None:
+        if kind in ("message", "memory"):
+            self._rows.add_messages(import_, batch)
+        elif kind == "summary":
+            self._rows.add_summaries(import_.id, batch)
+        elif kind == "fact":
+            self._restore_facts(import_, batch)
+        for row in batch:
+            if kind == "reminder":
+                self._restore_reminder(import_, row)
+            elif kind == "settings":
+                self._restore_settings(import_, row)
 
-def _build_fact(row: StagedRow, links: dict[str, int]) -> RestoredFact:
-    details = row.details
-    sources = []
-    for one in details.get("sources", ()):
-        number = links.get(one["uid"]) or fact_number(one["uid"], "msg-") or 0
-        said_at = read_moment(one["said_at"]) or row.said_at
-        sources.append(Source.of_message(number, one["quote"], said_at))
-    columns = {name: details[name] for name in Fact.model_fields if name in details}
-    for name in ("valid_from", "valid_until"):
-        columns[name] = read_moment(details.get(name))
-    fact = Fact(text=row.text).model_copy(update={"object": "", **columns, "text": row.text})
-    past = {name: details[name] for name in PAST if name in details}
-    return RestoredFact(fact, sources, row.said_at, past, details.get("kind", "user_fact"))
+    def _restore_facts(self, import_: Import, batch: Sequence[StagedRow]) -> None:
+        lock_facts(self._transaction, import_.owner)
+        facts = RestoredFacts(self._transaction, import_.owner)
+        uids = [source["uid"] for row in batch for source in row.details.get("sources", ())]
+        links = self._rows.find_links(import_.id, uids)
+        for row in batch:
+            details, sources = row.details, []
+            for one in details.get("sources", ()):
+                number = links.get(one["uid"]) or fact_number(one["uid"], "msg-") or 0
+                said_at = read_moment(one["said_at"]) or row.said_at
+                sources.append(Source.of_message(number, one["quote"], said_at))
+            columns = {name: details[name] for name in Fact.model_fields if name in details}
+            for name in ("valid_from", "valid_until"):
+                columns[name] = read_moment(details.get(name))
+            fact = Fact(text=row.text)
+            fact = fact.model_copy(update={"object": "", **columns, "text": row.text})
+            past = {name: details[name] for name in PAST if name in details}
+            kind = details.get("kind", "user_fact")
+            stored = facts.restore(RestoredFact(fact, sources, row.said_at, past, kind))
+            self._rows.set_stored(import_.id, row.number, stored)
 
+    def _restore_reminder(self, import_: Import, row: StagedRow) -> None:
+        """Restore a reminder; one whose time has passed waits for its next one, if it has one."""
+        details, now = row.details, datetime.now(row.said_at.tzinfo)
+        names = [details[name] for name in ("message", "snooze_of") if name in details]
+        links = self._rows.find_links(import_.id, names)
+        columns: dict[str, Any] = dict.fromkeys(("recurrence", "delivered_at", "cancelled_at"))
+        columns |= {**details, "text": row.text, "created_at": row.said_at}
+        columns["message_id"] = links.get(details.get("message", ""))
+        columns["snooze_of"] = links.get(details.get("snooze_of", ""))
+        columns["language"] = import_.language
+        due_at = read_moment(columns["due_at"])
+        if columns["is_waiting"] and due_at is not None and due_at <= now:
+            columns["is_waiting"] = False
+            if columns["recurrence"]:
+                recurrence = Recurrence.from_text(columns["recurrence"])
+                with suppress(OverflowError):
+                    due_at = next_after(recurrence, now, columns["time_zone"])
+                    columns |= {"due_at": due_at.isoformat(), "is_waiting": True}
+        stored = self._reminders.restore(self._transaction, import_.owner, columns)
+        self._rows.set_stored(import_.id, row.number, stored)
 
-def _move_past_reminder(columns: dict[str, Any], now: datetime) -> None:
-    """Let a reminder whose time has passed wait for its next one, if it has one."""
-    due_at = read_moment(columns["due_at"])
-    if not columns["is_waiting"] or due_at is None or due_at > now:
-        return
-    columns["is_waiting"] = False
-    if columns["recurrence"]:
-        recurrence = Recurrence.from_text(columns["recurrence"])
-        with suppress(OverflowError):
-            columns["due_at"] = next_after(recurrence, now, columns["time_zone"]).isoformat()
-            columns["is_waiting"] = True
+    def _restore_settings(self, import_: Import, row: StagedRow) -> None:
+        user = import_.owner.telegram_user_id
+        before = vars(self._settings.get(user))
+        changed = {name: value for name, value in row.details.items() if before[name] != value}
+        self._rows.set_stored(import_.id, row.number, 1)
+        former = {name: before[name] for name in changed}
+        self._rows.note_settings(import_.id, row.number, former)
+        if changed:
+            self._settings.change(user, **changed)
 
 
 @dataclass(eq=False, repr=False)
