@@ -21,7 +21,7 @@ from src.base.errors import AppError
 from src.base.owners import Caller, Mode, Owner
 from src.base.zones import local_time, place_of_zone
 from src.core import Core
-from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.history.turn_repo import StoredAnswer
 from src.imports.files import find_file
 from src.pg.client import storable
 from src.reading.relative_dates import resolved_dates
@@ -51,6 +51,15 @@ def restored_terminal(descriptor: int) -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """Do the work of background jobs; a failure is retried after the next message."""
+    try:
+        yield
+    except AppError as error:
+        logger.warning("not everything is in the memory yet", exc_info=error)
 
 
 async def read_line(prompt: str) -> str | None:
@@ -211,7 +220,10 @@ class Console:
             if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
         self.reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
-        await self._in_background(self._after_command())
+        with in_background():  # what /new deleted is read, and what /undo restored is indexed
+            await self._memory.read_parting()
+            await self._memory.index_pending()
+            await self._memory.indexer.embed_pending()
 
     async def _run_or_import(self, command: Command, caller: Caller) -> Reply:
         """Run a command; an import is read from a file of this machine, and stored at once."""
@@ -225,12 +237,6 @@ class Console:
             return reply
         return await imports.run_to_end(caller, reply)
 
-    async def _after_command(self) -> None:
-        """Read the messages that /new deleted; index those that /undo restored."""
-        await self._memory.read_parting()
-        await self._memory.index_pending()
-        await self._memory.indexer.embed_pending()
-
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
         caller = await self._load_caller()
         incoming = turn_state.IncomingMessage(caller, text, teaching=teaching)
@@ -241,20 +247,14 @@ class Console:
             self._language = turn.incoming.language
         if outcome == "refused silently" and self._as_json:
             self.reply("")  # each line has its reply
-        await self._in_background(self._memory.digest_turn(turn.conversation_id))
+        with in_background():
+            await self._memory.digest_turn(turn.conversation_id)
 
     async def _load_caller(self) -> Caller:
         chosen = await self._commands.settings.get(self._owner)
         caller = self._core.caller(self._owner, chosen, self._code)
         self._time_zone, self._language = caller.time_zone, caller.language
         return caller
-
-    async def _in_background(self, work: Awaitable[None]) -> None:
-        """Do the work of background jobs; a failure is retried after the next message."""
-        try:
-            await work
-        except AppError as error:
-            logger.warning("not everything is in the memory yet", exc_info=error)
 
     def reminder_note(self, language: Language) -> str:
         """Return a line that tells once where reminders arrive, "" from then on."""
@@ -285,25 +285,24 @@ class Console:
             }
             self._streams.write(json.dumps(record, ensure_ascii=False) + "\n")
             return
-        listed = [self._format_source(source) for source in answer.sources]
-        listed = [line for line in listed if line.partition(" ")[2] not in reply]  # not quoted yet
+        listed = []
+        for source in answer.sources:
+            said_at = local_time(source.said_at, self._time_zone)
+            line = say(
+                "source_line",
+                self._language,
+                number=source.number,
+                said_at=f"{said_at:%d.%m.%Y %H:%M}",
+                text=source.text,
+            )
+            dates = resolved_dates(source.text, said_at)
+            if dates:
+                line = f"{line} ({', '.join(dates)})"
+            if line.partition(" ")[2] not in reply:  # not quoted yet
+                listed.append(line)
         if listed:
             reply = "\n".join([reply, "", say("sources_title", self._language), *listed])
         self._streams.write(f"{reply}\n\n" if self._streams.is_terminal else f"{reply}\n")
-
-    def _format_source(self, source: AnswerSource) -> str:
-        said_at = local_time(source.said_at, self._time_zone)
-        line = say(
-            "source_line",
-            self._language,
-            number=source.number,
-            said_at=f"{said_at:%d.%m.%Y %H:%M}",
-            text=source.text,
-        )
-        dates = resolved_dates(source.text, said_at)
-        if dates:
-            return f"{line} ({', '.join(dates)})"
-        return line
 
 
 class _ConsoleView(turn_state.AnswerView):

@@ -232,7 +232,12 @@ class PgClient:
         except errors.StorageUnavailableError:
             if self._is_closing or pool is None:
                 raise
-        self._wait_until_reachable()
+        deadline = time.monotonic() + self.reconnect_timeout
+        while not self._is_closing and time.monotonic() < deadline:
+            with suppress(errors.StorageUnavailableError):
+                connect(self.dsn).close()
+                break
+            time.sleep(RECONNECT_PAUSE)
         if self._pool is pool:  # the other idle connections have most likely died as well
             self._pool = self._build_pool(0)
         with self.transaction(limits=limits) as transaction:
@@ -246,14 +251,6 @@ class PgClient:
             if limits is not None:
                 set_limits(connection, limits, is_local=True)
             yield Transaction(self, cursor)
-
-    def _wait_until_reachable(self) -> None:
-        deadline = time.monotonic() + self.reconnect_timeout
-        while not self._is_closing and time.monotonic() < deadline:
-            with suppress(errors.StorageUnavailableError):
-                connect(self.dsn).close()
-                return
-            time.sleep(RECONNECT_PAUSE)
 
     def _build_pool(self, connections: int) -> ThreadedConnectionPool:
         options = {"connection_factory": open_connection, "application_name": "pomni"}

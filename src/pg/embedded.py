@@ -119,6 +119,13 @@ class PostgresFolder:
         start = ("start", "-w", "-t", str(START_SECONDS), "-l", self._log.name, "-o", options)
         self._run_in(self.path, "pg_ctl", *start)
 
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock under which one process at a time starts or stops the server."""
+        with (self.root / "postgres.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def is_running(self) -> bool:
         """Return True if ``postmaster.pid`` names a process of this cluster.
 
@@ -283,7 +290,7 @@ class EmbeddedPostgres:
                 if not may_create and self._folder.is_vacant():
                     raise NoDatabaseError(str(self._folder.path))
                 self._folder.prepare()
-                with self._exclusive():
+                with self._folder.exclusive():
                     self._folder.ensure_running()
                     self._users = (self._folder.root / "postgres.users").open("w")
                     fcntl.flock(self._users, fcntl.LOCK_SH)
@@ -311,7 +318,7 @@ class EmbeddedPostgres:
             if users is None:
                 return
             try:
-                with self._exclusive(), users:
+                with self._folder.exclusive(), users:
                     fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._folder.stop()
             except BlockingIOError:
@@ -320,13 +327,6 @@ class EmbeddedPostgres:
                 logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
             finally:
                 users.close()
-
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """Hold the lock under which one process at a time starts or stops the server."""
-        with (self._folder.root / "postgres.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _watch(self) -> None:
         reported = ""
@@ -339,7 +339,7 @@ class EmbeddedPostgres:
                     "the embedded PostgreSQL is gone; starting it again", extra={"cause": cause}
                 )
             try:
-                with self._exclusive():
+                with self._folder.exclusive():
                     self._folder.ensure_running()
             except FAILURES as error:
                 cause = find_shortage(self._folder.root) or str(start_failure(error))

@@ -142,34 +142,30 @@ class GlobalSettingsRepository(Repository):
         self._run = client.run
         self._lock = threading.Lock()
         self._settings = GlobalSettings()
-        self._read_at = float("-inf")
+        self._fresh_until = float("-inf")
 
     @property
     def last_known(self) -> GlobalSettings:
         """Settings that ``get`` returned last, however old; the defaults before that."""
         return self._settings
 
-    @property
-    def _is_fresh(self) -> bool:
-        return time.monotonic() - self._read_at <= FRESH_SECONDS
-
     async def fetch(self) -> GlobalSettings:
         """Return the settings as ``get`` does; no thread is used while the cache is fresh."""
-        if self._is_fresh:
+        if time.monotonic() <= self._fresh_until:
             return self._settings
         return await self._run(self.get)
 
     def get(self) -> GlobalSettings:
         """Return the settings, at most ``FRESH_SECONDS`` old."""
         with self._lock:
-            if not self._is_fresh:
+            if time.monotonic() > self._fresh_until:
                 self._settings = GlobalSettings.from_row(self._client.fetch_one(SELECT_SETTINGS))
-                self._read_at = time.monotonic()
+                self._fresh_until = time.monotonic() + FRESH_SECONDS
             return self._settings
 
     def refresh(self) -> GlobalSettings:
         """Return the settings as stored now, past the cache."""
-        self._read_at = float("-inf")
+        self._fresh_until = float("-inf")
         return self.get()
 
     def change(

@@ -15,6 +15,12 @@ from src.pg.connection import MIGRATING, ORDINARY, Limits, connect, statement_fa
 
 logger = logging.getLogger(__name__)
 
+# The refusal of another program's database, and its remedy.
+FOREIGN = (
+    "The database holds tables of another program",
+    "give Pomni a database of its own: make an empty one, and name it in DATABASE_URL or PG_DB",
+)
+
 # Last migration of the old numbering, whose database ``migrations/env.py`` can take over.
 LAST_OLD = "0125"
 
@@ -184,15 +190,7 @@ def check_version(version: str) -> None:
             f"The database is at version {version}, this program knows {newest}",
             "start the newer program, or restore the backup from before the upgrade",
         )
-    raise _foreign_database()
-
-
-def _foreign_database() -> errors.SchemaRefusedError:
-    return errors.SchemaRefusedError(
-        "The database holds tables of another program",
-        "give Pomni a database of its own: make an empty one, and name it "
-        "in DATABASE_URL or PG_DB",
-    )
+    raise errors.SchemaRefusedError(*FOREIGN)
 
 
 def _read_version(connection: Connection) -> str | None:
@@ -207,7 +205,7 @@ def _read_version(connection: Connection) -> str | None:
     if not rows and not tables:
         return None
     if len(rows) != 1 or not is_ours:
-        raise _foreign_database()
+        raise errors.SchemaRefusedError(*FOREIGN)
     version = str(rows[0][0])
     check_version(version)
     return version

@@ -311,6 +311,8 @@ parting_messages, changes, imports, import_rows, memory_tokens, page_sessions,
 procrastinate_jobs
 """
 VACUUM, ANALYZE = "VACUUM " + TABLES, "ANALYZE " + TABLES
+# Servers before PostgreSQL 18 keep the statistics of tables that are empty now.
+QUOTED = "the statistics may still quote what was erased"
 # ANALYZE leaves the statistics of an empty table as they were.
 CLEAR_STATISTICS = """
 SELECT pg_clear_attribute_stats(s.schemaname::text, s.tablename::text, s.attname::text,
@@ -339,7 +341,7 @@ class ErasureRepository:
         rows = self._client.in_transaction(
             lambda transaction: _erase(transaction, telegram_user_id), limits=PATIENT
         )
-        self._reset_statistics()
+        self._maintain(QUOTED, ANALYZE, CLEAR_STATISTICS)
         return rows
 
     def erase_facts(self, owner: Owner) -> int:
@@ -353,19 +355,12 @@ class ErasureRepository:
             return sum(transaction.execute(sql, owner) for sql in purge_repo.DELETE_FACTS)
 
         rows = self._client.in_transaction(work)
-        self._reset_statistics()
+        self._maintain(QUOTED, ANALYZE, CLEAR_STATISTICS)
         return rows
 
     def vacuum(self) -> bool:
         """Free the space of deleted rows; False when the server cannot do it now."""
         return self._maintain("the tables were not vacuumed", VACUUM)
-
-    def _reset_statistics(self) -> None:
-        """Remove erased values from the planner's statistics.
-
-        Servers before PostgreSQL 18 keep the statistics of tables that are empty now.
-        """
-        self._maintain("the statistics may still quote what was erased", ANALYZE, CLEAR_STATISTICS)
 
     def _maintain(self, problem: str, *statements: str) -> bool:
         try:

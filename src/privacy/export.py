@@ -168,7 +168,18 @@ class ExportService(ExportRepository):
             self.write_json(target, owner.telegram_user_id, caller.moment, _topic(owner))
         else:
             self.write_markdown(target, caller)
-        return _zip_if_large(f"pomni-{caller.now:%Y-%m-%d}.{form}", target)
+        name, content = f"pomni-{caller.now:%Y-%m-%d}.{form}", cast("BinaryIO", target.detach())
+        if content.tell() <= LARGEST:
+            return ReplyFile(name, content)
+        archive_file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+        content.seek(0)
+        with (
+            content,
+            zipfile.ZipFile(archive_file, "w", zipfile.ZIP_DEFLATED) as archive,
+            archive.open(name, "w", force_zip64=True) as entry,
+        ):
+            shutil.copyfileobj(content, entry)
+        return ReplyFile(f"{name}.zip", cast("BinaryIO", archive_file))
 
     def write_json(
         self, target: TextIO, telegram_user_id: int, moment: datetime, thread_id: int | None = None
@@ -250,18 +261,3 @@ def _speaker(message: Record, language: Language) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _zip_if_large(name: str, buffer: TextIOWrapper) -> ReplyFile:
-    content = cast("BinaryIO", buffer.detach())
-    if content.tell() <= LARGEST:
-        return ReplyFile(name, content)
-    archive_file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-    content.seek(0)
-    with (
-        zipfile.ZipFile(archive_file, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open(name, "w", force_zip64=True) as target,
-    ):
-        shutil.copyfileobj(content, target)
-    content.close()
-    return ReplyFile(f"{name}.zip", cast("BinaryIO", archive_file))

@@ -307,7 +307,7 @@ async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, mo
 
 async def test_without_extraction_new_leaves_nothing(person: Person) -> None:
     person.rig.set(memory_extraction_enabled=False)
-    person.core.memory.settings._read_at = float("-inf")
+    person.core.memory.settings.refresh()
     await _left(person, "Меня зовут Анна")
     await person.core.commands.forgetting.start_new_conversation(Owner(person.user))
     person.rig.set(memory_extraction_enabled=True)
