@@ -260,7 +260,7 @@ class Core:
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,
             persona=settings.persona,
-            forms=self._build_forms(),
+            forms=forms.FormFilling.of(settings, self._caller, self.memory.space.embed_line),
         )
         self._tools = [
             *build_tools(
@@ -279,21 +279,6 @@ class Core:
             reminders=self.reminders,
             lent_tools=self.servers.tools,
             tool_runs=ToolHistoryService(client),
-        )
-
-    def _build_forms(self) -> forms.FormFilling | None:
-        """Build the forms for a model that may call no tools: one on a server of one's own."""
-        settings = self.settings
-        provider, way = find_provider(settings.chat_model_name), settings.llm_calls
-        has_forms = provider is not None and provider.has_openai_client
-        is_own = settings.is_own_server(settings.chat_model_name)
-        if not has_forms or way == "tools" or not (is_own or way == "form"):
-            return None
-        return forms.FormFilling(
-            self._caller,
-            self.memory.space.embed_line,
-            by_form=way == "form",
-            is_watched=way == "auto",
         )
 
     def _build_commands(self) -> commands.CommandService:

@@ -67,8 +67,9 @@ def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[
         for pattern in (DATED, DATED_AFTER):
             found = _find_date(pattern, words)
             if found is not None:
-                moment = _read_date(found["date"]) or moment
-                words = words[: found.start()] + words[found.end() :]
+                match, date = found
+                moment = date or moment
+                words = words[: match.start()] + words[match.end() :]
         words = EVIDENCE.sub("", words).strip()
         if len(words) < MIN_MEMORY or words.endswith("?"):
             continue
@@ -76,15 +77,18 @@ def read_memories(text: str, source: str, said_at: datetime | None) -> Iterator[
         yield Record(source, "memories", "", f"memory:{id_}", words, moment, kind="memory")
 
 
-def _find_date(pattern: re.Pattern[str], words: str) -> re.Match[str] | None:
-    found = pattern.search(words)
-    if found is None or found["date"].lower() in UNDATED or _read_date(found["date"]):
-        return found
-    return None
-
-
-def _read_date(text: str) -> datetime | None:
-    return read_moment(text) or read_moment(f"{text}-01") or read_day(text)
+def _find_date(
+    pattern: re.Pattern[str], words: str
+) -> tuple[re.Match[str], datetime | None] | None:
+    """Return the place of a date and the date, None for an unknown one; None if there is none."""
+    match = pattern.search(words)
+    if match is None:
+        return None
+    text = match["date"]
+    date = read_moment(text) or read_moment(f"{text}-01") or read_day(text)
+    if date is None and text.lower() not in UNDATED:
+        return None
+    return match, date
 
 
 def _is_entry(line: str) -> bool:

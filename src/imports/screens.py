@@ -16,7 +16,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.job_repo import STORE_IMPORTS, JobRepository
 from src.texts import Language, format_number, say
 from src.texts.plain_text import shortened
-from src.texts.reply import ASK_FILE, Action, Button, Reply, Rows, pager_row
+from src.texts.reply import ASK_FILE, Action, Button, Reply, Rows, in_rows, pager_row
 
 PER_PAGE = 15  # memories of one page
 MAX_LINE = 160  # characters of a memory in a list
@@ -152,8 +152,15 @@ class ImportScreens:
         language = caller.language
         contents = await self._client.run(self.service.rows.count, caller.owner, import_.id)
         if import_.question is not None:
-            text, rows = say(import_.question, language), _question_rows(import_, language)
-            return Reply(text, rows, is_screen=True, import_id=import_.id)
+            answers = [(say("import_day_first", language), DAY_FIRST, 0)]
+            answers.append((say("import_month_first", language), MONTH_FIRST, 0))
+            if import_.question == "import_who":
+                names = list(import_.names.values())[:MAX_SPEAKERS]
+                answers = [(name, OWN, place) for place, name in enumerate(names)]
+            answers.append((say("import_cancel", language), CANCEL, 0))
+            buttons = [_button(label, import_, *choice) for label, *choice in answers]
+            text = say(import_.question, language)
+            return Reply(text, in_rows(buttons, 1), is_screen=True, import_id=import_.id)
         parts, rows = [_state_line(import_, contents, language)], Rows()
         if import_.state == "waiting":
             parts = [self._summary(caller, import_, contents)]
@@ -257,18 +264,6 @@ def _find_refusal(caller: Caller) -> Reply | None:
     if not caller.preferences.memory_on:
         return Reply(say("import_memory_off", caller.language))
     return None
-
-
-def _question_rows(import_: Import, language: Language) -> Rows:
-    if import_.question == "import_who":
-        names = list(import_.names.values())[:MAX_SPEAKERS]
-        found = [(_button(name, import_, OWN, place),) for place, name in enumerate(names)]
-    else:
-        found = [
-            (_button(say("import_day_first", language), import_, DAY_FIRST),),
-            (_button(say("import_month_first", language), import_, MONTH_FIRST),),
-        ]
-    return (*found, (_button(say("import_cancel", language), import_, CANCEL),))
 
 
 def _state_line(import_: Import, contents: Contents, language: Language) -> str:

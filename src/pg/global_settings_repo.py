@@ -35,6 +35,19 @@ class ExtractionSettings(BaseModel):
     memory_extraction_window: int = Field(20, ge=1, le=1000)
     memory_extraction_silence_minutes: int = Field(60, ge=1, le=10_080)
 
+    @property
+    def model_problem(self) -> str:
+        """Problem with the name of the model; empty if there is none."""
+        model, provider = self.memory_extraction_model, self.memory_extraction_provider
+        if not model:
+            return ""
+        named = find_provider(model) if ":" in model else None
+        if provider == "immediate" and named is None:
+            return f"write provider:model, with one of the providers {', '.join(PROVIDERS)}"
+        if provider != "immediate" and named not in (None, find_batch_provider(provider)):
+            return f"it is not a model of {provider}"
+        return ""
+
 
 class RecallSettings(BaseModel):
     """Storing of facts, and what of them is found again."""
@@ -268,7 +281,7 @@ class SettingsService:
             "memory_extraction_provider": self._key_problem(
                 find_batch_provider(proposed.memory_extraction_provider)
             ),
-            "memory_extraction_model": _model_problem(proposed)
+            "memory_extraction_model": proposed.model_problem
             or self._key_problem(find_provider(proposed.memory_extraction_model)),
             "embedding_provider": self._key_problem(find_provider(proposed.embedding_name)),
         }
@@ -282,15 +295,3 @@ class SettingsService:
         if provider is None or provider.is_configured(self._environment):
             return ""
         return f"{provider.key_variable} is not set: put it into .env and restart the bot"
-
-
-def _model_problem(proposed: GlobalSettings) -> str:
-    model, provider = proposed.memory_extraction_model, proposed.memory_extraction_provider
-    if not model:
-        return ""
-    named = find_provider(model) if ":" in model else None
-    if provider == "immediate" and named is None:
-        return f"write provider:model, with one of the providers {', '.join(PROVIDERS)}"
-    if provider != "immediate" and named not in (None, find_batch_provider(provider)):
-        return f"it is not a model of {provider}"
-    return ""

@@ -8,10 +8,10 @@ save an example; if it fails, it is given forms instead of tools from then on.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import tool_call
@@ -19,13 +19,15 @@ from langchain_core.tools import BaseTool
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from pydantic.config import JsonDict
 
+from src.base.config import Settings
 from src.base.errors import AppError
+from src.base.providers import find_provider
 from src.history.new_messages import own_words_of
 from src.llm import chat, quoting
 from src.llm.reply import new_id
-from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
+from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, kind_of
 from src.memory.turn_context import TurnContext, get_finding
-from src.offline.model import describe_result, read_calls
+from src.offline.model import Embed, describe_result, read_calls
 from src.reading.facts import Fact, Words, normalise
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import ASKING
@@ -130,10 +132,20 @@ class FormFilling:
     """
 
     _caller: chat.ModelCaller
-    _embed: Callable[[str], Awaitable[Vector | None]]
+    _embed: Embed
     by_form: bool = False
     is_watched: bool = False
     _missed: int = 0  # messages in a row whose wish got no call
+
+    @classmethod
+    def of(cls, settings: Settings, caller: chat.ModelCaller, embed: Embed) -> Self | None:
+        """Return the forms for a model that may call no tools: one on a server of one's own."""
+        provider, way = find_provider(settings.chat_model_name), settings.llm_calls
+        has_forms = provider is not None and provider.has_openai_client
+        is_own = settings.is_own_server(settings.chat_model_name)
+        if not has_forms or way == "tools" or not (is_own or way == "form"):
+            return None
+        return cls(caller, embed, by_form=way == "form", is_watched=way == "auto")
 
     @property
     def is_needed(self) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Self, get_args
 from zlib import crc32
 
 import pytz
@@ -149,6 +149,23 @@ class Choice:
     labels: tuple[str, ...]
     chosen: int
 
+    @classmethod
+    def of(cls, kind: str, caller: Caller) -> Self:
+        """Return the state of a setting for a caller."""
+        title = say(f"settings_{kind}", caller.language)
+        if kind == "zone":
+            return cls(title, kind, (zone_label(caller.time_zone, caller),), 0)
+        column, values = CHOICES[kind]
+        labels = []
+        for value in values:
+            if kind == "language":  # by its own name
+                labels.append(str(locale_of(value).languages.get(value, value)).capitalize())
+            else:
+                name = {True: "on", False: "off"}.get(value, value)
+                labels.append(say(f"{kind}_{name}", caller.language))
+        chosen = values.index(getattr(caller.preferences, column))
+        return cls(title, kind, tuple(labels), chosen)
+
     @property
     def line(self) -> str:
         """Title and current value."""
@@ -175,7 +192,11 @@ class SettingsScreens:
         """Show all settings (``/settings``), or set the time zone of a city or an offset."""
         if caller.argument:
             return await self.find_zone(caller, caller.argument)
-        return _settings_reply(caller)
+        choices = list_choices(caller)
+        buttons = [Button(one.title, Action("choose", (n,))) for n, one in enumerate(choices)]
+        lines = [say("settings_title", caller.language), "", *(one.line for one in choices)]
+        hint = say("settings_hint", caller.language)
+        return Reply("\n".join(lines), in_rows(buttons, 1), hint, is_screen=True)
 
     async def mode(self, caller: Caller) -> Reply:
         """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
@@ -191,12 +212,12 @@ class SettingsScreens:
     async def choose(self, caller: Caller, index: int) -> Reply:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
         if index >= len(SETTING_KINDS):
-            return _settings_reply(caller)
+            return await self.page(caller)
         kind = SETTING_KINDS[index]
         if kind == "zone":
             text = f"{CLOCK} {say('zone_ask', caller.language)}"
             return Reply(text, asks=ASK_ZONE)
-        choice = _build_choice(kind, caller)
+        choice = Choice.of(kind, caller)
         labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
         buttons = [Button(label, Action(choice.action, (n,))) for n, label in enumerate(labels)]
         back = Button(say("settings_back", caller.language), Action("settings"))
@@ -209,7 +230,7 @@ class SettingsScreens:
             chosen = {column: values[number]}
             await self.change(caller.owner, **chosen)
             caller = caller.with_preferences(**chosen)
-        return _settings_reply(caller)
+        return await self.page(caller)
 
     async def set_zone(self, caller: Caller, name_hash: int, place: int = 0) -> Reply:
         """Set the zone whose name has this hash; under an answer (``place``) the answer stays."""
@@ -257,31 +278,7 @@ class SettingsScreens:
 def list_choices(caller: Caller) -> list[Choice]:
     """List all settings with the caller's values; in a group nobody is asked how it went."""
     kinds = [kind for kind in SETTING_KINDS if kind != "asking" or not caller.owner.is_group]
-    return [_build_choice(kind, caller) for kind in kinds]
-
-
-def _settings_reply(caller: Caller) -> Reply:
-    choices = list_choices(caller)
-    buttons = [Button(choice.title, Action("choose", (n,))) for n, choice in enumerate(choices)]
-    lines = [say("settings_title", caller.language), "", *(choice.line for choice in choices)]
-    hint = say("settings_hint", caller.language)
-    return Reply("\n".join(lines), in_rows(buttons, 1), hint, is_screen=True)
-
-
-def _build_choice(kind: str, caller: Caller) -> Choice:
-    title = say(f"settings_{kind}", caller.language)
-    if kind == "zone":
-        return Choice(title, kind, (zone_label(caller.time_zone, caller),), 0)
-    column, values = CHOICES[kind]
-    labels = []
-    for value in values:
-        if kind == "language":  # by its own name
-            labels.append(str(locale_of(value).languages.get(value, value)).capitalize())
-        else:
-            name = {True: "on", False: "off"}.get(value, value)
-            labels.append(say(f"{kind}_{name}", caller.language))
-    chosen = values.index(getattr(caller.preferences, column))
-    return Choice(title, kind, tuple(labels), chosen)
+    return [Choice.of(kind, caller) for kind in kinds]
 
 
 def may_name_place(text: str) -> bool:
