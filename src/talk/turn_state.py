@@ -325,7 +325,7 @@ class TurnResult:
     """Result of a turn before it is stored.
 
     Attributes:
-        text: The answer; ``_check_sources`` numbers its references.
+        text: The answer; ``check_sources`` numbers its references.
         found: Hits that the model was shown: its [1] is the first.
         recall: Record of what was recalled (see ``recall_record``); None without a run.
         sources: Sources of the references, once they are verified.
@@ -364,7 +364,7 @@ class Turn:
         view: View of its answer.
         control: Control by which a Stop ends what runs.
         conversation_id: Conversation of the stored message. It and the following are set by
-            ``Intake.store``.
+            ``store_message``.
         message_id: Id of the stored message.
         is_new: True if it was stored just now, so that this is the first attempt.
         behind: Later updates that are answered instead, with this one in the history, or end it.
@@ -374,7 +374,7 @@ class Turn:
         wish: Wish that the message teaches, to be offered below the answer; "" for none.
         lead: What is said before the answer: that the message has set the zone.
         result: Result, set by the first step that has an answer.
-        answer: Stored answer, set by ``_save``, or by ``Intake.store`` if an earlier attempt
+        answer: Stored answer, set by ``save``, or by ``store_message`` if an earlier attempt
             stored it.
     """
 
