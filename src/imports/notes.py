@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -40,7 +39,13 @@ def read(file: Opened, reading: Reading) -> Records:
         written = created[1].strip("\"'[] ")
         said_at = read_moment(written, zone) or read_day(written, zone)
     said_at = said_at or file.changed_at
-    for part in _split(clean_note(text)):
+    rest = clean_note(text)
+    while rest:
+        cut = len(rest)
+        if cut > MAX_PART:  # between paragraphs or lines
+            cuts = (rest.rfind(mark, MAX_PART // 4, MAX_PART) for mark in ("\n\n", "\n", " "))
+            cut = next((cut for cut in cuts if cut > 0), MAX_PART)
+        part, rest = rest[:cut].strip(), rest[cut:].strip()
         # Its folders may be others in the next archive.
         id_ = hashlib.sha256(f"{path.name}\n{part}".encode()).hexdigest()[:32]
         yield Record("notes", str(path), title_of(path.stem), id_, part, said_at)
@@ -57,14 +62,3 @@ def clean_note(text: str) -> str:
 
 def _day_of(name: str, time_zone: str = "UTC") -> datetime | None:
     return read_day(DAY.sub(r" \1-\2-\3 ", name), time_zone)
-
-
-def _split(text: str) -> Iterator[str]:
-    """Yield parts of at most MAX_PART characters, cut between paragraphs or lines."""
-    while len(text) > MAX_PART:
-        cuts = (text.rfind(mark, MAX_PART // 4, MAX_PART) for mark in ("\n\n", "\n", " "))
-        cut = next((cut for cut in cuts if cut > 0), MAX_PART)
-        yield text[:cut].strip()
-        text = text[cut:].strip()
-    if text:
-        yield text

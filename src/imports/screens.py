@@ -12,7 +12,7 @@ from src.imports.import_repo import Contents, Import
 from src.imports.records import Opened
 from src.imports.service import ImportService
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.queue.job_repo import STORE_IMPORTS, JobRepository
 from src.texts import Language, format_number, say
 from src.texts.plain_text import shortened
@@ -203,13 +203,11 @@ class ImportScreens:
         if contents.left:
             key = "import_take" if import_.source == "pomni" else "import_search"
             rows.append((_button(say(key, language), import_, SEARCH),))
-            stored = self._stored.last_known
-            model = stored.memory_extraction_model or self._settings.extraction_model
-            model = model or self._settings.chat_model_name
-            is_read = stored.memory_extraction_enabled and model != OFFLINE_MODEL
+            model = self._stored.last_known.memory_extraction_model
+            model = model or self._settings.extraction_model or self._settings.chat_model_name
+            is_read = self._stored.last_known.memory_extraction_enabled and model != OFFLINE_MODEL
             if contents.messages and is_read and import_.source != "pomni":
-                price = await self._client.run(self.service.rows.find_price, model)
-                cost = _estimate(stored, price, contents, language)
+                cost = await self._estimate(model, contents, language)
                 label = say("import_facts", language, cost=cost)
                 rows.append((_button(label, import_, FACTS),))
         label = say("import_cancel", language)
@@ -217,6 +215,21 @@ class ImportScreens:
             label = say("import_memories_alone", language)
         rows.append((_button(label, import_, CANCEL),))
         return tuple(rows)
+
+    async def _estimate(self, model: str, contents: Contents, language: Language) -> str:
+        """Return about what reading costs: money if the price is known, else tokens."""
+        stored = self._stored.last_known
+        windows = -(-contents.messages // stored.memory_extraction_window)
+        prompt = windows * WINDOW_TOKENS + contents.characters / CHARACTERS_PER_TOKEN
+        reply = windows * REPLY_TOKENS
+        price = await self._client.run(self.service.rows.find_price, model)
+        if price is None:
+            tokens = format_number(round(prompt + reply, -3) or 1000, language)
+            return say("import_tokens", language, tokens=tokens)
+        money = (prompt * price[0] + reply * price[1]) / MILLION
+        if stored.memory_extraction_provider != "immediate":
+            money /= 2
+        return f"{max(money, 0.01):.2f} {stored.currency}"
 
     async def _memory_part(
         self, caller: Caller, import_: Import, contents: Contents, page: int
@@ -236,25 +249,6 @@ class ImportScreens:
         keep = _button(say("import_keep", language, count=contents.memories), import_, KEEP)
         drop = _button(say("import_drop", language), import_, DROP)
         return "\n".join(lines), (*pages, (keep, drop))
-
-
-def _estimate(
-    stored: GlobalSettings,
-    price: tuple[float, float] | None,
-    contents: Contents,
-    language: Language,
-) -> str:
-    """Return about what reading costs: money if the price is known, else tokens."""
-    windows = -(-contents.messages // stored.memory_extraction_window)
-    prompt = windows * WINDOW_TOKENS + contents.characters / CHARACTERS_PER_TOKEN
-    reply = windows * REPLY_TOKENS
-    if price is None:
-        tokens = format_number(round(prompt + reply, -3) or 1000, language)
-        return say("import_tokens", language, tokens=tokens)
-    money = (prompt * price[0] + reply * price[1]) / MILLION
-    if stored.memory_extraction_provider != "immediate":
-        money /= 2
-    return f"{max(money, 0.01):.2f} {stored.currency}"
 
 
 def _find_refusal(caller: Caller) -> Reply | None:

@@ -110,7 +110,9 @@ async def assistant(
     rounds = sum(1 for m in turn_of(messages) if isinstance(m, AIMessage) and m.tool_calls)
     allowed = rounds < MAX_ROUNDS
     if forms is not None and isinstance(messages[-1], HumanMessage):
-        messages = _with_hint(messages, say("answer_hint", context.language))
+        # Behind the newest message, a small model would repeat the hint.
+        hint = SystemMessage(say("answer_hint", context.language))
+        messages = [*messages[:-1], hint, messages[-1]]
     own, lent = offer.list_usable(state, context), state.get("lent_tools")
     if lent is None:  # a turn keeps the tools with which it began, and its prompts their prefix
         lent = offer.lent()
@@ -142,11 +144,6 @@ async def assistant(
     }
 
 
-def _with_hint(messages: Sequence[AnyMessage], hint: str) -> list[AnyMessage]:
-    """Insert a hint before the newest message: behind it, a small model would repeat it."""
-    return [*messages[:-1], SystemMessage(hint), messages[-1]]
-
-
 async def answer_by_form(
     state: ConversationState,
     runtime: Runtime[TurnContext],
@@ -174,7 +171,7 @@ async def answer_by_form(
         hint = say("answer_hint", context.language)
         if line.tells and "?" not in line.text:
             hint = f"{hint}\n{say('form_told', context.language)}"
-        asked = _with_hint(messages, hint)
+        asked = [*messages[:-1], SystemMessage(hint), messages[-1]]
         text = await offer.ask_for_words(asked, context)
         if line.tells and not line.is_request:
             calls = await forms.fill([*asked, AIMessage(text)], line, context)

@@ -264,8 +264,12 @@ def asks_beside(text: str) -> bool:
 
 def turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """Return the messages of a prompt from the newest one of the user on."""
-    last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
-    return messages[last:]
+    return messages[last_user_index(messages) :]
+
+
+def last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:
+    """Return the index of the newest message of the user in a prompt."""
+    return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
 def describe_results(

@@ -29,7 +29,7 @@ from src.memory.retrieval_repo import Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import disarm
-from src.talk.forms import FormFilling
+from src.talk.forms import FormFilling, last_user_index
 from src.talk.turn_state import ConversationState, replace_all_messages
 from src.texts import Language, say
 
@@ -278,7 +278,7 @@ async def load_facts(
         return {"facts_loaded": True}
     has_system_prompt = isinstance(rest[0], SystemMessage) and rest[0].name is None
     messages = _insert(rest, int(has_system_prompt), texts[0], USER_FACTS)
-    messages = _insert(messages, _last_user_index(messages), texts[1], USER_FACTS)
+    messages = _insert(messages, last_user_index(messages), texts[1], USER_FACTS)
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
@@ -345,7 +345,7 @@ async def retrieve_memories(
         text = f"{memories_text}\n\n{length}".strip()
     if not text:
         return {"relevant_memories": found}
-    index = _last_user_index(state["messages"])
+    index = last_user_index(state["messages"])
     messages = _insert(state["messages"], index, text, MEMORIES)
     return {
         "messages": replace_all_messages(messages),
@@ -354,10 +354,6 @@ async def retrieve_memories(
         "sources": sources,
         "shown_facts": facts_among(packed),
     }
-
-
-def _last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:
-    return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
 def _insert(messages: Sequence[AnyMessage], index: int, text: str, name: str) -> list[AnyMessage]:
@@ -415,7 +411,7 @@ def _split_history(
     """
     history = (n for n, m in enumerate(messages) if not isinstance(m, SystemMessage))
     prefix = next(history, len(messages))
-    last = _last_user_index(messages, prefix)
+    last = last_user_index(messages, prefix)
     while last > prefix and isinstance(messages[last - 1], SystemMessage):
         last -= 1  # the memories belong to the message after them
     start, tokens = last, counter.count_messages(messages[last:])

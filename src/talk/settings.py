@@ -72,11 +72,6 @@ def city_row(language: Language) -> tuple[Button, ...]:
     return (*cities, Button(say("zone_other", language), Action("zones")))
 
 
-def which_rows(zones: Sequence[str], caller: Caller) -> Rows:
-    """Return a button for each of several zones."""
-    return tuple((Button(zone_label(zone, caller), zone_action(zone)),) for zone in zones)
-
-
 @dataclass(eq=False, repr=False)
 class ZoneService:
     """Owners' time zones; recurring reminders move with them."""
@@ -259,7 +254,8 @@ class SettingsScreens:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
         found = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
         if len(found) > 1:
-            return Reply(say("zone_which", caller.language), which_rows(found, caller))
+            buttons = [Button(zone_label(zone, caller), zone_action(zone)) for zone in found]
+            return Reply(say("zone_which", caller.language), in_rows(buttons, 1))
         return await self._set_zone_or_ask(caller, next(iter(found), None))
 
     async def find_zone_at(self, caller: Caller, latitude: float, longitude: float) -> Reply:
