@@ -38,6 +38,7 @@ from src.texts.reply import Action, Reply, in_rows
 
 Place = Literal["private", "group", "console"]
 EVERYWHERE: tuple[Place, ...] = ("private", "group", "console")
+ALONE: tuple[Place, ...] = ("private", "console")  # places of one user
 PATTERN = re.compile(r"/((?a:\w){1,32})(?:@((?a:\w){3,64}))?[:,;.!?…]*(?:\s+(.*))?$", re.DOTALL)
 
 
@@ -419,9 +420,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda s, caller: s.search.memory(caller)),
-        CommandEntry(
-            "about", lambda s, caller: s.search.about(caller), places=("private", "console")
-        ),
+        CommandEntry("about", lambda s, caller: s.search.about(caller), places=ALONE),
         CommandEntry(
             "app",
             lambda s, caller: s.screens.open_app(caller),
@@ -432,7 +431,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry(
             "page",
             lambda s, caller: s.outside.page(caller),
-            places=("private", "console"),
+            places=ALONE,
             needs=lambda features: features.has_page,
         ),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
@@ -441,12 +440,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("summary", lambda s, caller: s.search.summary(caller)),
         CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
-        CommandEntry(
-            "today",
-            lambda s, caller: s.reminders.briefs.today(caller),
-            places=("private", "console"),
-        ),
-        CommandEntry("brief", CommandService.brief, places=("private", "console")),
+        CommandEntry("today", lambda s, caller: s.reminders.briefs.today(caller), places=ALONE),
+        CommandEntry("brief", CommandService.brief, places=ALONE),
         CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
         CommandEntry("mode", lambda s, caller: s.settings.mode(caller)),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
@@ -456,13 +451,11 @@ COMMANDS: Mapping[str, CommandEntry] = {
         ),
         CommandEntry("stop", CommandService.stop, kind="stop", places=("private", "group")),
         CommandEntry("export", CommandService.export, is_for_admins=True),
-        CommandEntry(
-            "import", lambda s, caller: s.imports.command(caller), places=("private", "console")
-        ),
+        CommandEntry("import", lambda s, caller: s.imports.command(caller), places=ALONE),
         CommandEntry(
             "connect",
             lambda s, caller: s.connecting.connect(caller),
-            places=("private", "console"),
+            places=ALONE,
             needs=lambda features: features.lends,
         ),
         CommandEntry(
@@ -472,11 +465,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
             needs=lambda features: features.has_model,
         ),
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
-        CommandEntry(
-            "delete_me",
-            lambda s, caller: s.forgetting.delete_me(caller),
-            places=("private", "console"),
-        ),
+        CommandEntry("delete_me", lambda s, caller: s.forgetting.delete_me(caller), places=ALONE),
     )
 }
 
