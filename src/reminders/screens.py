@@ -347,8 +347,8 @@ def arrival(due: DueReminder, now: datetime, known: str = "") -> Reply:
         text = f"{text}\n\n{known}"
     epoch = int(reminder.due_at.timestamp())
     later = tuple(
-        Button(say(label, language), Action("later", (reminder.id, choice, epoch)))
-        for choice, label in enumerate(SNOOZES)
+        Button(say(key, language), Action("later", (reminder.id, choice, epoch)))
+        for choice, key in enumerate(SNOOZES)
     )
     end = [_done_button(reminder.id, language)]
     if reminder.repeats is not None:

@@ -116,6 +116,7 @@ KEYS_OF_FILE = {
     "screens.py": {
         "import_large", "import_large_app", "import_take",
         "import_search", "import_done", "import_done_none",
+        "later_minutes", "later_hour", "later_tomorrow",
     },
     "attachments.py": {
         "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
