@@ -110,8 +110,10 @@ def measure(cases: Sequence[Case]) -> dict[str, float]:
     """Return the figures of all questions, in percent."""
     counts: Counter[str] = Counter()
     for case in cases:
-        sure = [one["uid"] for one in replies.near(case.records, case.question)]
-        nearest = [one["uid"] for one in replies.nearest(case.records, case.question)]
+        question = replies.fix_typos(case.question, case.records)
+        pool = replies.quotable(case.records, question)
+        sure = [one["uid"] for one in replies.near(case.records, pool, question)]
+        nearest = [one["uid"] for one in replies.nearest(pool, question)]
         shown = sure or nearest[: replies.QUOTED]
         if not case.right:
             counts.update(untold=1, irrelevant=bool(sure), nearest=bool(shown))

@@ -218,11 +218,19 @@ class OfflineTurn:
         self.language = choose_language(history.language_of(messages) or spoken)
 
     def calls(self) -> list[Call]:
-        """Return the calls to make, in order: the requested ones, or else saving and searching."""
+        """Return the calls to make, in order: the requested ones, or else saving and searching.
+
+        A second search lists the newest messages. These correct what is found ("no, on Friday"),
+        or answer a question about the user in other words ("where do I live?").
+        """
         asked = self._requested_calls()
         notes = [words for words in self._words if not (words["is_asked"] and asked is not None)]
         calls: list[Call] = [(SAVE, fact) for words in notes for fact in tasks.facts_of(words)]
-        return calls + (self._search_calls() if asked is None else asked)
+        if asked is not None:
+            return calls + asked
+        if self._question:
+            calls += [(SEARCH, {"query": self._question, "limit": SEARCHED}), NEWEST]
+        return calls
 
     def cancels_note(self) -> bool:
         """Return True if a bare "cancel it" takes back the last note."""
@@ -347,16 +355,6 @@ class OfflineTurn:
             return requests.ForgetRequest(chosen)
         return None
 
-    def _search_calls(self) -> list[Call]:
-        """Return the search for the question, and one for the newest messages.
-
-        These correct what is found ("no, on Friday"), or answer a question about the user in
-        other words ("where do I live?").
-        """
-        if not self._question:
-            return []
-        return [(SEARCH, {"query": self._question, "limit": SEARCHED}), NEWEST]
-
     def _small_reply(self) -> str:
         if self._is_private:
             is_next = requests.announces_private(self.text)
@@ -367,7 +365,10 @@ class OfflineTurn:
         is_unclear = self._kind in ORDERS and reminders.LIST_REMINDERS in self._tool_names
         if is_unclear or (self._kind in (NOTE, UNSURE) and not (is_asking and self._question)):
             return self._note_reply()
-        if self._tells_something():
+        # A possible question may also state something.
+        is_telling = TELLING.search(self.text.translate(FOLD)) is not None
+        may_tell = self._kind in (QUESTION, UNSURE) and (is_telling or "?" not in self.text)
+        if may_tell and replies.statement_in(self.text):
             return self._note_reply()
         if self._kind == GREETING:  # it says what the hint says
             return say("offline_greeting", self.language)
@@ -378,12 +379,6 @@ class OfflineTurn:
         is_sure = is_asking or requests.overview_of(self.text) is not None
         reply = say("offline_unknown" if is_sure else "offline_unsure", self.language)
         return self._with_hint(reply)
-
-    def _tells_something(self) -> bool:
-        """Return True if a possible question also states something, and is no certain question."""
-        is_telling = TELLING.search(self.text.translate(FOLD)) is not None
-        may_tell = self._kind in (QUESTION, UNSURE) and (is_telling or "?" not in self.text)
-        return may_tell and bool(replies.statement_in(self.text))
 
     def _note_reply(self) -> str:
         if self._tool_names and SEARCH not in self._tool_names:

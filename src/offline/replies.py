@@ -127,17 +127,21 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         title = say(f"offline_overview_{overview}", language)
         listed = _overview_records(records, overview)
         return _format_quotes(title, listed, question, language) or None
-    question = _fix_typos(question, records)
-    pool = _quotable(records, question)
-    sure, close = _near(records, pool, question), _nearest(pool, question)
+    question = fix_typos(question, records)
+    pool = quotable(records, question)
+    sure, close = near(records, pool, question), nearest(pool, question)
     changes = _list_changes(pool, sure, close, question)
     if not sure:
-        nearest = [*close[:QUOTED], *changes]
-        return (
-            _format_quotes(say("offline_nearest", language), nearest, question, language) or None
-        )
-    answers = [one for one in changes if _changes_answer(one, sure, question)]
-    others = [one for one in changes if one not in answers]
+        title, listed = say("offline_nearest", language), [*close[:QUOTED], *changes]
+        return _format_quotes(title, listed, question, language) or None
+    asked = frozenset[str]().union(*content(question))
+    answers, others = [], []
+    for change in changes:
+        named = [forms for one in sure for forms in shared(one["text"], change["text"])]
+        if any(not forms & asked for forms in named):
+            answers.append(change)  # "sold the kia" after "i drive a kia"
+        else:
+            others.append(change)
     parts = (
         _format_quotes(say("offline_quote_one", language), [*sure, *answers], question, language),
         _format_quotes(say("offline_later", language), others, question, language),
@@ -151,6 +155,9 @@ def _list_changes(pool: Found, sure: Found, close: Found, question: str) -> list
     What one does oneself may change in words that are far from the question.
     """
     quoted = sure or close[:1]
+    if not quoted:
+        return []
+    newest = max(map(_sort_key, quoted))
     texts = {record["text"] for record in (sure or close[:QUOTED])}
     about = " ".join(record["text"] for record in quoted)
     overlaps = {id(r): len(shared(about, r["text"])) for r in pool}
@@ -159,17 +166,11 @@ def _list_changes(pool: Found, sure: Found, close: Found, question: str) -> list
         record
         for record in pool
         if record["text"] not in texts
-        and _tells_of_change(record, quoted)
+        and _sort_key(record) > newest
+        and CHANGED.search(record["text"].translate(FOLD))
         and (may_be_far or overlaps[id(record)] or (sure and record in close))
     ]
     return sorted(changes, key=lambda r: -overlaps[id(r)])[:CHANGES]
-
-
-def _changes_answer(change: Record, quoted: Found, question: str) -> bool:
-    """Return True if a later note names what answers: "sold the kia" after "i drive a kia"."""
-    asked = frozenset[str]().union(*content(question))
-    answers = (forms for one in quoted for forms in shared(one["text"], change["text"]))
-    return any(not forms & asked for forms in answers)
 
 
 def _format_quotes(title: str, records: Found, question: str, language: Language) -> str:
@@ -177,23 +178,36 @@ def _format_quotes(title: str, records: Found, question: str, language: Language
     if not records:
         return ""
     wanted = frozenset(terms(question))
-    lines = [_format_line(record, wanted, language) for record in newest_first(records)]
-    return "\n".join([title, "", *lines])
+    lines = [title, ""]
+    for record in newest_first(records):
+        quote = str(record.get("quote") or record["text"])
+        if record.get("from_file"):
+            quote = best_passage(quote, wanted, FILE_QUOTE)
+        author = record.get("words_of") or record.get("from_file") or record.get("speaker")
+        text = ": ".join(filter(None, (author, quote)))
+        said_at = f"{datetime.fromisoformat(record['said_at']):%d.%m.%Y %H:%M}"
+        if record.get("imported_from"):
+            origin = say("words_of_imported", language, name=record["imported_from"])
+            said_at = f"{said_at}, {origin}"
+        line = say("offline_quote", language, said_at=said_at, text=text)
+        if not record.get("holds", True):
+            line = f"{say('offline_earlier', language)} {line[2:]}"
+        dates = ""
+        if record.get("dates"):
+            dates = f" ({', '.join(record['dates'])})"
+        lines.append(f"{line}{dates} [{record['n']}]")
+    return "\n".join(lines)
 
 
-def nearest(records: Found, question: str) -> list[Record]:
+def nearest(pool: Found, question: str) -> list[Record]:
     """Return the notes nearest to a question that share a word or a sense with it, nearest first.
 
     What may be the mere name of a value ("vet's number") comes last.
 
     Args:
-        records: Search results.
+        pool: The quotable ones of the search results.
         question: The question as asked.
     """
-    return _nearest(_quotable(records, question), question)
-
-
-def _nearest(pool: Found, question: str) -> list[Record]:
     found = []
     for record in pool:
         if not record.get("score", 1) or _is_of_another(record["text"], question):
@@ -208,12 +222,6 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         return float(record.get("similarity", 0)) + SHARED_WORD * words_in_common
 
     return sorted(found, key=lambda r: (names_only(r["text"]), -nearness(r)))
-
-
-def _tells_of_change(record: Record, quoted: Found) -> bool:
-    """Return True if a record was told after the quoted ones and tells that something changed."""
-    is_later = bool(quoted) and all(_sort_key(record) > _sort_key(one) for one in quoted)
-    return is_later and CHANGED.search(record["text"].translate(FOLD)) is not None
 
 
 def _classify(record: Record, kind: str) -> Record:
@@ -231,18 +239,14 @@ def newest_first(records: Found) -> list[Record]:
     return list({record["text"]: record for record in ordered}.values())[::-1]
 
 
-def near(records: Found, question: str) -> list[Record]:
+def near(records: Found, pool: Found, question: str) -> list[Record]:
     """Return the notes that surely belong to a question, nearest first, with their corrections.
 
     Args:
         records: Search results.
-        question: The question as asked.
+        pool: The quotable ones of them.
+        question: The question, without typing errors.
     """
-    question = _fix_typos(question, records)
-    return _near(records, _quotable(records, question), question)
-
-
-def _near(records: Found, pool: list[Record], question: str) -> list[Record]:
     pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
     pool = [r for r in pool if not _has_other_role(r["text"], question)]
     scores = {id(r): _closeness(r, question) for r in pool}
@@ -261,15 +265,22 @@ def _near(records: Found, pool: list[Record], question: str) -> list[Record]:
     return [*best[: QUOTED - bool(later)], *related, *later[:1]]
 
 
-def _quotable(records: Found, question: str) -> list[Record]:
+def quotable(records: Found, question: str) -> list[Record]:
     """Return the records that tell something, for a question about oneself only one's own."""
     own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
     if asks_for_questions(question):
         return [r for r in own if asks_only(r["text"])]
-    return [r for r in own if _tells(r) and not _asks_the_same(r, question)]
+    telling = []
+    for record in filter(_tells, own):
+        may_ask = record.get("kind") == UNSURE or is_question(record["text"])
+        asks_the_same = may_ask and _share(content(record["text"]), question) == 1
+        is_unrelated = record.get("is_beside") and not shared(question, record["text"])
+        if not asks_the_same and not is_unrelated:
+            telling.append(record)
+    return telling
 
 
-def _fix_typos(question: str, records: Found) -> str:
+def fix_typos(question: str, records: Found) -> str:
     """Correct unknown words among the first of a question to words of the records.
 
     For Latin letters, which have no dictionary, the words must be longer or more alike.
@@ -285,14 +296,6 @@ def _fix_typos(question: str, records: Found) -> str:
         return next(iter(get_close_matches(word, candidates, 1, likeness)), match[0])
 
     return WORD.sub(fix, question, MAX_ASKED)
-
-
-def _asks_the_same(record: Record, question: str) -> bool:
-    """Return True if a record asks the same, or states something unrelated beside its question."""
-    if record.get("is_beside") and not shared(question, record["text"]):
-        return True
-    may_ask = record.get("kind") == UNSURE or is_question(record["text"])
-    return may_ask and _share(content(record["text"]), question) == 1
 
 
 def _is_later_about_same(record: Record, best: Found, question: str) -> bool:
@@ -505,25 +508,6 @@ def _introduces(folded: str) -> bool:
         return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
     is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
     return bool(word) and stem_english(word) == word and (not rest or is_apart)
-
-
-def _format_line(record: Record, wanted: frozenset[str], language: Language) -> str:
-    quote = str(record.get("quote") or record["text"])
-    if record.get("from_file"):
-        quote = best_passage(quote, wanted, FILE_QUOTE)
-    author = record.get("words_of") or record.get("from_file") or record.get("speaker")
-    text = ": ".join(filter(None, (author, quote)))
-    said_at = f"{datetime.fromisoformat(record['said_at']):%d.%m.%Y %H:%M}"
-    if record.get("imported_from"):
-        origin = say("words_of_imported", language, name=record["imported_from"])
-        said_at = f"{said_at}, {origin}"
-    line = say("offline_quote", language, said_at=said_at, text=text)
-    if not record.get("holds", True):
-        line = f"{say('offline_earlier', language)} {line[2:]}"
-    dates = ""
-    if record.get("dates"):
-        dates = f" ({', '.join(record['dates'])})"
-    return f"{line}{dates} [{record['n']}]"
 
 
 def _sort_key(record: Record) -> tuple[str, int]:

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from src.memory.line_kinds import NOTE, Classifier
-from src.offline.replies import Record, covers, is_note, near, newest_first
+from src.offline.replies import (
+    Record,
+    covers,
+    fix_typos,
+    is_note,
+    near,
+    newest_first,
+    quotable,
+)
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import ForgetRequest, asks_to_keep_private, forget_request
@@ -30,7 +38,8 @@ def facts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
         facts = plain_facts(remembered) or [Fact(text=remembered.rstrip(" .!…"))]
     else:
         facts = [fact for part in text.split(CUT) for fact in plain_facts(part)]
-    return [_build_fact(fact, message) for fact in facts]
+    told = message["uid"]
+    return [{**fact.model_dump(include=FACT_FIELDS), "message": told} for fact in facts]
 
 
 def fill_form(form: str, records: Records, kind: Classifier) -> dict[str, Any]:
@@ -48,7 +57,9 @@ def fill_form(form: str, records: Records, kind: Classifier) -> dict[str, Any]:
     if form == "ExtractedFacts":
         return {"facts": _extract(records["messages"])}
     if form == "Forgetting":
-        return {"uids": _matching_uids(records)}
+        request = forget_request(records["messages"][0]["task"]) or ForgetRequest("")
+        found = [one for one in records["context"] if shared(request.about, one["text"])]
+        return {"uids": [one["uid"] for one in found if is_note(one["text"])]}
     return {}
 
 
@@ -84,10 +95,13 @@ def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
         return {"intent": "remind"}
     facts = _extract(records["messages"])
     if not facts and text and kind(message["text"]) == NOTE:
-        facts = [_build_fact(Fact(text=text.rstrip(".!…")), message)]
+        note = Fact(text=text.rstrip(".!…"))
+        facts = [{**note.model_dump(include=FACT_FIELDS), "message": message["uid"]}]
     if facts:
         return {"intent": "teach", "facts": facts}
-    found = newest_first(near(records["context"], text))
+    context = records["context"]
+    question = fix_typos(text, context)
+    found = newest_first(near(context, quotable(context, question), question))
     language = detect_language(text)
     form = "{}"
     if len(found) > 1:
@@ -98,16 +112,6 @@ def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
     return {"intent": "solve", "answer": "\n".join(lines)}
 
 
-def _build_fact(fact: Fact, record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**fact.model_dump(include=FACT_FIELDS), "message": record["uid"]}
-
-
 def _extract(messages: Sequence[Record]) -> list[dict[str, Any]]:
     own = [one for one in messages if one["role"] == "user" and not _author(one)]
     return [fact for one in own for fact in facts_of(one)]
-
-
-def _matching_uids(records: Records) -> list[str]:
-    request = forget_request(records["messages"][0]["task"]) or ForgetRequest("")
-    found = [one for one in records["context"] if shared(request.about, one["text"])]
-    return [one["uid"] for one in found if is_note(one["text"])]
