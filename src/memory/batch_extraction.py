@@ -222,19 +222,18 @@ class BatchExtractionService:
         """Apply each result once, in any order; returns the number without a waiting request."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         by_id = {str(window.id): window for window in windows}
-        dropped = 0
+        counts, dropped = self._metrics.batch_requests, 0
         for result in results:
             window = by_id.pop(result.custom_id, None)
             if window is None:
                 dropped += 1
-                self._count(job, "dropped")
+                counts.labels(job.provider, "dropped").inc()
                 continue
             error = result.error or await self._read_result(job, window, result)
             if error:
                 await self._client.run(self._batches.settle, job.id, window.id, error)
-            self._count(job, "failed" if error else "succeeded")
-        for _window in by_id:
-            self._count(job, "missing")
+            counts.labels(job.provider, "failed" if error else "succeeded").inc()
+        counts.labels(job.provider, "missing").inc(len(by_id))
         return dropped
 
     async def _read_result(
@@ -249,7 +248,8 @@ class BatchExtractionService:
         window = await self._extraction.find_window_again(request)
         if window is None:  # its conversation was deleted meanwhile
             return "gone"
-        if _is_foreign(extracted, window):
+        uids = {fact.message for fact in extracted.facts if fact.message.startswith("msg-")}
+        if uids and not uids & {f"msg-{message.id}" for message in window.messages}:
             return "foreign"
         await self._extraction.store_facts(window, extracted, request.known_ids)
         if await self._client.run(self._batches.settle, job.id, request.id):
@@ -294,13 +294,3 @@ class BatchExtractionService:
             if providers.find_provider(name) == provider:
                 return name.partition(":")[2]
         return provider.default_model
-
-    def _count(self, job: BatchJob, outcome: str) -> None:
-        self._metrics.batch_requests.labels(job.provider, outcome).inc()
-
-
-def _is_foreign(extracted: prompts.ExtractedFacts, window: Window) -> bool:
-    """Return True if the facts name messages, and none of them is in the window."""
-    uids = {fact.message for fact in extracted.facts if fact.message.startswith("msg-")}
-    window_uids = {f"msg-{message.id}" for message in window.messages}
-    return bool(uids) and not uids & window_uids

@@ -85,13 +85,10 @@ def number_references(
 def _protected_pattern(said: Iterable[str]) -> re.Pattern[str]:
     """Return a group that matches what stays: code, and the user's own clauses with brackets."""
     clauses = {clause.strip() for text in said if "[" in text for clause in CLAUSE.split(text)}
-    quoted = {c for c in clauses if _holds_reference(c) and len(c.split()) >= MIN_WORDS}
+    long = {clause for clause in clauses if len(clause.split()) >= MIN_WORDS}
+    quoted = {one for one in long if REFERENCE.search(one) or REFERENCE_LIST.search(one)}
     longest = sorted(quoted, key=len, reverse=True)[:MAX_CLAUSES]
     return re.compile(f"({'|'.join([CODE, *map(re.escape, longest)])})", re.DOTALL)
-
-
-def _holds_reference(text: str) -> bool:
-    return REFERENCE.search(text) is not None or REFERENCE_LIST.search(text) is not None
 
 
 def _split_list(match: re.Match[str], known: Mapping[str, int]) -> str:

@@ -96,8 +96,20 @@ class CompactionService:
             StorageError: The database is away.
         """
         settings = await self._client.run(self._settings.get)
+        usual = settings.summary_messages
         for done in range(MAX_FOLDS):
-            if not await self._fold_next(conversation_id, settings):
+            last = await self._client.run(self._conversations.get_last_position, conversation_id)
+            last_outside = start_of_window(last + NEXT_TURN, settings) - 1
+            summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
+            gap = first_gap(summaries, last_outside)
+            if gap is None:
+                is_stored = await self._merge(conversation_id, summaries, last, settings)
+            else:
+                first, end = gap
+                size = portion_size(end - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
+                portion = first, min(end, first + size - 1)
+                _, _, is_stored = await self._fold_range(conversation_id, portion, least=usual)
+            if not is_stored:
                 return done
         return MAX_FOLDS
 
@@ -135,26 +147,13 @@ class CompactionService:
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
         first = max((summary.last_position for summary in summaries), default=0) + 1
         first = max(first, last - MAX_FOLD + 1)
-        found = await self._load(conversation_id, first, last)
+        load = self._conversations.list_messages
+        found = await self._client.run(load, conversation_id, first, last)
         newest = fitting(found, least=1, longest=MAX_TEXT)
         texts = [summary.content for summary in summaries]
         if any(message.role == "user" for message in newest):
             texts.append(await self._summarise(conversation_id, newest, (first, last)))
         return [text for text in texts if text]
-
-    async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
-        last = await self._client.run(self._conversations.get_last_position, conversation_id)
-        last_outside = start_of_window(last + NEXT_TURN, settings) - 1
-        summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
-        gap = first_gap(summaries, last_outside)
-        if gap is None:
-            past = await self._find_to_merge(conversation_id, summaries, last, settings)
-            return await self._merge(conversation_id, past)
-        (first, end), usual = gap, settings.summary_messages
-        size = portion_size(end - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
-        portion = first, min(end, first + size - 1)
-        _, _, is_stored = await self._fold_range(conversation_id, portion, least=usual)
-        return is_stored
 
     async def _fold_range(
         self, conversation_id: UUID, positions: tuple[int, int], *, least: int
@@ -164,7 +163,8 @@ class CompactionService:
         Returns the summary, its last position, and whether it was stored.
         """
         first, last = positions
-        found = await self._load(conversation_id, first, last)
+        load = self._conversations.list_messages
+        found = await self._client.run(load, conversation_id, first, last)
         messages = fitting(found, least=least, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
@@ -174,28 +174,27 @@ class CompactionService:
         is_stored = await self._client.run(replace, first=first, last=last, made_of=made_of)
         return content, last, is_stored
 
-    async def _load(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
-        load = self._conversations.list_messages
-        return await self._client.run(load, conversation_id, first, last)
-
-    async def _find_to_merge(
+    async def _merge(
         self, conversation_id: UUID, summaries: list[Summary], last: int, settings: GlobalSettings
-    ) -> list[Summary]:
-        """Return the summaries to merge: only if there are many, and the window moves now.
+    ) -> bool:
+        """Merge the oldest consecutive summaries, if there are many, and the window moves now.
 
         Between two steps of the window the prompt is left unchanged, so that it stays cached.
         """
         start = start_of_window(last + 1, settings)
         past = [summary for summary in summaries if summary.last_position < start]
         if len(past) <= settings.summaries_kept:
-            return []
-        turn = await self._load(conversation_id, last - NEXT_TURN + 1, last)
+            return False
+        load = self._conversations.list_messages
+        turn = await self._client.run(load, conversation_id, last - NEXT_TURN + 1, last)
         question = max((message.position for message in turn if message.role == "user"), default=0)
-        return past if start_of_window(question, settings) < start else []
-
-    async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
-        """Merge the oldest consecutive summaries, without the newest one."""
-        run = _first_consecutive(summaries[:-1])
+        if start_of_window(question, settings) >= start:
+            return False
+        run: list[Summary] = []
+        for summary in past[:-1]:  # the newest one stays
+            if run and summary.first_position != run[-1].last_position + 1:
+                break
+            run.append(summary)
         if len(run) < 2:
             return False
         texts = [summary.content for summary in run if summary.content]
@@ -251,12 +250,3 @@ def start_of_window(last_position: int, settings: GlobalSettings) -> int:
     return window_start(
         last_position, window=settings.history_messages, step=settings.history_step
     )
-
-
-def _first_consecutive(summaries: Sequence[Summary]) -> list[Summary]:
-    run: list[Summary] = []
-    for summary in summaries:
-        if run and summary.first_position != run[-1].last_position + 1:
-            break
-        run.append(summary)
-    return run

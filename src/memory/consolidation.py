@@ -192,18 +192,14 @@ class ConsolidationService:
         """
         model = await self._space.model()
         due = await self._client.run(self._repo.list_due, limit=OWNERS)
-        for entry in due:
-            await self._client.run(self._consolidate, entry, model.id)
+        for entry in due:  # later changes wait for the next night
+            select = partial(self._client.fetch_all, since=entry.since, limit=FACTS)
+            for (memory_id,) in await self._client.run(select, SELECT_CHANGED, entry.owner):
+                compare = partial(self._compare, entry.owner, memory_id, model.id)
+                for kind in await self._client.run(self._client.in_transaction, compare):
+                    self._metrics.consolidated.labels(kind).inc()
+            await self._client.run(self._client.execute, MARK, entry.owner, at=entry.now)
         return len(due) == OWNERS
-
-    def _consolidate(self, due: DueOwner, model_id: int) -> None:
-        """Compare the changed facts of one owner; later changes wait for the next night."""
-        changed = self._client.fetch_all(SELECT_CHANGED, due.owner, since=due.since, limit=FACTS)
-        for (memory_id,) in changed:
-            compare = partial(self._compare, due.owner, memory_id, model_id)
-            for kind in self._client.in_transaction(compare):
-                self._metrics.consolidated.labels(kind).inc()
-        self._client.execute(MARK, due.owner, at=due.now)
 
     def _compare(
         self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction

@@ -7,7 +7,6 @@ the other script.
 """
 
 import tomllib
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import islice, product
 from pathlib import Path
@@ -34,6 +33,11 @@ _WRITTEN = """
 ш: sh, щ: shch, ы: y, э: e, ю: yu iu, я: ya ia, ль: l, кс: x ks
 """
 SPELLINGS = dict(pair.strip().split(": ") for pair in _WRITTEN.split(","))
+# The Cyrillic letters that one or more Latin ones may stand for.
+CYRILLIC = {
+    latin: [letter for letter, spellings in SPELLINGS.items() if latin in spellings.split()]
+    for latin in " ".join(SPELLINGS.values()).split()
+}
 
 
 def term_groups(text: str) -> list[tuple[str, ...]]:
@@ -83,34 +87,18 @@ def _base_forms(word: str) -> frozenset[str]:
 
 def _name_terms(word: str) -> list[str]:
     """Return the search terms of a name in the other script; none for other words."""
-    lower = plain(word).removesuffix("'s")
-    if lower.isascii():
-        is_name = word[0].isupper() and len(lower) >= MIN_NAME and lower.isalpha()
-        return list(_in_cyrillic(lower)) if is_name else []
-    spelt = (latin for name in sorted(nominatives(lower)) for latin in _in_latin(name))
-    return terms(" ".join(spelt))
-
-
-def _in_latin(name: str) -> Iterator[str]:
-    letters = [SPELLINGS.get(letter, "").split() or [""] for letter in name]
-    return map("".join, islice(product(*letters), MAX_SPELLINGS))
-
-
-def _in_cyrillic(name: str) -> Iterator[str]:
-    """Yield the first letters that a name in Latin letters may have in Cyrillic ones."""
+    name = plain(word).removesuffix("'s")
     letters: list[list[str]] = []
+    if not name.isascii():
+        spelt: list[str] = []
+        for nominative in sorted(nominatives(name)):
+            letters = [SPELLINGS.get(letter, "").split() or [""] for letter in nominative]
+            spelt += map("".join, islice(product(*letters), MAX_SPELLINGS))
+        return terms(" ".join(spelt))
+    if not word[0].isupper() or len(name) < MIN_NAME or not name.isalpha():
+        return []
     while name and len(letters) < PREFIX:
-        size = next((n for n in (4, 3, 2, 1) if name[:n] in _cyrillic_letters()), 1)
-        letters.append(_cyrillic_letters().get(name[:size], [""]))
+        size = next((n for n in (4, 3, 2, 1) if name[:n] in CYRILLIC), 1)
+        letters.append(CYRILLIC.get(name[:size], [""]))
         name = name[size:]
-    for spelt in product(*letters):
-        yield "".join(spelt)[:PREFIX]
-
-
-@cache
-def _cyrillic_letters() -> dict[str, list[str]]:
-    letters: dict[str, list[str]] = {}
-    for letter, spellings in SPELLINGS.items():
-        for spelling in spellings.split():
-            letters.setdefault(spelling, []).append(letter)
-    return letters
+    return ["".join(spelling)[:PREFIX] for spelling in product(*letters)]

@@ -52,10 +52,12 @@ def clauses_that_say(text: str, lemmas: frozenset[str], within: Span | None = No
 def cut(text: str, parts: Iterable[Span]) -> str:
     """Return the text with ``[…]`` in place of these parts; empty if nothing else is left."""
     text = NFC(text)
-    at, pieces = 0, []
-    for start, end in _merge(sorted(parts)):
-        pieces.append(text[at:start])
-        at = end
+    pieces: list[str] = []
+    at = 0
+    for start, end in sorted(parts):
+        if start > at or not pieces:  # parts may overlap
+            pieces.append(text[at:start])
+        at = max(at, end)
     pieces.append(text[at:])
     return "" if all(map(NOTHING.fullmatch, pieces)) else CUT.join(pieces)
 
@@ -67,13 +69,3 @@ def without(parts: Sequence[Span], excluded: Sequence[Span]) -> list[Span]:
         for start, end in parts
         if not any(start < until and begin < end for begin, until in excluded)
     ]
-
-
-def _merge(parts: Sequence[Span]) -> list[Span]:
-    result: list[Span] = []
-    for start, end in parts:
-        if result and start <= result[-1][1]:
-            result[-1] = (result[-1][0], max(end, result[-1][1]))
-        else:
-            result.append((start, end))
-    return result

@@ -92,7 +92,12 @@ class EmbeddingSpace:
         async with self._model_lock:
             if self.known is None:
                 model = await self._client.run(self._repository.find_model, self.name)
-                model = model or await self._measure()
+                if model is None:
+                    if self.name == LOCAL_EMBEDDINGS:
+                        scale = Scale(*json.loads(LOCAL_SCALE.read_text()).values())
+                    else:
+                        scale = await measure_scale(self.embedder)
+                    model = await self._client.run(self._repository.add_model, self.name, scale)
                 self.embedder.dimensions = model.dimensions
                 self._means = {
                     key: np.array(mean, dtype=np.float32) for key, mean in model.means.items()
@@ -143,13 +148,6 @@ class EmbeddingSpace:
                 f"{self.name} returned vectors of shape {vectors.shape}, not {means.shape}"
             )
         return unit(vectors - means)
-
-    async def _measure(self) -> EmbeddingModel:
-        if self.name == LOCAL_EMBEDDINGS:
-            scale = Scale(*json.loads(LOCAL_SCALE.read_text()).values())
-        else:
-            scale = await measure_scale(self.embedder)
-        return await self._client.run(self._repository.add_model, self.name, scale)
 
 
 def as_literal(vector: Vectors) -> str:

@@ -1,7 +1,7 @@
 """Background extraction of facts: one model call for each closed window of a conversation."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
@@ -17,8 +17,7 @@ from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery
 from src.memory.retriever import Query
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings
-from src.reading.facts import Fact, normalise
+from src.reading.facts import normalise
 from src.reading.gate import holds_secret
 
 logger = logging.getLogger(__name__)
@@ -94,6 +93,7 @@ class ExtractionService:
         if not settings.memory_extraction_enabled:
             return 0
         usual = settings.memory_extraction_window
+        is_batched = settings.memory_extraction_provider != "immediate"
         for done in range(MAX_WINDOWS):
             state = await self._find_unread(conversation_id)
             if state is None:
@@ -102,7 +102,10 @@ class ExtractionService:
             silence = 60 * settings.memory_extraction_silence_minutes
             if unread < usual and state.silent_seconds < silence:
                 return done
-            if await self._is_left_to_batch(state, settings):
+            failures, is_waiting = await self._client.run(
+                self._batches.count_tries, conversation_id, state.extracted_position + 1
+            )
+            if is_waiting or (is_batched and failures < MAX_BATCH_TRIES):
                 return done
             size = compaction.portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
             window = await self._load(state, size, usual)
@@ -143,7 +146,7 @@ class ExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        zone = self._zone(window)
+        zone = window.state.time_zone or self._time_zone
         known = await self._load_known(window, zone)
         records = [
             {
@@ -172,11 +175,15 @@ class ExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        zone = self._zone(window)
+        zone = window.state.time_zone or self._time_zone
         typed = {f"msg-{message.id}": message for message in window.typed}
         texts = {message.id: normalise(message.text) for message in window.typed}
         for fact in extracted.facts[:MAX_FACTS]:
-            source = _find_source(fact, typed, texts)
+            quote = normalise(fact.quote)
+            holders = [m for m in typed.values() if quote and quote in texts[m.id]]
+            source = typed.get(fact.message)
+            if holders and source not in holders:
+                source = holders[0]  # the model named another message than that of the quote
             if source is None or not fact.text:
                 continue
             try:
@@ -254,15 +261,6 @@ class ExtractionService:
             last = messages[-1].position
         return Window(state, first, last, messages)
 
-    async def _is_left_to_batch(
-        self, state: digest_repo.DigestState, settings: GlobalSettings
-    ) -> bool:
-        first = state.extracted_position + 1
-        tries = self._batches.count_tries
-        failures, is_waiting = await self._client.run(tries, state.conversation_id, first)
-        is_batched = settings.memory_extraction_provider != "immediate"
-        return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
-
     async def _extract(self, window: Window, reload: Callable[[], list[PastMessage]]) -> None:
         known: dict[int, str] = {}
 
@@ -281,9 +279,6 @@ class ExtractionService:
             return
         messages = await self._client.run(reload)  # without messages forgotten meanwhile
         await self.store_facts(replace(window, messages=messages), extracted, known.keys())
-
-    def _zone(self, window: Window) -> str:
-        return window.state.time_zone or self._time_zone
 
     async def _load_known(self, window: Window, zone: str) -> dict[int, str]:
         """Return known facts for the prompt: the most important ones, and those near a message."""
@@ -310,20 +305,3 @@ class ExtractionService:
 
 def _with_speaker(speaker: str | None, text: str) -> str:
     return f"{speaker}: {text}" if speaker else text
-
-
-def _find_source(
-    fact: Fact, typed: Mapping[str, PastMessage], texts: Mapping[int, str]
-) -> PastMessage | None:
-    """Return the message that holds a fact's quote, preferably the named one; else the named one.
-
-    Args:
-        fact: The fact from the model.
-        typed: The user's messages, by uid.
-        texts: Their normalised texts, by id.
-    """
-    preferred = typed.get(fact.message)
-    quote = normalise(fact.quote)
-    candidates = [*([preferred] if preferred else []), *typed.values()]
-    holders = (m for m in candidates if quote and quote in texts[m.id])
-    return next(holders, preferred)

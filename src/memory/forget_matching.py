@@ -68,6 +68,24 @@ class Statement:
     quotes: Mapping[str, str] = field(default_factory=dict)
     speaker_id: int | None = None
 
+    @property
+    def is_about_user(self) -> bool:
+        """True if the user is the subject.
+
+        A model may call the cat the subject of "у меня есть кот".
+        """
+        subject = facts.canonical_subject(self.subject)
+        if not self.is_fact or subject == "user":
+            return True
+        return subject not in _kin() and FIRST_PERSON.match(plain(self.text)) is not None
+
+    @property
+    def key_lemmas(self) -> frozenset[str]:
+        """Lemmas of the value of a fact, or of all its words if it has no value."""
+        is_value = plain(self.object) != plain(self.text)
+        words = lemmas_of(self.object) if is_value else frozenset()
+        return words or lemmas_of(self.text)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -117,7 +135,25 @@ def is_question(text: str) -> bool:
 def is_meant(request: Request, candidate: Statement) -> bool:
     """Return True if the candidate matches every word of the request, and its meaning."""
     words = len(request.words)
-    return words > 0 and count_shared(request, candidate) == words and _fits(request, candidate)
+    if words == 0 or count_shared(request, candidate) != words:
+        return False
+    if request.is_about_user and not candidate.is_about_user:
+        return False
+    is_users_own = request.is_about_user or request.is_own
+    if is_users_own and _is_about_other(request, candidate):
+        return False
+    by_relation = lemmas_about(candidate.relation)
+    # Of "my name" only the owner of the thing decides.
+    names_only_relation = all(word.lemmas & by_relation for word in request.words)
+    if is_users_own and names_only_relation and not candidate.is_about_user:
+        return False
+    has_polarity = request.is_negative or request.is_about_user or request.has_thing
+    if has_polarity and affirms(_statement(request, candidate)) == request.is_negative:
+        return False
+    is_a_thing = request.is_own and words == 1
+    if is_a_thing and not _stands_free(request.words[0], candidate):
+        return False  # "my dog" is not the dog of "allergic to dogs"
+    return not request.has_thing or _has_as_thing(request, candidate)
 
 
 def count_shared(request: Request, candidate: Statement) -> int:
@@ -187,27 +223,6 @@ def is_about_person(request: Request, candidate: Statement) -> bool:
     return any(word.lemmas & known for word in request.words)
 
 
-def _fits(request: Request, candidate: Statement) -> bool:
-    """Compare the subject, the polarity and the role of the words."""
-    if request.is_about_user and not _is_about_user(candidate):
-        return False
-    is_users_own = request.is_about_user or request.is_own
-    if is_users_own and _is_about_other(request, candidate):
-        return False
-    by_relation = lemmas_about(candidate.relation)
-    # Of "my name" only the owner of the thing decides.
-    names_only_relation = all(word.lemmas & by_relation for word in request.words)
-    if is_users_own and names_only_relation and not _is_about_user(candidate):
-        return False
-    has_polarity = request.is_negative or request.is_about_user or request.has_thing
-    if has_polarity and affirms(_statement(request, candidate)) == request.is_negative:
-        return False
-    is_a_thing = request.is_own and len(request.words) == 1
-    if is_a_thing and not _stands_free(request.words[0], candidate):
-        return False  # "my dog" is not the dog of "allergic to dogs"
-    return not request.has_thing or _has_as_thing(request, candidate)
-
-
 def _statement(request: Request, candidate: Statement) -> str:
     """Return the part that states the thing, without clauses such as "tell nobody" after it."""
     lemmas = request.lemmas
@@ -217,17 +232,6 @@ def _statement(request: Request, candidate: Statement) -> str:
     ends = [end.end() for end in CLAUSE_END.finditer(candidate.text, 0, found[0].start)]
     start = ends[-1] if ends else 0
     return candidate.text[start : found[-1].end]
-
-
-def _is_about_user(candidate: Statement) -> bool:
-    """Return True if the user is the subject.
-
-    A model may call the cat the subject of "у меня есть кот".
-    """
-    subject = facts.canonical_subject(candidate.subject)
-    if not candidate.is_fact or subject == "user":
-        return True
-    return subject not in _kin() and FIRST_PERSON.match(plain(candidate.text)) is not None
 
 
 def _is_about_other(request: Request, candidate: Statement) -> bool:
@@ -242,7 +246,7 @@ def _is_about_other(request: Request, candidate: Statement) -> bool:
 
 def _has_as_thing(request: Request, candidate: Statement) -> bool:
     """Return True if the user has the thing: "аллергия на собак" does not mean a dog."""
-    if not _is_about_user(candidate):
+    if not candidate.is_about_user:
         return False
     if candidate.relation in OWNING:
         return True

@@ -16,12 +16,11 @@ from src.pg.locks import lock_history
 from src.reading import lexicon, requests
 from src.reading.facts import fact_number, fact_uid, holds_many
 from src.reading.words import content_words, lemmas_of
-from src.texts.plain_text import NFC, plain
+from src.texts.plain_text import NFC
 
 MAX_ASKED = 8  # facts listed in a question back
 MAX_NEAREST = 3
 MAX_REST = 1  # words of a clause beyond the request, with which clauses that depend on it go
-BEGINNING = 4  # letters of a word that the database searches for
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 # A clause that depends on the one before it: "…, his name is Rex".
 GOES_ON = lexicon.AnyCase(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])")
@@ -115,8 +114,12 @@ class Forgetter:
         request = read_request(about)
         self._request = None if everything else request
         meant = self._find_facts(request, everything=everything)
-        if request.words and (everything or not meant):
-            self._sentences = self._find_sentences(request)
+        if request.words and (everything or not meant):  # sentences that no fact was made of
+            for message, sentence in self._list_statements(request):
+                if is_meant(request, Statement(sentence, is_fact=False)):
+                    parts = [sentence[a:b] for a, b in _meant_clauses(sentence, request)]
+                    found = self._sentences.setdefault(message, [])
+                    found += map(_without_conjunction, parts)
         listed = [fact for fact in meant if fact.is_current] or meant
         sentences = [ForgetMatch(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         matches = [*(ForgetMatch(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
@@ -143,19 +146,16 @@ class Forgetter:
                 meant = [f for f in facts if f in meant or names & lemmas_of(f.text)]
             else:
                 meant = [*forget_matching.choose_best(request, meant)]
+            if len(meant) == 1 and not holds_many(meant[0].relation):
+                # "Where I live" means earlier homes as well, although nothing replaced them.
+                [fact] = meant
+                retired = [f for f in self._facts if not f.is_current and f.id != fact.id]
+                key = fact.subject, fact.relation
+                same = [f for f in retired if (f.subject, f.relation) == key]
+                return [fact, *(f for f in same if is_meant(request, f))]
             if meant:
-                return self._add_earlier(request, meant)
+                return meant
         return []
-
-    def _find_sentences(self, request: Request) -> dict[int, list[str]]:
-        """Return matching sentences from which no fact was made, by message id."""
-        found: dict[int, list[str]] = {}
-        for message, sentence in self._list_statements(request):
-            if is_meant(request, Statement(sentence, is_fact=False)):
-                meant = _meant_clauses(sentence, request)
-                parts = [_without_conjunction(sentence[a:b]) for a, b in meant]
-                found.setdefault(message, []).extend(parts)
-        return found
 
     def _list_statements(self, request: Request) -> Iterator[tuple[int, str]]:
         """Yield the sentences that may hold a word of the request and say more than facts quote.
@@ -163,8 +163,8 @@ class Forgetter:
         Each comes with its message.
         """
         quotes = [quote for fact in self._facts for quote in fact.quotes.values()]
-        forms = (form for word in request.words for form in (word.text, *word.lemmas))
-        messages = self._repository.list_messages(beginnings=set(map(_prefix, forms)))
+        forms = {form for word in request.words for form in (word.text, *word.lemmas)}
+        messages = self._repository.list_messages(words=forms)
         for message in messages:
             is_statement = message.role == "user" and message.id != self._request_id
             if not is_statement or not self._is_by_asker(message.sender_id) or _asks(message.text):
@@ -174,15 +174,6 @@ class Forgetter:
                 is_said = not quoted or content_words(cut(sentence, quoted))
                 if is_said and not _asks(sentence):
                     yield message.id, sentence
-
-    def _add_earlier(self, request: Request, meant: Sequence[Statement]) -> list[Statement]:
-        """Add retired facts that nothing replaced: "where I live" means earlier homes as well."""
-        if len(meant) != 1 or holds_many(meant[0].relation):
-            return list(meant)
-        [fact] = meant
-        retired = [f for f in self._facts if not f.is_current and f.id != fact.id]
-        same = [f for f in retired if (f.subject, f.relation) == (fact.subject, fact.relation)]
-        return [fact, *(f for f in same if is_meant(request, f))]
 
     def find_nearest(self, request: Request) -> tuple[ForgetMatch, ...]:
         """Return the facts, and the clauses of messages, with most words of the request."""
@@ -215,7 +206,7 @@ class Forgetter:
         messages = self._repository.list_messages(
             facts=ids,
             ids=sources | self._message_ids | self._sentences.keys(),
-            beginnings=set(map(_prefix, words)),
+            words=words,
         )
         self._message_ids &= {m.id for m in messages if self._is_by_asker(m.sender_id)}
         existing = {message.id: message for message in messages if message.role == "user"}
@@ -278,7 +269,7 @@ class Forgetter:
         if _asks(text) and not any(uid in fact.quotes for fact in facts):
             asked = read_request(text)
             is_about = any(
-                asked.lemmas & _key_lemmas(fact)
+                asked.lemmas & fact.key_lemmas
                 or 0 < len(asked.words) == forget_matching.count_shared(asked, fact)
                 for fact in facts
             )
@@ -315,7 +306,7 @@ class Forgetter:
         if message.cites or message.reply_to_id in self._message_ids:
             return True
         lemmas = lemmas_of(message.text)
-        word_sets = [_key_lemmas(fact) for fact in self._forgotten]
+        word_sets = [fact.key_lemmas for fact in self._forgotten]
         word_sets += [lemmas_of(" ".join(sentences)) for sentences in self._sentences.values()]
         threshold = HINTED if message.reply_to_id in changed else REPEATED
         return any(len(words & lemmas) >= threshold * len(words) for words in word_sets if words)
@@ -368,7 +359,7 @@ def _find_parts(
     quoted = [span for quote in {*fact.quotes.values(), fact.text} for span in spans(text, quote)]
     own = without(quoted, taken)
     shared_spans = [span for span in quoted if span not in own]
-    lemmas = (_key_lemmas(fact) - siblings) or _key_lemmas(fact)
+    lemmas = (fact.key_lemmas - siblings) or fact.key_lemmas
     for span in shared_spans:
         inner = clauses_that_say(text, lemmas, span)
         own += inner or [span]
@@ -380,13 +371,3 @@ def _find_parts(
 
 def _asks(text: str) -> bool:
     return forget_matching.is_question(text) or requests.forget_request(text) is not None
-
-
-def _key_lemmas(fact: Statement) -> frozenset[str]:
-    is_value = plain(fact.object) != plain(fact.text)
-    words = lemmas_of(fact.object) if is_value else frozenset()
-    return words or lemmas_of(fact.text)
-
-
-def _prefix(lemma: str) -> str:
-    return lemma.lstrip("@~")[:BEGINNING]

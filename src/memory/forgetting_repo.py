@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from src.base.owners import Owner
 from src.history.timeline_repo import DELETE_RESULTS
-from src.memory.change_repo import Change, ChangeRepository
+from src.memory.change_repo import ChangeRepository
 from src.memory.forget_matching import Statement
 from src.memory.memory_repo import fact_terms, message_number
 from src.memory.question_repo import CLEAR_QUESTIONS
@@ -23,6 +23,8 @@ from src.pg.client import OwnerSteps, Transaction, storable
 from src.reading.facts import content_hash, fact_number, fact_uid
 from src.reading.gate import MASK
 from src.texts.morphology import terms
+
+BEGINNING = 4  # letters of a word that are searched for
 
 
 @dataclass(frozen=True)
@@ -286,16 +288,17 @@ class ForgettingRepository(OwnerSteps):
         *,
         facts: Collection[int] = (),
         ids: Collection[int] = (),
-        beginnings: Collection[str] = (),
+        words: Collection[str] = (),
     ) -> list[TouchedMessage]:
         """List messages that may repeat forgotten facts.
 
         Args:
             facts: Ids of facts; adds answers that cite them.
             ids: Ids of messages; adds answers to them, and answers that cite them.
-            beginnings: Beginnings of words; adds messages with one of the words.
+            words: Lemmas and written words; adds messages with a word that begins like one.
         """
-        literal = [re.sub(r"([\\%_])", r"\\\1", storable(word)) for word in beginnings]
+        beginnings = {storable(word.lstrip("@~")[:BEGINNING]) for word in words}
+        literal = [re.sub(r"([\\%_])", r"\\\1", word) for word in beginnings]
         patterns = [f"%{word}%" for word in literal]
         rows = self._rows(SELECT_MESSAGES, facts=list(facts), ids=list(ids), patterns=patterns)
         return [TouchedMessage(*row) for row in rows]
@@ -339,7 +342,13 @@ class ForgettingRepository(OwnerSteps):
             quotes=quotes,
             whole=[list(fact) for fact in dict.fromkeys(row[:4] for row in whole)],
         )
-        self._trim(rests)
+        for id_, rest in rests.items():
+            hashed = content_hash(f"{rest} {fact_uid(id_)}")  # another fact may say the same
+            text = storable(rest)
+            self._run(UPDATE_FACT, id=id_, text=text, object=text, content_hash=hashed)
+        trimmed = list(rests)
+        self._run(TRIM_SOURCES, DELETE_CUT_ENTITIES, DELETE_FACT_DOCUMENTS, facts=trimmed)
+        self._index(trimmed)
         gone = [text for (text,) in self._rows(FORGET_FACTS, facts=list(facts))]
         self._run(DELETE_FACT_DOCUMENTS, facts=list(facts))
         self._apply(changes)
@@ -347,15 +356,6 @@ class ForgettingRepository(OwnerSteps):
         gone += [*texts, *(change.before for change in changes if change.before)]
         self._run(CLEAR_QUOTED, DELETE_RESULTS, gone=gone)
         return number
-
-    def _trim(self, rests: Mapping[int, str]) -> None:
-        for id_, rest in rests.items():
-            hashed = content_hash(f"{rest} {fact_uid(id_)}")  # another fact may say the same
-            text = storable(rest)
-            self._run(UPDATE_FACT, id=id_, text=text, object=text, content_hash=hashed)
-        facts = list(rests)
-        self._run(TRIM_SOURCES, DELETE_CUT_ENTITIES, DELETE_FACT_DOCUMENTS, facts=facts)
-        self._index(facts)
 
     def _index(self, facts: Sequence[int]) -> None:
         documents = [
@@ -417,7 +417,19 @@ class ForgettingRepository(OwnerSteps):
             return None
         if change.memory_id is not None:
             return self._withdraw(change.memory_id, "undone", asker)
-        return self._undo_forgetting(change)
+        self.changes.restore(change)
+        ids = [fact["id"] for fact in change.before.get("facts", ())]
+        for id_, text, value, hashed in change.before.get("whole", ()):
+            self._run(UPDATE_FACT, id=id_, text=text, object=value, content_hash=hashed)
+            self._run(DELETE_FACT_DOCUMENTS, facts=[id_])
+            ids.append(id_)
+        self._index(ids)
+        for source, quote in change.before["quotes"]:
+            self._run(UPDATE_QUOTE, source_id=source, quote=quote)
+        messages = change.before["messages"]
+        self._apply([TextChange(id_, after, before) for id_, before, after in messages])
+        self._run(DELETE_RESULTS)
+        return UndoResult(None, list(change.before["texts"]))
 
     def list_facts_of(self, message_id: int) -> list[tuple[int, str, bool]]:
         """List a message's current facts: id, quote, and whether there is another source."""
@@ -444,21 +456,6 @@ class ForgettingRepository(OwnerSteps):
         rows = {"messages": [[message]]} if fact is None else {"facts": [{"id": fact}]}
         change = self.changes.find(asker, kinds=("forgotten",), **rows)
         return (change.id, list(change.before["texts"])) if change is not None else None
-
-    def _undo_forgetting(self, change: Change) -> UndoResult:
-        self.changes.restore(change)
-        ids = [fact["id"] for fact in change.before.get("facts", ())]
-        for id_, text, value, hashed in change.before.get("whole", ()):
-            self._run(UPDATE_FACT, id=id_, text=text, object=value, content_hash=hashed)
-            self._run(DELETE_FACT_DOCUMENTS, facts=[id_])
-            ids.append(id_)
-        self._index(ids)
-        for source, quote in change.before["quotes"]:
-            self._run(UPDATE_QUOTE, source_id=source, quote=quote)
-        messages = change.before["messages"]
-        self._apply([TextChange(id_, after, before) for id_, before, after in messages])
-        self._run(DELETE_RESULTS)
-        return UndoResult(None, list(change.before["texts"]))
 
     def _apply(self, changes: Sequence[TextChange]) -> None:
         ids = [change.message_id for change in changes]

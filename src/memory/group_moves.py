@@ -5,8 +5,6 @@ is sent, and the new chat may have messages before that. So nothing is dropped: 
 are merged. If both have a conversation, the old one is kept, because turns under way belong to it.
 """
 
-from functools import partial
-
 from src.memory.purge_repo import TABLES_OF_FACTS
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
@@ -157,23 +155,23 @@ class GroupMoveRepository(Repository):
             The number of topics with data that were moved or merged.
         """
         chats = {"old": old_chat_id, "new": new_chat_id}
-        return self._client.in_transaction(partial(_move_owner, chats), limits=PATIENT)
 
+        def work(transaction: Transaction) -> int:
+            transaction.execute(LOCK_MOVES)
+            is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
+            if new_chat_id >= 0 or old_chat_id == new_chat_id or is_reversed:
+                return 0  # a group cannot become a person's chat, itself, or the chat before it
+            for statement in (INSERT_MOVE, LOCK_FACTS_OF_CHATS, LOCK_CHATS):
+                transaction.execute(statement, chats)
+            for kept_id, gone_id in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
+                owners = {**chats, "kept": kept_id, "gone": gone_id}
+                for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
+                    transaction.execute(MERGE_CONVERSATIONS, kept=kept, gone=gone)
+                    transaction.execute(DELETE_MERGED, gone=gone)
+                for statement in (RETIRE_DUPLICATES, MERGE_ENTITIES, *MERGE_OWNERS):
+                    transaction.execute(statement, owners)
+            moved = transaction.execute(UPDATE_OWNERS, chats)
+            transaction.execute(UPDATE_LOCKS, chats)
+            return moved
 
-def _move_owner(chats: dict[str, int], transaction: Transaction) -> int:
-    transaction.execute(LOCK_MOVES)
-    is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
-    if chats["new"] >= 0 or chats["old"] == chats["new"] or is_reversed:
-        return 0  # a group cannot become a person's chat, itself, or the chat that became it
-    for statement in (INSERT_MOVE, LOCK_FACTS_OF_CHATS, LOCK_CHATS):
-        transaction.execute(statement, chats)
-    for kept_id, gone_id in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
-        owners = {**chats, "kept": kept_id, "gone": gone_id}
-        for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
-            transaction.execute(MERGE_CONVERSATIONS, kept=kept, gone=gone)
-            transaction.execute(DELETE_MERGED, gone=gone)
-        for statement in (RETIRE_DUPLICATES, MERGE_ENTITIES, *MERGE_OWNERS):
-            transaction.execute(statement, owners)
-    moved = transaction.execute(UPDATE_OWNERS, chats)
-    transaction.execute(UPDATE_LOCKS, chats)
-    return moved
+        return self._client.in_transaction(work, limits=PATIENT)

@@ -260,14 +260,13 @@ def passages(text: str) -> dict[int, str]:
     """Return a text's beginning and passages of equal length of the rest, by their start."""
     rest = len(text) - MAX_WHOLE
     count = min(max(math.ceil(rest / PASSAGE), 0), MAX_PASSAGES)
-    ends = [MAX_WHOLE + rest * part // count for part in range(count)]
-    starts = [0, *(_sentence_end(text, end) for end in ends), len(text)]
+    starts = [0]
+    for part in range(count):  # each begins after a sentence or line, if one ends shortly before
+        start = MAX_WHOLE + rest * part // count
+        ends = (text.rfind(mark, start - PASSAGE // 4, start) + 1 for mark in SENTENCE_ENDS)
+        starts.append(max(ends) or start)
+    starts.append(len(text))
     return {start: text[start:end][:MAX_WHOLE] for start, end in pairwise(starts)}
-
-
-def _sentence_end(text: str, end: int) -> int:
-    """Return the end of the last sentence or line shortly before ``end``, else ``end``."""
-    return max(text.rfind(mark, end - PASSAGE // 4, end) + 1 for mark in SENTENCE_ENDS) or end
 
 
 def _add_speaker(speaker: str, text: str) -> str:

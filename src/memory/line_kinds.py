@@ -99,8 +99,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         return QUESTION if is_question(text) else NOTE
     is_marked = text.rstrip().endswith("?") or asks_inside(text)
     asks = is_marked if vector is not None else is_question(text)
-    scores = _score(text, vector, weights)
-    kind = _best_of(scores, has_vector=vector is not None)
+    scores, kind = _score(text, vector, weights)
     if asks and (kind in (NOTE, REQUEST, AGREEMENT) or _asks_of_oneself(text, kind)):
         return QUESTION
     if kind == NOTE and may_ask(text):
@@ -117,24 +116,25 @@ def _asks_of_oneself(text: str, kind: str) -> bool:
     return is_small_talk and not me.isdisjoint(typed) and you.isdisjoint(typed)
 
 
-def _score(text: str, vector: Vector | None, weights: Weights) -> dict[str, float]:
-    """Return the score of each kind, by the embedding or by the letters alone."""
+def _score(text: str, vector: Vector | None, weights: Weights) -> tuple[dict[str, float], str]:
+    """Return the score of each kind, by the embedding or by the letters alone, and the best."""
+    rows, centred = weights.letters, NO_VECTOR
+    if vector is not None:
+        rows, centred = weights.rows, vector - weights.mean
+    values = features(text, centred)
+    scores = {kind: float(row @ values) for kind, row in rows.items()}
     if vector is None:
-        values = features(text, NO_VECTOR)
-        scores = {kind: float(row @ values) for kind, row in weights.letters.items()}
         scores[NOTE] += NOTE_BIAS
-        return scores
-    values = features(text, vector - weights.mean)
-    return {kind: float(row @ values) for kind, row in weights.rows.items()}
-
-
-def _best_of(scores: Mapping[str, float], *, has_vector: bool) -> str:
     best = max(scores, key=lambda kind: scores[kind])
     told = max((NOTE, QUESTION), key=lambda kind: scores[kind])
-    lead = REMIND_LEAD if best in (REMIND, REQUEST) and has_vector else LEAD
-    if best in ORDERS and not has_vector:
+    lead = LEAD
+    if vector is None and best in ORDERS:
         lead = LETTERS_LEAD
-    return best if scores[best] >= scores[told] + lead else told
+    elif vector is not None and best in (REMIND, REQUEST):
+        lead = REMIND_LEAD
+    if scores[best] < scores[told] + lead:
+        best = told
+    return scores, best
 
 
 def names_only(text: str) -> bool:
@@ -144,24 +144,19 @@ def names_only(text: str) -> bool:
 
 
 def features(text: str, centred: Vector) -> Vector:
-    """Return the centred vector of a line, followed by its n-grams and its marks."""
-    return np.concatenate([centred, WEIGHT * _count_ngrams(text), WEIGHT * _find_marks(text)])
+    """Return the centred vector of a line, followed by its n-grams and its marks.
 
-
-def _count_ngrams(text: str) -> Vector:
-    """Return the counts of the words' n-grams by hash, as a vector of length 1."""
+    The n-grams of the words are counted by hash, as a vector of length 1. The marks are 0 or 1 for
+    each of: punctuation, first word, persons, length, and a constant.
+    """
+    typed = words(text.translate(FOLD).lower())
     counts = np.zeros(BUCKETS, dtype=np.float32)
-    for word in words(text.translate(FOLD).lower()):
+    for word in typed:
         whole = f"<{word}>"
         for size in NGRAM_SIZES:
             for start in range(len(whole) - size + 1):
                 counts[zlib.crc32(whole[start : start + size].encode()) % BUCKETS] += 1
-    return counts / max(1.0, float(np.linalg.norm(counts)))
-
-
-def _find_marks(text: str) -> Vector:
-    """Return 0 or 1 for each of: punctuation, first word, persons, length, and a constant."""
-    typed = words(text.translate(FOLD).lower())
+    ngrams = counts / max(1.0, float(np.linalg.norm(counts)))
     me = lexicon.words("lines.me")
     marks = [
         text.rstrip().endswith("?"),
@@ -173,4 +168,4 @@ def _find_marks(text: str) -> Vector:
         *(len(typed) <= length for length in SHORT_LENGTHS),
         True,
     ]
-    return np.array(marks, dtype=np.float32)
+    return np.concatenate([centred, WEIGHT * ngrams, WEIGHT * np.array(marks, dtype=np.float32)])

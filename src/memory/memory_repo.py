@@ -295,6 +295,10 @@ class Proposal:
             content_hash=content_hash(self.fact.text, sender.speaker_id),
         )
 
+    def corrects(self, other: StoredFact) -> bool:
+        """Return True if the user says that it replaces this fact."""
+        return self.is_decided and other.id in self.contradicts
+
     def may_retire(self, other: StoredFact) -> bool:
         """Return True if no tap of the user is needed, as for a pinned or important fact.
 

@@ -173,14 +173,6 @@ class QuestionRepository(Repository):
         if row is None:
             return None
         id_, text, sender_id, is_over, changes, records = row
-        disputes = self._read(owner, records, time_zone)
-        was_changed = turn_repo.Changes.from_row(changes)
-        return ConflictQuestion(id_, text, sender_id, is_over, was_changed, disputes)
-
-    def _read(
-        self, owner: Owner, records: Sequence[dict[str, Any]], time_zone: str
-    ) -> list[Dispute]:
-        """Return the disputes of a question, none if one of them cannot be decided any more."""
         messages = [record["message"] for record in records]
         rows = self._client.fetch_all(SELECT_SAID, owner, ids=messages)
         said = {
@@ -191,16 +183,18 @@ class QuestionRepository(Repository):
         query = FactQuery(ids=sorted(denied))
         facts = MemoryRepository(self._client).list_facts(owner, query)
         known = {fact.id: fact for fact in facts}
-        if len(said) < len(set(messages)) or len(known) < len(denied):
-            return []
-        return [
-            Dispute(
-                Fact.model_validate(record["fact"]),
-                said[record["message"]],
-                [known[number] for number in record["denies"]],
-            )
-            for record in records
-        ]
+        disputes: list[Dispute] = []
+        if len(said) == len(set(messages)) and len(known) == len(denied):
+            disputes = [
+                Dispute(
+                    Fact.model_validate(record["fact"]),
+                    said[record["message"]],
+                    [known[number] for number in record["denies"]],
+                )
+                for record in records
+            ]
+        was_changed = turn_repo.Changes.from_row(changes)
+        return ConflictQuestion(id_, text, sender_id, is_over, was_changed, disputes)
 
     def close(
         self,

@@ -5,14 +5,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
 from src.memory.thresholds import LEAST_BM25, LEAST_SCORE, LEXICAL_WEIGHT, SAME_MATTER
 from src.reading import lexicon, sentences
-from src.reading.time_expressions import Period, TimeQuery
+from src.reading.time_expressions import TimeQuery
 from src.texts.morphology import WORD, terms
 
 WISH_BONUS = 0.2  # a wish about answers matters to every question
@@ -61,12 +60,12 @@ def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
     fact_bonus = FACT_BONUS * (1 - share) ** 2
     scores = [_score(d, time, named=named, near=near, fact_bonus=fact_bonus) for d in documents]
     scored = list(zip(documents, scores, strict=True))
-    ranked = sorted(_add_session_scores(scored), key=_by_score)
-    return sorted(_lift_newer(ranked[:COMPARED]), key=_by_score) + ranked[COMPARED:]
 
+    def by_score(hit: Hit) -> tuple[float, str]:
+        return -hit.match.score, hit.uid
 
-def _by_score(hit: Hit) -> tuple[float, str]:
-    return -hit.match.score, hit.uid
+    ranked = sorted(_add_session_scores(scored), key=by_score)
+    return sorted(_lift_newer(ranked[:COMPARED]), key=by_score) + ranked[COMPARED:]
 
 
 def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
@@ -88,12 +87,8 @@ def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
             and len(own & said) >= max(MIN_SHARED, SAME_MATTER * min(len(own), len(said)))
         ]
         above = max(older, default=0.0) + NEWER * len(older)
-        lifted.append(_with_score(hit, max(hit.match.score, above)))
+        lifted.append(hit.scored(max(hit.match.score, above)))
     return lifted
-
-
-def _with_score(hit: Hit, score: float) -> Hit:
-    return replace(hit, match=replace(hit.match, score=score))
 
 
 def score_record(hit: Hit) -> dict[str, float | None]:
@@ -123,7 +118,12 @@ def _score(
     score += LEXICAL_WEIGHT * match.bm25
     if named is not None and document.speaker.lower() == named:
         score += SPEAKER_BONUS
-    if _matches_period(document, time.periods):
+    begin, until = document.validity.start, document.validity.end
+    if any(
+        period.start <= document.said_at < period.end
+        or (begin is not None and begin < period.end and (until is None or until > period.start))
+        for period in time.periods
+    ):
         score += PERIOD_BONUS
     if match.is_linked:
         score += LINK_BONUS
@@ -139,30 +139,16 @@ def _add_priors(score: float, message: Hit, time: TimeQuery, fact_bonus: float) 
         score += fact_bonus
     if message.retired and not time.wants_history:
         score -= OUTDATED_PENALTY
-    if message.speaker not in UNNAMED_SPEAKERS:
-        score += _prior_among_people(message, time)
-    elif sentences.is_wish(message.text[: sentences.MAX_SENTENCE]):
-        score += WISH_BONUS
+    if message.speaker in UNNAMED_SPEAKERS:
+        if sentences.is_wish(message.text[: sentences.MAX_SENTENCE]):
+            score += WISH_BONUS
+        return score
+    score += LENGTH_BONUS * min(len(message.text.split()), LONG_WORDS) / LONG_WORDS
+    if message.text.rstrip().endswith("?"):
+        score -= QUESTION_PENALTY
+    if time.asks_when and TIME_WORD.search(message.text):
+        score += NUMBER_BONUS
     return score
-
-
-def _prior_among_people(document: Hit, time: TimeQuery) -> float:
-    words = min(len(document.text.split()), LONG_WORDS)
-    prior = LENGTH_BONUS * words / LONG_WORDS
-    if document.text.rstrip().endswith("?"):
-        prior -= QUESTION_PENALTY
-    if time.asks_when and TIME_WORD.search(document.text):
-        prior += NUMBER_BONUS
-    return prior
-
-
-def _matches_period(document: Hit, periods: Sequence[Period]) -> bool:
-    begin, until = document.validity.start, document.validity.end
-    return any(
-        period.start <= document.said_at < period.end
-        or (begin is not None and begin < period.end and (until is None or until > period.start))
-        for period in periods
-    )
 
 
 def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
@@ -180,5 +166,5 @@ def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
     for session in sessions:
         best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
         prior = SESSION_WEIGHT * math.fsum(best) / len(best)
-        raised += [_with_score(document, score + prior) for document, score in session]
+        raised += [document.scored(score + prior) for document, score in session]
     return raised

@@ -1,7 +1,7 @@
 """Repository of search: candidates for an answer in one round trip, and overviews."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
@@ -184,6 +184,10 @@ class Hit:
     def is_by_asker(self, speaker_id: int | None) -> bool:
         """Return True if the asker typed it: the user, or this member of the group."""
         return self.is_own and (speaker_id is None or self.author.id in (None, speaker_id))
+
+    def scored(self, score: float) -> Self:
+        """Return the hit with this score of the ranking."""
+        return replace(self, match=replace(self.match, score=score))
 
 
 def fact_as_hit(stored: StoredFact) -> Hit:

@@ -107,8 +107,8 @@ class Window:
 WHOLE = Window()
 
 
-def _ignore(_text: str) -> None:
-    """Take a piece of a text that nobody sees."""
+def show_nothing(_text: str) -> None:
+    """Default of what ``TurnContext.begin_text`` returns: nobody sees the text."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class TurnContext(WithCaller):
     text: str
     window: Window = WHOLE
     is_private: bool = False
-    begin_text: Callable[[Sequence[str]], Callable[[str], None]] = lambda _hidden: _ignore
+    begin_text: Callable[[Sequence[str]], Callable[[str], None]] = lambda _hidden: show_nothing
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None
     on_change: Callable[[Changes], None] = lambda _changes: None
 
@@ -203,8 +203,8 @@ def refusal(context: TurnContext, fact: Fact, said: SourceText) -> Outcome | Non
 def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     """Return True if an answer repeats a private message of the window.
 
-    Words that the user also said openly do not count. In doubt the answer is private: answers are
-    seldom searched for.
+    Words that the user also said openly do not count. More must be repeated of the bot's own
+    answers, which are mostly phrases. In doubt the answer is private: it is seldom searched for.
     """
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
@@ -217,17 +217,12 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
         )
     )
     said = lemmas_of(answer)
-    return any(_repeats(entry, said, openly) for entry in private)
-
-
-def _repeats(entry: HistoryMessage, said: frozenset[str], openly: frozenset[str]) -> bool:
-    """Compare words; of the bot's own answers, which are mostly phrases, more must be repeated."""
-    words = [
-        word
-        for word in content_words(strip_time_label(entry["content"]))
-        if not word.lemmas & openly
-    ]
-    repeated = sum(bool(word.lemmas & said) for word in words)
-    is_much = repeated > 0 and repeated >= REPEATED * len(words)
-    is_many = repeated >= REPEATED_WORDS
-    return (is_much or is_many) if entry["role"] == "user" else (is_much and is_many)
+    for entry in private:
+        text = strip_time_label(entry["content"])
+        words = [word for word in content_words(text) if not word.lemmas & openly]
+        repeated = sum(bool(word.lemmas & said) for word in words)
+        is_much = repeated > 0 and repeated >= REPEATED * len(words)
+        is_many = repeated >= REPEATED_WORDS
+        if (is_much and is_many) or (entry["role"] == "user" and (is_much or is_many)):
+            return True
+    return False

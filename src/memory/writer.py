@@ -145,7 +145,17 @@ class MemoryWriter:
 
         The arguments are those of ``remember``.
         """
-        resolved = _resolve(fact, said)
+        zone = said.said_at.tzinfo or UTC
+        start, until = fact.valid_from, fact.valid_until
+        if start is not None and start.tzinfo is None:
+            start = first_moment(start, zone)
+        if until is not None and until.tzinfo is None:
+            until = first_moment(until, zone)
+        if start is not None and until is not None and until < start:
+            until = None
+        text = resolve_dates(fact.text, said.said_at)  # with dates beside its words
+        changes = {"text": text, "valid_from": start, "valid_until": until}
+        resolved = fact.model_copy(update=changes)
         reason = gate.refusal_reason(resolved, said.text)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
@@ -275,7 +285,7 @@ class MemoryWriter:
         return same, rivals
 
     def _is_same(self, memory: Proposal, other: StoredFact) -> bool:
-        if _is_corrected(memory, other) and other.text != memory.fact.text:
+        if memory.corrects(other) and other.text != memory.fact.text:
             return False
         if other.content_hash == memory.content_hash:
             return True
@@ -305,20 +315,6 @@ class MemoryWriter:
         await self._client.run(add, owner, said.message_id)
         logger.info("a fact was refused", extra={"reason": reason, "origin": origin})
         return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
-
-
-def _resolve(fact: Fact, said: SourceText) -> Fact:
-    """Return the fact with dates beside its words."""
-    text = resolve_dates(fact.text, said.said_at)
-    zone = said.said_at.tzinfo or UTC
-    start, until = fact.valid_from, fact.valid_until
-    if start is not None and start.tzinfo is None:
-        start = first_moment(start, zone)
-    if until is not None and until.tzinfo is None:
-        until = first_moment(until, zone)
-    if start is not None and until is not None and until < start:
-        until = None
-    return fact.model_copy(update={"text": text, "valid_from": start, "valid_until": until})
 
 
 def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> Proposal:
@@ -389,7 +385,7 @@ def _is_rival(memory: Proposal, other: StoredFact, said: str) -> bool:
     """Return True if a fact contradicts a stored one: it replaces it, or is asked about."""
     if other.retirement is not None:
         return False
-    if _is_corrected(memory, other):
+    if memory.corrects(other):
         return True
     kinds = {memory.fact.memory_type, other.fact.memory_type}
     if facts.PRIVATE in kinds:
@@ -413,8 +409,3 @@ def _is_now(fact: Fact, moment: datetime) -> bool:
     """Return True if a fact holds at a moment, as far as its period says."""
     has_ended = fact.valid_until is not None and fact.valid_until <= moment
     return not has_ended and (fact.valid_from is None or fact.valid_from <= moment)
-
-
-def _is_corrected(memory: Proposal, other: StoredFact) -> bool:
-    """Return True if the user says that a fact replaces this one."""
-    return memory.is_decided and other.id in memory.contradicts

@@ -391,7 +391,7 @@ SOMEBODYS: dict[str, Callable[[Stage, Filled], Any]] = {
     "message_ids": lambda _, who: who.asked[:1],
     "ids": lambda _, who: who.asked,
     "facts": lambda _, who: who.facts,
-    "beginnings": lambda _, who: [who.word[:4].lower()],
+    "words": lambda _, who: [who.word.lower()],
     "secret": lambda _, who: who.word,
     "origin": lambda _, who: who.origin,
     "edited": Stage.edited,
@@ -408,7 +408,7 @@ OTHERS: dict[str, Any] = {
     "ending": "So", "changes": NO_CHANGES, "is_shown": False, "transaction": None,
 }  # fmt: skip
 # Parameters that are passed although they have a default.
-PASSED = frozenset({"facts", "ids", "beginnings", "thread_id", "limit"})
+PASSED = frozenset({"facts", "ids", "words", "thread_id", "limit"})
 
 
 def call(s: Stage, name: str) -> list[Any]:
