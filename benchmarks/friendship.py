@@ -26,8 +26,8 @@ from uuid import UUID
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
+from src.memory.queries import Query
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
 from src.memory.writer import SourceText
 from src.reading.facts import Fact
 

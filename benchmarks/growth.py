@@ -24,7 +24,7 @@ from src.core import Core
 from src.memory.consolidation import ConsolidationService
 from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.records import RecordsRepository

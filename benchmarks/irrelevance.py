@@ -25,8 +25,8 @@ from benchmarks.retrieval.__main__ import personal_questions
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
+from src.memory.queries import Query
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
 from src.memory.thresholds import RELATED, WEAK
 from src.memory.tools import MAX_LIMIT
 from src.offline import replies

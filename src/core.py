@@ -27,7 +27,6 @@ from src.memory.batch_extraction import BatchExtractionService
 from src.memory.budget import DailyCeilings
 from src.memory.compaction import CompactionService
 from src.memory.consolidation import ConsolidationService
-from src.memory.digest import DigestService
 from src.memory.embedding_space import ServingSpace
 from src.memory.extraction import ExtractionService
 from src.memory.indexer import Indexer
@@ -35,6 +34,7 @@ from src.memory.memories import Memories
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
+from src.memory.tasks import DigestService
 from src.memory.writer import MemoryWriter
 from src.offline.model import Embed, OfflineChatModel
 from src.outside.connections import ConnectScreens, PageScreens

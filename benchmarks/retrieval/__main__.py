@@ -24,9 +24,9 @@ from src.base.owners import Owner
 from src.core import Core, open_core
 from src.llm.tokens import TokenCounter
 from src.memory.citations import fit_memories
-from src.memory.ranking import rank
+from src.memory.queries import Query
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
+from src.memory.retriever import rank
 from src.memory.thresholds import LEXICAL_WEIGHT
 from src.operate.evaluation import (
     BUDGETS,

@@ -25,7 +25,7 @@ from benchmarks.retrieval.__main__ import FACTS, by
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
-from src.memory.retriever import Query
+from src.memory.queries import Query
 
 TOPICS = Path(__file__).parent / "crosslingual.toml"
 LANGUAGES = ("ru", "uk", "en")

@@ -29,7 +29,7 @@ from benchmarks.retrieval.__main__ import FOUND, TURN_LEVEL, bm25_orders, by, sh
 from src.base.config import Settings
 from src.base.owners import Caller, Owner, Preferences
 from src.core import Core, open_core
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.memory.turn_context import TurnContext, Window
 from src.memory.writer import SourceText
 from src.operate.evaluation import (

@@ -23,8 +23,8 @@ from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core
 from src.memory.embedding_space import as_literal
+from src.memory.queries import Query
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
-from src.memory.retriever import Query
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate

@@ -15,7 +15,7 @@ from src.memory import compaction, digest_repo, prompts, writer
 from src.memory.budget import BackgroundModel, DailyCeilings
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.pg.client import PgClient
 from src.reading.facts import normalise
 from src.reading.gate import holds_secret

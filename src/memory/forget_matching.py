@@ -1,8 +1,9 @@
-"""Exact matching of a request to forget with stored facts, never by similarity.
+"""Exact matching of a request to forget with stored facts, and redaction of their words.
 
 Every content word of the request must be found in the fact: as a word, a name, a relative, or a
-word for its relation ("where I live" finds ``lives_in``). "Forget that I play tennis" finds no
-fact about football, although both play.
+word for its relation ("where I live" finds ``lives_in``), never by similarity. "Forget that I play
+tennis" finds no fact about football, although both play. ``[…]`` takes the place of what is cut
+out of a message.
 """
 
 import re
@@ -23,7 +24,15 @@ from src.reading.words import (
     people,
 )
 from src.texts.morphology import parts_of_speech
-from src.texts.plain_text import blank, plain, without_yo
+from src.texts.plain_text import (
+    CUT,
+    NFC,
+    blank,
+    plain,
+    plain_with_offsets,
+    quote_pattern,
+    without_yo,
+)
 
 NOISE = lexicon.Expression(r"\b<match.noise>\b")
 SUBJECT_PRONOUN = lexicon.Expression(r"\b<match.i>\b")
@@ -38,6 +47,13 @@ SHORT_FORM = 4  # letters that a word has at least when it is cut short
 CLAUSE_END = re.compile("[,;:.!?—–]")
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
+# Separator of clauses.
+SEPARATOR = lexicon.AnyCase(
+    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)|(?<=\d)\s+(?=[^\W\d_]{3,}\s\d)"
+)
+# Rest of a sentence from which all content was redacted.
+NOTHING = lexicon.AnyCase(r"[\W\d_]*(?:<find.left_over>[\W_]*)*")
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -304,3 +320,58 @@ OWNING = frozenset(
 )
 NAMING = OWNING | {"name", "nickname", "knows"}
 VERBS = ("likes", "lives_in", "works_as", "allergic_to")
+
+
+def spans(text: str, quote: str) -> list[Span]:
+    """Return the spans of a quote in a text; both are folded as by ``plain``.
+
+    Like the gate, it matches whole words only.
+
+    Args:
+        text: The message; spans are counted in ``NFC(text)``.
+        quote: The words; without letters or digits they match nothing.
+    """
+    folded, indexes = plain_with_offsets(text)
+    found = quote_pattern(quote).finditer(folded)
+    return [(indexes[match.start()], indexes[match.end() - 1] + 1) for match in found]
+
+
+def clauses(text: str, within: Span | None = None) -> list[Span]:
+    """Return the clauses of a text, or of a part of it, without the separators."""
+    start, end = within or (0, len(text))
+    found: list[Span] = []
+    for match in SEPARATOR.finditer(text, start, end):
+        found.append((start, match.start()))
+        start = match.end()
+    return [(a, b) for a, b in (*found, (start, end)) if text[a:b].strip()]
+
+
+def clauses_that_say(text: str, lemmas: frozenset[str], within: Span | None = None) -> list[Span]:
+    """Return the clauses that contain one of these lemmas in any form."""
+    return [
+        (start, end)
+        for start, end in clauses(text, within)
+        if any(word.lemmas & lemmas for word in content_words(text[start:end]))
+    ]
+
+
+def cut(text: str, parts: Iterable[Span]) -> str:
+    """Return the text with ``[…]`` in place of these parts; empty if nothing else is left."""
+    text = NFC(text)
+    pieces: list[str] = []
+    at = 0
+    for start, end in sorted(parts):
+        if start > at or not pieces:  # parts may overlap
+            pieces.append(text[at:start])
+        at = max(at, end)
+    pieces.append(text[at:])
+    return "" if all(map(NOTHING.fullmatch, pieces)) else CUT.join(pieces)
+
+
+def without(parts: Sequence[Span], excluded: Sequence[Span]) -> list[Span]:
+    """Return the parts that do not overlap with ``excluded``."""
+    return [
+        (start, end)
+        for start, end in parts
+        if not any(start < until and begin < end for begin, until in excluded)
+    ]

@@ -6,8 +6,19 @@ from dataclasses import dataclass, replace
 
 from src.base.owners import Owner
 from src.memory import forget_matching
-from src.memory.cutting import Span, clauses, clauses_that_say, cut, spans, without
-from src.memory.forget_matching import Request, Statement, is_about_person, is_meant, read_request
+from src.memory.forget_matching import (
+    Request,
+    Span,
+    Statement,
+    clauses,
+    clauses_that_say,
+    cut,
+    is_about_person,
+    is_meant,
+    read_request,
+    spans,
+    without,
+)
 from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextChange, TouchedMessage
 from src.memory.memory_repo import message_number
 from src.memory.thresholds import HINTED, REPEATED

@@ -14,7 +14,8 @@ from src.memory.forget_matching import read_request
 from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
-from src.memory.retriever import Query, Retriever
+from src.memory.queries import Query
+from src.memory.retriever import Retriever
 from src.memory.thresholds import SUGGESTED
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction

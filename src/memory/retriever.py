@@ -1,175 +1,45 @@
-"""Search of messages, facts and summaries by words, meaning and time, and overviews by kind."""
+"""Search of messages, facts and summaries by words, meaning and time; ranking; overviews."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import timedelta
 from functools import partial
-from typing import Literal, cast
 
 from src.base.errors import AppError, StorageError
 from src.base.metrics import Metrics
-from src.base.owners import Owner
 from src.llm.endpoints import Reranker
-from src.memory.crosslingual import term_groups
 from src.memory.embedding_space import ServingSpace
 from src.memory.indexer import is_mere_question
-from src.memory.memory_repo import FactQuery, MemoryRepository, StoredFact
-from src.memory.ranking import rank
+from src.memory.memory_repo import FactQuery, MemoryRepository
+from src.memory.queries import OVERVIEWS, Bounds, Overview, Query, asked_terms, entity_terms
 from src.memory.retrieval_repo import (
     MAX_HIT_TEXT,
-    NOTHING_SHOWN,
     Hit,
     RetrievalRepository,
     SearchRequest,
-    Shown,
     fact_as_hit,
 )
-from src.memory.search_index_repo import DocumentKind
-from src.memory.thresholds import LEXICAL_WEIGHT, RELATED
+from src.memory.search_index_repo import UNNAMED_SPEAKERS
+from src.memory.thresholds import LEAST_BM25, LEAST_SCORE, LEXICAL_WEIGHT, SAME_MATTER
 from src.pg.client import PgClient
-from src.reading import facts, gate, requests
-from src.reading.facts import PRIVATE, canonical_subject
-from src.reading.lexicon import key_of
-from src.reading.sentences import best_passage
-from src.reading.time_expressions import Period, TimeQuery, read_time
-from src.reading.words import entity_forms
+from src.reading import gate, lexicon, requests, sentences
+from src.reading.facts import PRIVATE
+from src.reading.time_expressions import TimeQuery, read_time
 from src.texts.morphology import WORD, terms
 from src.texts.plain_text import normalise
 
 logger = logging.getLogger(__name__)
 
-# Requests for an overview: facts about the user or their family, or messages of a period. They are
-# answered by kind and time: no word and no vector of "what do you know about me?" leads to a fact.
-
-OverviewKind = Literal["profile", "family", "work", "wishes", "period"]
-
-
-@dataclass(frozen=True)
-class Overview:
-    """Kind and periods of a requested overview.
-
-    Attributes:
-        kind: ``profile``: facts of every kind; ``family``: facts about kin; ``work``; ``wishes``:
-            how to answer; ``period``: messages of the user.
-        periods: Half-open periods to which it is limited; empty for all time.
-    """
-
-    kind: OverviewKind
-    periods: Sequence[Period] = ()
-
-
-FAMILY = [
-    "mother",
-    "father",
-    "parents",
-    "brother",
-    "sister",
-    "son",
-    "daughter",
-    "child",
-    "wife",
-    "husband",
-    "partner",
-    "grandmother",
-    "grandfather",
-    "aunt",
-    "uncle",
-    "cousin",
-    "family",
-]
-# Subjects and relations of the facts in an overview; None: every subject.
-OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
-    "profile": (None, []),
-    "family": (FAMILY, ["has_child", "has_sibling", "has_parent", "married_to", "partner"]),
-    "work": ([], ["works_as", "works_at", "studies_at", "studies"]),
-    "wishes": ([], ["wish"]),
-}
-
-
-def read_overview(text: str, now: datetime) -> Overview | None:
-    """Return the overview that a message asks for; None if it asks for something else.
-
-    Args:
-        text: The message.
-        now: The owner's local time (aware), for "yesterday".
-    """
-    kind = requests.overview_of(text)
-    if kind is not None:
-        return Overview(cast("OverviewKind", kind))
-    time = read_time(text, now)
-    if time.periods and requests.asks_what_was_said(time.content):
-        return Overview("period", time.periods)
-    return None
-
-
 EMBED_DEADLINE = 1.0  # seconds, more than a remote model takes; then the search uses words alone
 RERANK_POOL = 30  # documents that the reranker sorts
-MAX_QUERY = 2000  # characters
 PASSAGE = 600  # characters of a message that are shown
 # The same where hits fill a prompt. In 3,000 tokens 400 show 78.0 % of BEAM's right messages, and
 # in them 82.7 % of the words of the answers; 600 show 77.0 and 83.6 %, 300 show 78.8 and 79.2 %.
 SHORT_PASSAGE = 400
 CHARACTERS = 4  # of a token of a record, at most
-TOKENS = 50  # of a short message in a prompt
-Bounds = tuple[datetime | None, datetime | None]
 MIN_OVERVIEW = 20  # minimum of lines in an overview; the prompt's budget cuts it
-
-
-@dataclass(frozen=True)
-class Query:
-    """A search with its filters.
-
-    Attributes:
-        owner: Whose memory is searched.
-        text: The question, or any text.
-        now: The owner's local time (aware), for "last week".
-        limit: Maximum number of hits, or with ``tokens`` of facts among them; a message and the
-            facts that it told count as one.
-        threshold: Least similarity (see ``EmbeddingSpace.similarity``) in meaning and words, or
-            least share of the words of the document with most of them, unless a document shares
-            links or time with the query.
-        shown: What the prompt shows already.
-        with_assistant: True to include the bot's messages; see ``SearchRequest``.
-        with_questions: True to include the user's own mere questions, although the text does not
-            ask for them.
-        kinds: Kinds of documents that count.
-        by_words_only: True to send the text to no embedder.
-        types: Types of facts that count; None for all of them and for messages.
-        period: Earliest time of writing, and its end (aware), exclusive.
-        speaker_id: In a group, the asker: an overview lists what they told.
-        tokens: Part of a prompt that the hits fill, each text once; there may be a few more than
-            fit. None for hits by number.
-    """
-
-    owner: Owner
-    text: str
-    now: datetime
-    limit: int = 5
-    threshold: float = RELATED
-    shown: Shown = NOTHING_SHOWN
-    with_assistant: bool = False
-    with_questions: bool = False
-    kinds: Sequence[DocumentKind] = ("message", "memory", "summary")
-    by_words_only: bool = False
-    types: Sequence[str] | None = None
-    period: Bounds = (None, None)
-    speaker_id: int | None = None
-    tokens: int | None = None
-
-    @property
-    def most(self) -> int:
-        """Number of short messages that ``tokens`` have room for; 0 for hits by number."""
-        tokens = self.tokens or 0
-        return tokens // TOKENS
-
-    def overview(self) -> Overview | None:
-        """Return the overview that the text, or a listing without a text, asks for."""
-        if self.text.strip():
-            return read_overview(self.text, self.now)
-        if self.types is not None and not {"message", "summary"} & set(self.types):
-            return Overview("profile")
-        return Overview("period")
 
 
 @dataclass(eq=False, repr=False)
@@ -205,7 +75,13 @@ class Retriever:
                 entries = await self._list_overview(query, overview)
                 if entries or overview.kind != "work":  # there may be no fact about work
                     return entries
-            return await self._search_and_rank(query)
+            candidates, time = await self.find_candidates(query)
+            ranked = rank(_drop_private(candidates, query.text), query.question, time)
+            most = max((hit.match.bm25 for hit in ranked), default=0.0)
+            relevant = [hit for hit in ranked if self._is_relevant(hit, query, time, most)]
+            # A private fact comes first: the user asked for it by name.
+            relevant.sort(key=lambda hit: hit.memory_type != PRIVATE)
+            return await self._complete_texts(query, await self._select_best(query, relevant))
         except StorageError as error:
             logger.warning("nothing could be searched", exc_info=error)
             return []
@@ -216,7 +92,7 @@ class Retriever:
         Raises:
             StorageError: The database is away.
         """
-        text = _query_text(query.text)
+        text = query.question
         time = read_time(text, query.now)
         vector, model_id = None, None
         if not query.by_words_only:
@@ -230,7 +106,7 @@ class Retriever:
             self._repository.search,
             SearchRequest(
                 owner=query.owner,
-                terms=_asked_terms(text, time),
+                terms=asked_terms(text, time),
                 entity_terms=entity_terms(text),
                 vector=vector,
                 model_id=model_id,
@@ -266,24 +142,22 @@ class Retriever:
         else:
             by_weight = FactQuery("weight")
             facts = await self._client.run(self._facts.list_facts, query.owner, by_weight)
-            of_kind = (fact for fact in facts if _is_of_kind(fact, overview.kind))
-            hits = (fact_as_hit(fact) for fact in of_kind)
+            subjects, relations = OVERVIEWS[overview.kind]
+            hits = (
+                fact_as_hit(stored)
+                for stored in facts
+                if subjects is None
+                or stored.fact.subject in subjects
+                or stored.fact.relation in relations
+            )
             entries = [
                 hit
                 for hit in hits
-                if _matches_filters(hit, query)
+                if query.accepts(hit)
                 and not hit.is_over(query.now)
                 and query.speaker_id in (None, hit.author.id)
             ]
         return [entry for entry in entries if not gate.holds_secret(entry.text)][:limit]
-
-    async def _search_and_rank(self, query: Query) -> list[Hit]:
-        candidates, time = await self.find_candidates(query)
-        ranked = rank(_drop_private(candidates, query.text), _query_text(query.text), time)
-        most = max((hit.match.bm25 for hit in ranked), default=0.0)
-        relevant = [hit for hit in ranked if self._is_relevant(hit, query, time, most)]
-        relevant.sort(key=lambda hit: hit.memory_type != PRIVATE)  # the user asked for it by name
-        return await self._complete_texts(query, await self._select_best(query, relevant))
 
     async def _complete_texts(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits with the best passages of long messages, and with secrets unmasked."""
@@ -295,7 +169,7 @@ class Retriever:
         texts: dict[int, str] = {}
         if ids:
             texts = await self._client.run(self._repository.read_texts, query.owner, ids)
-        words = frozenset(terms(_query_text(query.text)))
+        words = frozenset(terms(query.question))
         size = PASSAGE if query.tokens is None else SHORT_PASSAGE
         shown = []
         for hit in hits:
@@ -303,7 +177,7 @@ class Retriever:
                 hit = replace(hit, text=hit.words)
             if hit.kind == "message" and len(hit.text) > size:
                 text = texts.get(hit.source_id, hit.text)
-                hit = replace(hit, text=best_passage(text, words, size))
+                hit = replace(hit, text=sentences.best_passage(text, words, size))
             shown.append(hit)
         return shown
 
@@ -312,7 +186,7 @@ class Retriever:
 
         ``most`` is the BM25F of the document with most of the query's words.
         """
-        if document.kind not in query.kinds or not _matches_filters(document, query):
+        if document.kind not in query.kinds or not query.accepts(document):
             return False
         match = document.match
         has_words = match.bm25 > 0
@@ -335,7 +209,7 @@ class Retriever:
             pool = hits[:RERANK_POOL]
             try:
                 texts = [hit.text for hit in pool]
-                order = await self._reranker.order(_query_text(query.text), texts)
+                order = await self._reranker.order(query.question, texts)
                 hits = [pool[number] for number in order] + hits[RERANK_POOL:]
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)
@@ -353,22 +227,6 @@ class Retriever:
         ]
 
 
-def _is_of_kind(fact: StoredFact, kind: OverviewKind) -> bool:
-    subjects, relations = OVERVIEWS[kind]
-    is_about = subjects is None or fact.fact.subject in subjects
-    return is_about or fact.fact.relation in relations
-
-
-def _matches_filters(document: Hit, query: Query) -> bool:
-    said_at = document.said_at
-    since, until = query.period
-    if since is not None and said_at < since:
-        return False
-    if until is not None and said_at >= until:
-        return False
-    return query.types is None or (document.memory_type or document.kind) in query.types
-
-
 def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
     """Drop private facts, unless ``text`` names them, and messages that told nothing else.
 
@@ -383,29 +241,6 @@ def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
         return tells_more or hit.match.bm25 > 0
 
     return [hit for hit in candidates if is_shown(hit)]
-
-
-def _asked_terms(text: str, time: TimeQuery) -> list[tuple[str, ...]]:
-    """Return the search terms of a question: its words without those of its periods, save months.
-
-    A note may name the month without having been told in it.
-    """
-    months = [word for word in WORD.findall(text) if key_of("time.month", word.lower())]
-    words = f"{time.content or text} {' '.join(months) if time.periods else ''}"
-    return [*term_groups(words), *((term,) for term in facts.asked_relations(text))]
-
-
-def _query_text(text: str) -> str:
-    """Return the end of a long text, where the question stands."""
-    return text[-MAX_QUERY:].strip()
-
-
-def entity_terms(text: str) -> list[str]:
-    """Return terms by which a query may name an entity: words, and roles in canonical form."""
-    asked = WORD.findall(text)[:64]
-    roles = " ".join(canonical_subject(word) for word in asked)
-    named = sorted(entity_forms(f"{' '.join(asked)} {roles}"))
-    return list(dict.fromkeys([*terms(text), *terms(roles), *named]))
 
 
 def _dedupe(ranked: Sequence[Hit]) -> list[Hit]:
@@ -427,3 +262,162 @@ def _fill(characters: int, hits: Sequence[Hit]) -> list[Hit]:
             break
         filled.append(hit)
     return filled
+
+
+# The score of a candidate is a sum of absolute scores and priors; ``make bench`` measures the
+# weights.
+
+WISH_BONUS = 0.2  # a wish about answers matters to every question
+FACT_BONUS = 0.05  # a message that told a fact; less, the more of the others did, too
+SPEAKER_BONUS = 0.15  # the query names the speaker
+SESSION_WEIGHT = 0.3  # of the mean of the three best scores of the same session
+SESSION_BEST = 3
+SESSION_GAP = timedelta(hours=6)
+# Among people, who tell each other things in long turns and ask in short ones. To an assistant,
+# people tell things in questions, and long messages are pasted.
+QUESTION_PENALTY = 0.05
+LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, proportional below
+LONG_WORDS = 40
+NUMBER_BONUS = 0.08  # a text with a number or a time word, if the query asks when
+PERIOD_BONUS = 0.15  # said or valid in a period that the query names
+OUTDATED_PENALTY = 0.25  # a message whose fact is retired, and a fact that is over
+LINK_BONUS = 0.05  # linked to an entity that the query names
+
+COMPARED = 10  # first hits of which a newer one may stand above an older one
+MIN_SHARED = 2  # words of both
+NEWER = 0.001
+
+Scored = tuple[Hit, float]
+TIME_WORD = lexicon.AnyCase(r"\d|\b<find.time_word>\b")
+
+
+def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
+    """Return the documents with scores, best first; ties are ordered by uid.
+
+    Args:
+        documents: The candidates.
+        text: The query, which may name a speaker.
+        time: What it says of time.
+    """
+    words = {word.removesuffix("'s") for word in WORD.findall(text.lower())}
+    speakers = {d.speaker.lower() for d in documents} & words
+    named = None
+    if len(speakers) == 1:
+        [named] = speakers
+    # A document with shared words but no vector counts as near as the nearest of those that share
+    # none.
+    matches = [d.match for d in documents if not d.match.bm25]
+    near = max((match.cosine for match in matches if match.cosine is not None), default=0.0)
+    messages = [d for d in documents if d.kind == "message"]
+    share = sum(d.tells_fact for d in messages) / max(1, len(messages))
+    fact_bonus = FACT_BONUS * (1 - share) ** 2
+    scores = [_score(d, time, named=named, near=near, fact_bonus=fact_bonus) for d in documents]
+    scored = list(zip(documents, scores, strict=True))
+
+    def by_score(hit: Hit) -> tuple[float, str]:
+        return -hit.match.score, hit.uid
+
+    ranked = sorted(_add_session_scores(scored), key=by_score)
+    return sorted(_lift_newer(ranked[:COMPARED]), key=by_score) + ranked[COMPARED:]
+
+
+def _lift_newer(ranked: Sequence[Hit]) -> list[Hit]:
+    """Raise a statement above an older one that says nearly the same and fits the words as well.
+
+    What changed is told in the same words with another value; both fit the question equally. Among
+    people, who answer each other in the same words, nothing is raised.
+    """
+    words = [frozenset(terms(hit.text[: sentences.MAX_SENTENCE])) for hit in ranked]
+    lifted: list[Hit] = []
+    for hit, own in zip(ranked, words, strict=True):
+        older = [
+            other.match.score
+            for other, said in zip(ranked, words, strict=True)
+            if other.said_at < hit.said_at
+            and hit.speaker in UNNAMED_SPEAKERS
+            and hit.match.score >= LEAST_SCORE * other.match.score
+            and hit.match.bm25 >= LEAST_BM25 * other.match.bm25
+            and len(own & said) >= max(MIN_SHARED, SAME_MATTER * min(len(own), len(said)))
+        ]
+        above = max(older, default=0.0) + NEWER * len(older)
+        lifted.append(hit.scored(max(hit.match.score, above)))
+    return lifted
+
+
+def score_record(hit: Hit) -> dict[str, float | None]:
+    """Return the score of a ranked hit, and of each channel; empty for a listed one."""
+    match = hit.match
+    if not match.score:
+        return {}
+    scores = {
+        "score": match.score,
+        "meaning": match.cosine,
+        "similarity": match.similarity,
+        "words": LEXICAL_WEIGHT * match.bm25,
+        "link": None,
+    }
+    if match.is_linked:
+        scores["link"] = LINK_BONUS
+    return {name: None if part is None else round(part, 3) for name, part in scores.items()}
+
+
+def _score(
+    document: Hit, time: TimeQuery, *, named: str | None, near: float, fact_bonus: float
+) -> float:
+    match = document.match
+    score = match.cosine or 0.0
+    if match.cosine is None and match.bm25:
+        score = near
+    score += LEXICAL_WEIGHT * match.bm25
+    if named is not None and document.speaker.lower() == named:
+        score += SPEAKER_BONUS
+    begin, until = document.validity.start, document.validity.end
+    if any(
+        period.start <= document.said_at < period.end
+        or (begin is not None and begin < period.end and (until is None or until > period.start))
+        for period in time.periods
+    ):
+        score += PERIOD_BONUS
+    if match.is_linked:
+        score += LINK_BONUS
+    if document.is_over(time.now) and not time.wants_history and not time.asks_when:
+        score -= OUTDATED_PENALTY
+    if document.kind == "message":
+        score = _add_priors(score, document, time, fact_bonus)
+    return score
+
+
+def _add_priors(score: float, message: Hit, time: TimeQuery, fact_bonus: float) -> float:
+    if message.tells_fact:
+        score += fact_bonus
+    if message.retired and not time.wants_history:
+        score -= OUTDATED_PENALTY
+    if message.speaker in UNNAMED_SPEAKERS:
+        if sentences.is_wish(message.text[: sentences.MAX_SENTENCE]):
+            score += WISH_BONUS
+        return score
+    score += LENGTH_BONUS * min(len(message.text.split()), LONG_WORDS) / LONG_WORDS
+    if message.text.rstrip().endswith("?"):
+        score -= QUESTION_PENALTY
+    if time.asks_when and TIME_WORD.search(message.text):
+        score += NUMBER_BONUS
+    return score
+
+
+def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
+    """Raise messages of a session in which others score high; each fact is its own session."""
+    sessions = [[entry] for entry in scored if entry[0].kind != "message"]
+    messages = [entry for entry in scored if entry[0].kind == "message"]
+    previous = None
+    for entry in sorted(messages, key=lambda e: (e[0].said_at, e[0].source_id)):
+        said_at = entry[0].said_at
+        if previous is None or said_at - previous > SESSION_GAP:
+            sessions.append([])
+        sessions[-1].append(entry)
+        previous = said_at
+    raised: list[Hit] = []
+    for session in sessions:
+        best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
+        prior = SESSION_WEIGHT * math.fsum(best) / len(best)
+        raised += [document.scored(score + prior) for document, score in session]
+    return raised

@@ -1,4 +1,4 @@
-"""Jobs of the memory: indexing, embedding in batches, digesting conversations."""
+"""Background work after turns, and its jobs: indexing, embedding, summaries, extraction."""
 
 import asyncio
 import logging
@@ -12,14 +12,187 @@ from uuid import UUID
 from procrastinate import App, JobContext
 from procrastinate.exceptions import AlreadyEnqueued
 
-from src.base.errors import PostponedError, TransientError
+from src.base.errors import (
+    AppError,
+    ModelError,
+    ModelUnavailableError,
+    PostponedError,
+    TransientError,
+)
+from src.memory import compaction, digest_repo, extraction, purge_repo
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
-from src.memory.digest import DigestService
+from src.memory.indexer import Indexer
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.job_repo import BACKGROUND_QUEUE, INDEX_MESSAGES
 from src.queue.workers import BackOff, retry_delay, schedule
 
 logger = logging.getLogger(__name__)
+
+MOST_STATES = 200  # conversations of one page
+QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
+SILENCE_SECONDS = 180.0  # of everybody, before a slow server nearby works for the background
+SLOW_MILLISECONDS = 10_000  # of an answer
+
+
+async def do_nothing(_conversation_id: UUID) -> None:
+    """Default of ``index_pending``: digest nothing afterwards."""
+
+
+@dataclass(eq=False, repr=False)
+class DigestService:
+    """Background work on new messages; every step is idempotent.
+
+    Attributes:
+        indexer: Indexes and embeds the messages.
+
+    ``_is_near`` is True if the background's models run in the operator's own network.
+    """
+
+    _client: PgClient
+    _settings: GlobalSettingsRepository
+    indexer: Indexer
+    _compaction: compaction.CompactionService
+    _extraction: extraction.ExtractionService
+    _is_near: bool = False
+
+    def __post_init__(self) -> None:
+        """Build the repositories on the client."""
+        self._states = digest_repo.ExtractionRepository(self._client)
+        self._batches = digest_repo.BatchRepository(self._client)
+
+    async def index_pending(self, then: Callable[[UUID], Awaitable[None]] = do_nothing) -> None:
+        """Index the new messages of every conversation.
+
+        Args:
+            then: Called with each conversation to digest, as soon as it is found.
+
+        Raises:
+            StorageError: The database is away; messages indexed so far stay indexed.
+        """
+        settings = await self._settings.fetch()
+        done, is_full = set[UUID](), True
+        while is_full:
+            found = await self._client.run(self._states.list_to_index, MOST_STATES)
+            # Newer messages of these conversations wait for the next job.
+            pending = [state for state in found if state.conversation_id not in done]
+            is_full = bool(pending) and len(found) == MOST_STATES
+            for state in pending:  # after a crash in between the messages are still pending
+                done.add(state.conversation_id)
+                if needs_digest(state, settings):
+                    await then(state.conversation_id)
+            await self.indexer.index_conversations(pending)
+        for conversation_id in await self._client.run(self._states.list_with_parting):
+            await then(conversation_id)
+
+    async def read_parting(self) -> None:
+        """Extract facts from messages that /new deleted, without a job queue (the console).
+
+        Raises:
+            AppError: The database or the model is away.
+        """
+        for conversation_id in await self._client.run(self._states.list_with_parting):
+            with suppress(PostponedError):
+                await self._wait_for_silence()
+                await self._extraction.read_parting(conversation_id)
+
+    async def wait_for_quiet(self, conversation_id: UUID) -> None:
+        """Return if no flood of messages is coming in, and nobody needs the model.
+
+        Messages that come together are read in fewer calls, and not while they are answered. A
+        slow server of one's own has one prompt in its cache: that of the user who is writing.
+
+        Raises:
+            PostponedError: The newest message is unanswered and younger than QUIET_SECONDS; or the
+                server is slow, and somebody wrote within SILENCE_SECONDS.
+            StorageError: The database is away.
+        """
+        await self._wait_for_silence()
+        state = await self._client.run(self._states.find_state, conversation_id)
+        if state is not None and state.is_unanswered and state.silent_seconds < QUIET_SECONDS:
+            raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
+
+    async def _wait_for_silence(self) -> None:
+        if not self._is_near:
+            return
+        silent, longest = await self._client.run(self._states.find_pace)
+        left = SILENCE_SECONDS - (SILENCE_SECONDS if silent is None else silent)
+        if left > 0 and (longest or 0) >= SLOW_MILLISECONDS:
+            raise PostponedError("the server is slow, and needed for answers", seconds=left)
+
+    async def digest(self, conversation_id: UUID) -> bool:
+        """Compact a conversation; extract facts from closed windows and from messages of /new.
+
+        Summaries and extraction may have different models: when one is away, the other goes on.
+
+        Returns:
+            True if there may be more to do: one call is bounded.
+
+        Raises:
+            PostponedError: The owner's model calls of this hour are used up.
+            TransientError: The database or a model is away; a retry may succeed.
+            ModelError: A provider refuses the bot.
+        """
+        failures: list[AppError] = []
+        is_bounded = False
+        state = await self._client.run(self._states.find_state, conversation_id)
+        steps = [(self._extraction.extract, extraction.MAX_WINDOWS)]
+        if state is None or not state.is_imported:
+            steps.insert(0, (self._compaction.compact, compaction.MAX_FOLDS))
+            steps.append((self._extraction.read_parting, extraction.MAX_WINDOWS))
+        for step, limit in steps:
+            try:
+                is_bounded |= await step(conversation_id) == limit
+            except (ModelError, ModelUnavailableError, PostponedError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return is_bounded
+
+    async def digest_turn(self, conversation_id: UUID) -> None:
+        """Index and digest one conversation, without a job queue (the console).
+
+        Raises:
+            AppError: The database or the model is away.
+        """
+        state = await self.indexer.index_conversation(conversation_id)
+        await self.indexer.embed_pending()
+        await self.indexer.change_model()
+        settings = await self._settings.fetch()
+        if state is not None and needs_digest(state, settings):
+            with suppress(PostponedError):  # a later turn retries, or a pause
+                await self._wait_for_silence()
+                await self.digest(conversation_id)
+        await self._client.run(purge_repo.PurgeRepository(self._client).purge_forgotten)
+
+    async def list_silent(self) -> list[UUID]:
+        """List silent conversations with unread messages."""
+        settings = await self._settings.fetch()
+        if not settings.memory_extraction_enabled:
+            return []
+        if settings.memory_extraction_provider != "immediate":
+            return await self._client.run(self._batches.list_given_up, extraction.MAX_BATCH_TRIES)
+        return await self._client.run(
+            self._states.list_unread,
+            window=settings.memory_extraction_window,
+            minutes=settings.memory_extraction_silence_minutes,
+        )
+
+
+def needs_digest(state: digest_repo.DigestState, settings: GlobalSettings) -> bool:
+    """Return True if there are messages to summarise, summaries to merge, or a window to read."""
+    last = state.last_position
+    last_outside = compaction.start_of_window(last + compaction.NEXT_TURN, settings) - 1
+    start = compaction.start_of_window(last + 1, settings)
+    moves = start > compaction.start_of_window(last + 1 - compaction.NEXT_TURN, settings)
+    merges = moves and state.summaries > settings.summaries_kept
+    is_full = last - state.extracted_position >= settings.memory_extraction_window
+    is_closed = is_full and settings.memory_extraction_enabled
+    if state.is_imported:
+        return is_closed
+    return last_outside > state.summarised_position or merges or is_closed
+
 
 EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"

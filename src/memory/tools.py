@@ -18,9 +18,9 @@ from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.forgetter import Forgotten
 from src.memory.memories import Memories
+from src.memory.queries import Query
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Shown
-from src.memory.retriever import Query
 from src.memory.thresholds import DOUBTFUL, WEAK
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText

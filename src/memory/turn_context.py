@@ -15,9 +15,9 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
 from src.memory.memory_repo import StoredFact
+from src.memory.queries import Query
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
 from src.memory.thresholds import REPEATED
 from src.memory.writer import Outcome, SourceText
 from src.reading.facts import Fact

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from src.base.owners import Owner
 from src.base.zones import first_moment
-from src.memory import cutting, memory_repo
+from src.memory import memory_repo
 from src.memory.embedding_space import ServingSpace
+from src.memory.forget_matching import spans
 from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.thresholds import UNSURE
 from src.pg.client import PgClient, Transaction
@@ -167,7 +168,7 @@ class MemoryWriter:
         stored = StoringRepository(transaction, owner)
         text, uid = memory.fact.text, memory.source.uid
         source = stored.find_message(memory.source.message_id)
-        if source is None or not cutting.spans(source.text, memory.source.quote):
+        if source is None or not spans(source.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
         if not source.is_own and memory.origin != "connected":
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
@@ -175,7 +176,7 @@ class MemoryWriter:
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = memory.told_by(source)
         quote = memory.fact.quote  # which a model may have trimmed
-        said = " ".join(one for one in sentences(source.text) if cutting.spans(one, quote))
+        said = " ".join(one for one in sentences(source.text) if spans(one, quote))
         same, rivals = self.compare(memory, stored.list_similar(memory), said)
         same, rivals = _prefer_own(memory, same, rivals)
         if any(rival.content_hash == memory.content_hash for rival in rivals):

@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.memory.crosslingual import may_be_same_name
 from src.memory.line_kinds import NOTE, QUESTION, SLIP, UNSURE, Classifier, kind_of, names_only
+from src.memory.queries import may_be_same_name
 from src.memory.thresholds import GAP, NEAR, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
 from src.reading import words as reading_words

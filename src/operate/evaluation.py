@@ -23,7 +23,7 @@ from src.base.errors import AppError
 from src.base.owners import Owner
 from src.core import Core
 from src.history import conversation_repo, new_messages
-from src.memory import retriever, search_index_repo
+from src.memory import queries, search_index_repo
 from src.memory.citations import fit_memories
 from src.memory.indexer import is_mere_question
 from src.privacy.erasure_repo import ErasureRepository
@@ -178,7 +178,7 @@ async def evaluate(
             now = conversation.turns[-1].said_at + timedelta(days=1)
             for question in conversation.questions:
                 start = time.perf_counter()
-                query = retriever.Query(owner, question.text, now, limit=max(CUTS))
+                query = queries.Query(owner, question.text, now, limit=max(CUTS))
                 hits = await core.memory.retriever.search(query)
                 times.append(1000 * (time.perf_counter() - start))
                 shown = {}

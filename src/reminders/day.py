@@ -13,7 +13,8 @@ from src.base.owners import Caller
 from src.base.zones import DAY, SECOND, first_moment, local_time, locale_of
 from src.memory import line_kinds
 from src.memory.memory_repo import message_number
-from src.memory.retriever import Query, Retriever
+from src.memory.queries import Query
+from src.memory.retriever import Retriever
 from src.pg.client import PgClient
 from src.reading import gate, lexicon
 from src.reading.facts import PRIVATE

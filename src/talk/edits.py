@@ -7,7 +7,8 @@ from typing import Literal
 from src.base.owners import Owner
 from src.history.conversation_repo import NearbyMessage, TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
-from src.memory import cutting, turn_context
+from src.memory import turn_context
+from src.memory.forget_matching import spans
 from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
 from src.memory.question_repo import CLEAR_QUESTIONS
 from src.pg.client import OwnerSteps, PgClient, Transaction, storable
@@ -150,7 +151,7 @@ class EditRepository(OwnerSteps):
         self._run(*derived, id=edited.id, ids=[edited.id])
         facts = ForgettingRepository(self._transaction, self._owner)
         for memory_id, quote, has_others in facts.list_facts_of(edited.id):
-            if not cutting.spans(text, quote):
+            if not spans(text, quote):
                 facts.remove_source(edited.id, memory_id, has_others=has_others)
 
     def requeue_for_extraction(self, edited: EditedMessage) -> None:

@@ -15,8 +15,8 @@ from src.history.turn_repo import NO_CHANGES, AnswerSource, Changes
 from src.llm import chat, reply
 from src.llm.reply import ModelUsage
 from src.memory.citations import hit_id, number_references, reference_names
-from src.memory.ranking import score_record
 from src.memory.retrieval_repo import Hit
+from src.memory.retriever import score_record
 from src.memory.turn_context import get_finding
 from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import fact_uid

@@ -21,7 +21,7 @@ from src.history.new_messages import (
     user_message,
 )
 from src.llm.tokens import TokenCounter
-from src.memory import prompts, retriever
+from src.memory import prompts, queries
 from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
@@ -311,7 +311,7 @@ async def retrieve_memories(
         return {}
     settings = await memories.settings()
     budget = min(settings.memory_context_tokens, state["llm_context_size"] // MEMORIES_SHARE)
-    query = retriever.Query(
+    query = queries.Query(
         context.owner,
         context.text,
         context.now,

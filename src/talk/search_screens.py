@@ -9,7 +9,7 @@ from src.base.owners import Caller
 from src.base.zones import local_time
 from src.history.conversation_repo import ConversationRepository
 from src.history.timeline_repo import TimelineRepository
-from src.memory import memories, memory_repo, retriever
+from src.memory import memories, memory_repo, queries
 from src.memory.compaction import CompactionService
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
@@ -74,7 +74,7 @@ class SearchScreens:
         """
         now = caller.now
         hits = await self._memories.retriever.search(
-            retriever.Query(
+            queries.Query(
                 caller.owner, caller.argument, now, limit=limit, with_assistant=True,
                 kinds=("message", "memory"), speaker_id=caller.asker,
                 threshold=SUGGESTED,

@@ -18,9 +18,9 @@ from src.llm.chat import ModelCaller
 from src.memory import prompts, search_index_repo
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
+from src.memory.queries import Query
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit, Shown
-from src.memory.retriever import Query
 from src.memory.thresholds import UNSURE
 from src.memory.tools import describe_saved, find_source_message, outcome_record
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal

@@ -14,8 +14,8 @@ from src.base.zones import local_time, parse_day_start
 from src.memory.citations import hit_id
 from src.memory.consolidation import ConsolidationRepository
 from src.memory.memory_repo import KINDS, FactQuery, StoredFact
-from src.memory.ranking import score_record
-from src.memory.retriever import Query
+from src.memory.queries import Query
+from src.memory.retriever import score_record
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.talk.turn_state import IncomingMessage

@@ -28,7 +28,7 @@ from src.history.conversation_repo import ConversationRepository, StoredMessage
 from src.history.new_messages import add_time_label
 from src.memory.citations import hit_id
 from src.memory.memory_repo import FactQuery, StoringRepository, message_number
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.memory.thresholds import WEAK
 from src.memory.writer import SourceText
 from src.outside.connections import Connection, ConnectionRepository

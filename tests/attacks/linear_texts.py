@@ -27,10 +27,9 @@ from src.llm.reply import ModelReply, read_arguments, sanitize
 from src.llm.reply_text import ReplyText, without_thoughts
 from src.llm.text_calls import read_text_calls
 from src.llm.tokens import TokenCounter
-from src.memory import citations, line_kinds, ranking
-from src.memory.cutting import spans
-from src.memory.forget_matching import read_request
-from src.memory.retriever import entity_terms, read_overview
+from src.memory import citations, line_kinds, retriever
+from src.memory.forget_matching import read_request, spans
+from src.memory.queries import entity_terms, read_overview
 from src.memory.tools import ASKS_THE_BOT, find_source_message
 from src.memory.turn_context import repeats_private
 from src.offline import model, replies, tasks
@@ -173,7 +172,7 @@ READERS: dict[str, Reader] = {
     ),
     "entities.convert": convert,
     "terms": terms,
-    "retriever.entity_terms": entity_terms,
+    "queries.entity_terms": entity_terms,
     "plain_text.plain": plain_text.plain,
     "plain_text.normalise": plain_text.normalise,
     "sameness.content_hash": content_hash,
@@ -184,7 +183,7 @@ READERS: dict[str, Reader] = {
     "relations.canonical_subject": facts.canonical_subject,
     "relations.canonical_relation": facts.canonical_relation,
     "relation_questions": asked_relations,
-    "ranking.TIME_WORD": ranking.TIME_WORD.search,
+    "retriever.TIME_WORD": retriever.TIME_WORD.search,
     "search_memory.ASKS_THE_BOT": ASKS_THE_BOT.search,
     "save_user_fact.find_said": said,
     "time_expressions.read_time": lambda text: read_time(text, NOW),
@@ -202,7 +201,7 @@ READERS: dict[str, Reader] = {
     "forget_matching.read_request": read_request,
     "privacy.repeats_private": repeated,
     "contradictions.affirms": affirms,
-    "cutting.spans": lambda text: spans(text, text[:200]),
+    "forget_matching.spans": lambda text: spans(text, text[:200]),
     "overviews.read_overview": lambda text: read_overview(text, NOW),
     "confirmation.reads_as_yes": reads_as_yes,
     "words.content_words": lambda text: content_words(text),

@@ -23,8 +23,8 @@ from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import StoredFact
+from src.memory.queries import Query
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
 from src.pg.client import PgClient
 from src.reading.facts import Fact, Origin

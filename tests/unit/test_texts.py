@@ -16,7 +16,7 @@ import src.texts
 from src.base.owners import Mode
 from src.memory.line_kinds import ORDERS, shipped_weights
 from src.memory.memory_repo import KINDS
-from src.memory.retriever import OverviewKind
+from src.memory.queries import OverviewKind
 from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
 from src.reading.reminder_moments import Problem

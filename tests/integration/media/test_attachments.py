@@ -12,7 +12,7 @@ from src.base.errors import DeliveryError, ModelUnavailableError
 from src.base.owners import Caller, Preferences
 from src.media.attachments import MAX_DOCUMENT, sound_ending
 from src.memory.citations import memory_record
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.phone import NOW, STRANGER, USER, Phone, buttons

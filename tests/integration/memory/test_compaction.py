@@ -16,7 +16,6 @@ from src.core import build_caller
 from src.history.new_messages import window_start
 from src.llm.chat import ModelCaller
 from src.memory.compaction import CompactionService
-from src.memory.digest import needs_digest
 from src.memory.digest_repo import (
     ExtractionRepository,
     Summary,
@@ -24,6 +23,7 @@ from src.memory.digest_repo import (
     choose_for_prompt,
 )
 from src.memory.prompts import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
+from src.memory.tasks import needs_digest
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from tests.fakes.openai_server import ChatRequest, Reply

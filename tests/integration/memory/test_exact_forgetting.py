@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (

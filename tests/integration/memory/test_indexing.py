@@ -35,8 +35,9 @@ from src.memory.indexer import (
     passages,
 )
 from src.memory.memory_repo import FactQuery
+from src.memory.queries import Query
 from src.memory.retrieval_repo import Hit, SearchRequest
-from src.memory.retriever import PASSAGE, Query
+from src.memory.retriever import PASSAGE
 from src.memory.search_index_repo import Scale
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms

@@ -12,7 +12,7 @@ import pytest
 from src.base.errors import ModelUnavailableError, StorageError
 from src.base.owners import Owner
 from src.base.zones import local_time
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.pg.client import PgClient
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from src.base.owners import Owner
 from src.llm.endpoints import RERANK_DEADLINE
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.pg.client import PgClient
 from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
 from tests.integration.person import USER, Rig, open_rig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.memory.writer import SourceText
 from src.reading.facts import Fact
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.reading.gate import MASK
 from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender

@@ -21,7 +21,7 @@ from src.base.owners import Owner
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import block
 from src.llm.reply_text import without_thoughts
-from src.memory.retriever import read_overview
+from src.memory.queries import read_overview
 from src.pg.client import PgClient, storable
 from src.reading.gate import Voice
 from src.talk.prompt import SYSTEM_PROMPT

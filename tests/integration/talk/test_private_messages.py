@@ -6,7 +6,7 @@ import pytest
 
 from src.history.conversation_repo import HistoryMessage, TelegramOrigin
 from src.memory.prompts import SUMMARY_PROMPT
-from src.memory.retriever import Query
+from src.memory.queries import Query
 from src.memory.turn_context import repeats_private
 from src.reading.gate import Voice
 from tests.fakes.openai_server import ChatRequest, Reply

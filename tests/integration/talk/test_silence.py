@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from src.base.errors import PostponedError
-from src.memory.digest import SILENCE_SECONDS, SLOW_MILLISECONDS
+from src.memory.tasks import SILENCE_SECONDS, SLOW_MILLISECONDS
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig, new_user
 

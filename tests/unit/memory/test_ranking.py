@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from src.memory.crosslingual import may_be_same_name, term_groups
-from src.memory.ranking import rank
+from src.memory.queries import may_be_same_name, term_groups
 from src.memory.retrieval_repo import Hit, Match, Validity
+from src.memory.retriever import rank
 from src.reading.time_expressions import read_time
 from src.texts.morphology import terms
 
