@@ -23,7 +23,7 @@ from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
 from src.llm.tokens import TokenCounter
-from src.memory.citations import fit_memories
+from src.memory.prompts import fit_memories
 from src.memory.queries import Query
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import rank

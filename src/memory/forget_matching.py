@@ -95,6 +95,23 @@ class Statement:
             return True
         return subject not in _kin() and FIRST_PERSON.match(plain(self.text)) is not None
 
+    def is_about_other(self, lemmas: frozenset[str]) -> bool:
+        """Return True if it is about a person of whom none of these lemmas speaks."""
+        if self.is_fact:
+            subject = facts.canonical_subject(self.subject)
+            is_named = f"@{subject}" in lemmas or bool(_subject_lemmas(subject) & lemmas)
+            return subject in _kin() and not is_named
+        first = next(iter(content_words(self.text)), None)
+        return first is not None and first.is_kin and not first.lemmas & lemmas
+
+    def has_free(self, word: Word) -> bool:
+        """Return True if a word occurs without a preposition before it, or does not occur."""
+        text = plain(self.text)
+        starts = [found.start for found in content_words(text) if found.lemmas & word.lemmas]
+        before = [re.findall(r"[\w']+", text[:start])[-1:] for start in starts]
+        prepositions = lexicon.words("sameness.prepositions")
+        return not starts or any(not words or words[0] not in prepositions for words in before)
+
     @property
     def key_lemmas(self) -> frozenset[str]:
         """Lemmas of the value of a fact, or of all its words if it has no value."""
@@ -156,7 +173,7 @@ def is_meant(request: Request, candidate: Statement) -> bool:
     if request.is_about_user and not candidate.is_about_user:
         return False
     is_users_own = request.is_about_user or request.is_own
-    if is_users_own and _is_about_other(request, candidate):
+    if is_users_own and candidate.is_about_other(request.lemmas):
         return False
     by_relation = lemmas_about(candidate.relation)
     # Of "my name" only the owner of the thing decides.
@@ -167,7 +184,7 @@ def is_meant(request: Request, candidate: Statement) -> bool:
     if has_polarity and affirms(_statement(request, candidate)) == request.is_negative:
         return False
     is_a_thing = request.is_own and words == 1
-    if is_a_thing and not _stands_free(request.words[0], candidate):
+    if is_a_thing and not candidate.has_free(request.words[0]):
         return False  # "my dog" is not the dog of "allergic to dogs"
     return not request.has_thing or _has_as_thing(request, candidate)
 
@@ -212,8 +229,8 @@ def weigh_shared(request: Request, text: str) -> float:
 
 def choose_best(request: Request, meant: Sequence[Statement]) -> Sequence[Statement]:
     """Narrow matches down: not about another person, and without words beyond the request."""
-    candidates = [c for c in meant if not _is_about_other(request, c)] or meant
     lemmas = request.lemmas
+    candidates = [c for c in meant if not c.is_about_other(lemmas)] or meant
     exact = [c for c in candidates if all(w.lemmas & lemmas for w in content_words(c.text))]
     return exact if len(exact) == 1 else candidates
 
@@ -250,33 +267,14 @@ def _statement(request: Request, candidate: Statement) -> str:
     return candidate.text[start : found[-1].end]
 
 
-def _is_about_other(request: Request, candidate: Statement) -> bool:
-    lemmas = request.lemmas
-    if candidate.is_fact:
-        subject = facts.canonical_subject(candidate.subject)
-        is_person = subject in _kin()
-        return is_person and f"@{subject}" not in lemmas and not _subject_lemmas(subject) & lemmas
-    first = next(iter(content_words(candidate.text)), None)
-    return first is not None and first.is_kin and not first.lemmas & lemmas
-
-
 def _has_as_thing(request: Request, candidate: Statement) -> bool:
     """Return True if the user has the thing: "аллергия на собак" does not mean a dog."""
     if not candidate.is_about_user:
         return False
     if candidate.relation in OWNING:
         return True
-    is_free = any(_stands_free(word, candidate) for word in request.words)
+    is_free = any(map(candidate.has_free, request.words))
     return is_free and HAVING.search(plain(candidate.text)) is not None
-
-
-def _stands_free(word: Word, candidate: Statement) -> bool:
-    """Return True if the word occurs without a preposition before it, or does not occur."""
-    text = plain(candidate.text)
-    starts = [found.start for found in content_words(text) if found.lemmas & word.lemmas]
-    before = [re.findall(r"[\w']+", text[:start])[-1:] for start in starts]
-    prepositions = lexicon.words("sameness.prepositions")
-    return not starts or any(not words or words[0] not in prepositions for words in before)
 
 
 def _relation_words(candidate: Statement, known: frozenset[str]) -> frozenset[str]:

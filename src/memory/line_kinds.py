@@ -100,20 +100,18 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     is_marked = text.rstrip().endswith("?") or asks_inside(text)
     asks = is_marked if vector is not None else is_question(text)
     scores, kind = _score(text, vector, weights)
-    if asks and (kind in (NOTE, REQUEST, AGREEMENT) or _asks_of_oneself(text, kind)):
-        return QUESTION
+    if asks:
+        typed = words(text.translate(FOLD).lower())
+        me, you = lexicon.words("lines.me"), lexicon.words("lines.you")
+        # "What is my file called?" is of oneself, and not of the bot.
+        is_of_oneself = not me.isdisjoint(typed) and you.isdisjoint(typed)
+        is_small_talk = kind not in (NOTE, QUESTION, REQUEST, GREETING, *ORDERS)
+        if kind in (NOTE, REQUEST, AGREEMENT) or (is_small_talk and is_of_oneself):
+            return QUESTION
     if kind == NOTE and may_ask(text):
         return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
     return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < MIN_MARGIN else kind
-
-
-def _asks_of_oneself(text: str, kind: str) -> bool:
-    """Return True for "what is my file called?": of oneself, and not of the bot."""
-    typed = words(text.translate(FOLD).lower())
-    me, you = lexicon.words("lines.me"), lexicon.words("lines.you")
-    is_small_talk = kind not in (NOTE, QUESTION, REQUEST, GREETING, *ORDERS)
-    return is_small_talk and not me.isdisjoint(typed) and you.isdisjoint(typed)
 
 
 def _score(text: str, vector: Vector | None, weights: Weights) -> tuple[dict[str, float], str]:

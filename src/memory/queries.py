@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice, product
 from pathlib import Path
 from typing import Literal, cast
@@ -214,8 +214,9 @@ def term_groups(text: str) -> list[tuple[str, ...]]:
     groups: dict[tuple[str, ...], None] = {}
     for written in WORD.findall(text)[:MAX_WORDS]:
         if own := terms(written):
-            others = [*_concept_terms(plain(written)), *_name_terms(written)]
-            groups[tuple(dict.fromkeys([*own, *others]))] = None
+            concepts, forms = _load_concepts(), _base_forms(plain(written))
+            same = [one for form in forms for one in concepts.get(form, ())]
+            groups[tuple(dict.fromkeys([*own, *same, *_name_terms(written)]))] = None
     return list(groups)
 
 
@@ -224,14 +225,6 @@ def may_be_same_name(one: str, other: str) -> bool:
     if one.isascii() == other.isascii():
         return False
     return any(not set(group).isdisjoint(terms(other)) for group in term_groups(one.title()))
-
-
-@lru_cache(maxsize=4_000)
-def _concept_terms(word: str) -> tuple[str, ...]:
-    """Return the search terms of all words that stand for the same thing as this one."""
-    concepts = _load_concepts()
-    found = [one for form in _base_forms(word) for one in concepts.get(form, ())]
-    return tuple(dict.fromkeys(found))
 
 
 @cache

@@ -204,7 +204,14 @@ class Retriever:
         if query.tokens is not None:  # there is room for the messages that told other facts
             facts = [hit.source_id for hit in ranked if hit.kind == "memory"][query.limit :]
             ranked = [hit for hit in ranked if hit.kind != "memory" or hit.source_id not in facts]
-        hits = _dedupe(ranked)
+        # Each text once, and of a message and its facts the kind that ranks best.
+        kinds: dict[str, str] = {}
+        texts_once: dict[tuple[object, ...], Hit] = {}
+        for hit in ranked:
+            if kinds.setdefault(hit.uid, hit.kind) == hit.kind:
+                key = hit.speaker, hit.author.name, hit.retired, normalise(hit.text)
+                texts_once.setdefault(key, hit)
+        hits = list(texts_once.values())
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANK_POOL]
             try:
@@ -241,16 +248,6 @@ def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
         return tells_more or hit.match.bm25 > 0
 
     return [hit for hit in candidates if is_shown(hit)]
-
-
-def _dedupe(ranked: Sequence[Hit]) -> list[Hit]:
-    """Keep each text once, and of a message and its facts the kind that ranks best."""
-    kinds: dict[str, str] = {}
-    hits = [hit for hit in ranked if kinds.setdefault(hit.uid, hit.kind) == hit.kind]
-    texts: dict[tuple[object, ...], Hit] = {}
-    for hit in hits:
-        texts.setdefault((hit.speaker, hit.author.name, hit.retired, normalise(hit.text)), hit)
-    return list(texts.values())
 
 
 def _fill(characters: int, hits: Sequence[Hit]) -> list[Hit]:

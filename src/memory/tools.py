@@ -15,9 +15,9 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.loose_json import as_list
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
-from src.memory.citations import memory_record, words_and_dates
 from src.memory.forgetter import Forgotten
 from src.memory.memories import Memories
+from src.memory.prompts import memory_record, words_and_dates
 from src.memory.queries import Query
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Shown

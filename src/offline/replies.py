@@ -337,22 +337,21 @@ def _overview_records(records: Found, kind: str) -> list[Record]:
     """
     listed = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
     facts = [r for r in listed if _is_fact(r)]
-    notes = [r for r in listed if not _is_fact(r) and _tells_more(r, facts)]
+    notes = []
+    for note in listed:
+        facts_told = [fact["text"] for fact in facts if fact["uid"] == note["uid"]]
+        rest = note["text"]
+        for text in facts_told:
+            rest = rest.replace(text, " ")
+        tells_more = rest != note["text"] and len(content(rest)) >= MIN_WORDS
+        if not _is_fact(note) and (tells_more or not facts_told):
+            notes.append(note)
     told = {note["uid"]: note["text"] for note in notes}
     facts = [fact for fact in facts if fact["text"] not in told.get(fact["uid"], "")]
     listed = facts + notes
     if kind == "family":
         listed = [r for r in listed if any(map(kin_of, words(r["text"])))]
     return sorted(listed, key=_sort_key, reverse=True)[:OVERVIEW_LINES]
-
-
-def _tells_more(note: Record, facts: Found) -> bool:
-    """Return True if a note tells more than the facts that were made of it."""
-    told = [fact["text"] for fact in facts if fact["uid"] == note["uid"]]
-    rest = note["text"]
-    for text in told:
-        rest = rest.replace(text, " ")
-    return not told or (rest != note["text"] and len(content(rest)) >= MIN_WORDS)
 
 
 def _is_fact(record: Record) -> bool:
@@ -392,16 +391,14 @@ def _is_of_another(text: str, question: str) -> bool:
 
 def _has_other_role(text: str, question: str) -> bool:
     """Return True if "i owe" is told and "owes me" is asked, or the other way round."""
-    told, asked = _roles(text, question), _roles(question, question)
+    told: set[bool] = set()  # True for "i" beside a word of the question, False for "me"
+    asked: set[bool] = set()
+    for said, roles in ((text, told), (question, asked)):
+        spoken = words(said.translate(FOLD).lower())
+        pairs = [*pairwise(spoken), *pairwise(reversed(spoken))]
+        beside = {one for one, verb in pairs if shared(verb, question)}
+        roles.update(one in ME_ALONE for one in beside & (ME_ALONE | ME_GIVEN))
     return bool(told and asked) and told.isdisjoint(asked)
-
-
-def _roles(text: str, question: str) -> set[bool]:
-    """Return True for "i" beside a word of the question, False for "me" beside one."""
-    spoken = words(text.translate(FOLD).lower())
-    pairs = [*pairwise(spoken), *pairwise(reversed(spoken))]
-    beside = {one for one, verb in pairs if shared(verb, question)}
-    return {one in ME_ALONE for one in beside & (ME_ALONE | ME_GIVEN)}
 
 
 def _is_name_in(name: str, word: str) -> bool:

@@ -24,8 +24,8 @@ from src.base.owners import Owner
 from src.core import Core
 from src.history import conversation_repo, new_messages
 from src.memory import queries, search_index_repo
-from src.memory.citations import fit_memories
 from src.memory.indexer import is_mere_question
+from src.memory.prompts import fit_memories
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 

@@ -14,7 +14,7 @@ from src.history.new_messages import strip_time_label
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Changes
 from src.llm import chat, reply
 from src.llm.reply import ModelUsage
-from src.memory.citations import hit_id, number_references, reference_names
+from src.memory.prompts import hit_id, number_references, reference_names
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import score_record
 from src.memory.turn_context import get_finding

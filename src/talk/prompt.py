@@ -22,9 +22,9 @@ from src.history.new_messages import (
 )
 from src.llm.tokens import TokenCounter
 from src.memory import prompts, queries
-from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
+from src.memory.prompts import fit_memories, memory_record, within_budget
 from src.memory.retrieval_repo import Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.reading.facts import WISH, fact_uid, normalise

@@ -16,8 +16,8 @@ from src.history.new_messages import last_answer, new_messages, own_words, recor
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts, search_index_repo
-from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
+from src.memory.prompts import context_records, hit_id, number_references, reference_names
 from src.memory.queries import Query
 from src.memory.question_repo import Dispute
 from src.memory.retrieval_repo import Hit, Shown

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pyromark
 from aiogram.types import MessageEntity
 
-from src.memory.citations import CODE
+from src.memory.prompts import CODE
 from src.texts.markdown import Signs
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from src.base.owners import Owner
 from src.base.zones import local_time, parse_day_start
-from src.memory.citations import hit_id
 from src.memory.consolidation import ConsolidationRepository
 from src.memory.memory_repo import KINDS, FactQuery, StoredFact
+from src.memory.prompts import hit_id
 from src.memory.queries import Query
 from src.memory.retriever import score_record
 from src.pg.client import Record

@@ -26,8 +26,8 @@ from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import ConversationRepository, StoredMessage
 from src.history.new_messages import add_time_label
-from src.memory.citations import hit_id
 from src.memory.memory_repo import FactQuery, StoringRepository, message_number
+from src.memory.prompts import hit_id
 from src.memory.queries import Query
 from src.memory.thresholds import WEAK
 from src.memory.writer import SourceText

@@ -27,7 +27,7 @@ from src.llm.reply import ModelReply, read_arguments, sanitize
 from src.llm.reply_text import ReplyText, without_thoughts
 from src.llm.text_calls import read_text_calls
 from src.llm.tokens import TokenCounter
-from src.memory import citations, line_kinds, retriever
+from src.memory import line_kinds, prompts, retriever
 from src.memory.forget_matching import read_request, spans
 from src.memory.queries import entity_terms, read_overview
 from src.memory.tools import ASKS_THE_BOT, find_source_message
@@ -167,7 +167,7 @@ READERS: dict[str, Reader] = {
     "reply.sanitize": sanitize,
     "reply.read_arguments": read_arguments,
     "tokens.count": lambda text: COUNTER.count(text + str(time.perf_counter_ns())),
-    "citations.number_references": lambda text: citations.number_references(
+    "prompts.number_references": lambda text: prompts.number_references(
         text, {"1": 1, "msg-1": 2}, said=[text]
     ),
     "entities.convert": convert,

@@ -11,7 +11,7 @@ import pytest
 from src.base.errors import DeliveryError, ModelUnavailableError
 from src.base.owners import Caller, Preferences
 from src.media.attachments import MAX_DOCUMENT, sound_ending
-from src.memory.citations import memory_record
+from src.memory.prompts import memory_record
 from src.memory.queries import Query
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply

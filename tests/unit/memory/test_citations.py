@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from src.memory.citations import memory_record, number_references
+from src.memory.prompts import memory_record, number_references
 from src.memory.retrieval_repo import Hit, Validity
 from src.memory.search_index_repo import DocumentKind
 from src.talk.graph_run import resolve_beginning, resolve_citations
