@@ -35,7 +35,7 @@ WHERE id = ANY(%(ids)s) AND conversation_id = %(conversation_id)s
 
 # An answer that asks, or has asked, and the sender of the message that it answers.
 SELECT_QUESTION = """
-SELECT a.id, a.content, m.sender_id, a.asks = 'conflict_over',
+SELECT a.content, m.sender_id, a.asks = 'conflict_over',
        a.changes, coalesce(a.question, '[]')
 FROM messages a
 JOIN messages m ON m.id = a.reply_to_id
@@ -123,7 +123,6 @@ class ConflictQuestion:
     """An answer of the bot that asks which of two facts is right.
 
     Attributes:
-        answer_id: The id of the answer.
         text: The text of the answer; with the ending after the question is over.
         sender_id: The sender of the message that it answers.
         is_over: True if it was decided or closed; ``text`` has the ending.
@@ -131,7 +130,6 @@ class ConflictQuestion:
         disputes: What it asks about; empty if a message or a known fact is gone or has changed.
     """
 
-    answer_id: int
     text: str
     sender_id: int | None
     is_over: bool
@@ -172,7 +170,7 @@ class QuestionRepository(Repository):
         row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id)
         if row is None:
             return None
-        id_, text, sender_id, is_over, changes, records = row
+        text, sender_id, is_over, changes, records = row
         messages = [record["message"] for record in records]
         rows = self._client.fetch_all(SELECT_SAID, owner, ids=messages)
         said = {
@@ -194,7 +192,7 @@ class QuestionRepository(Repository):
                 for record in records
             ]
         was_changed = turn_repo.Changes.from_row(changes)
-        return ConflictQuestion(id_, text, sender_id, is_over, was_changed, disputes)
+        return ConflictQuestion(text, sender_id, is_over, was_changed, disputes)
 
     def close(
         self,
