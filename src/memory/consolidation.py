@@ -1,7 +1,6 @@
 """Consolidation at night: duplicate and contradicted facts are merged by the writer's rules."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Literal
 
@@ -17,15 +16,6 @@ from src.pg.connection import PATIENT
 from src.pg.locks import lock_facts
 
 MergeKind = Literal["duplicate", "contradiction"]
-
-
-@dataclass(frozen=True)
-class DueOwner:
-    """An owner whose facts changed since they were last compared (None: never), as of ``now``."""
-
-    owner: Owner
-    since: datetime | None
-    now: datetime
 
 
 # Owners whose facts changed since they were compared, those never compared first.
@@ -93,16 +83,7 @@ ORDER BY c.id DESC LIMIT %(limit)s
 
 
 class ConsolidationRepository(Repository):
-    """Lists facts to compare, and merges; every method blocks (see ``PgClient.run``)."""
-
-    def list_due(self, *, limit: int) -> list[DueOwner]:
-        """List owners whose facts changed since they were compared, never compared ones first."""
-        return self._all(
-            lambda user, thread, *times: DueOwner(Owner(user, thread), *times),
-            SELECT_DUE,
-            limit=limit,
-            limits=PATIENT,
-        )
+    """Lists and undoes merges; every method blocks (see ``PgClient.run``)."""
 
     def list_merges(self, owner: Owner, *, limit: int = 50) -> list[Record]:
         """List the owner's merges, newest first."""
@@ -180,10 +161,6 @@ class ConsolidationService:
     _space: ServingSpace
     _metrics: Metrics
 
-    def __post_init__(self) -> None:
-        """Build the repository on the client."""
-        self._repo = ConsolidationRepository(self._client)
-
     async def run(self) -> bool:
         """Consolidate some owners; returns True if there may be more.
 
@@ -191,14 +168,18 @@ class ConsolidationService:
             TransientError: The database is away, or the embedding model is not known yet.
         """
         model = await self._space.model()
-        due = await self._client.run(self._repo.list_due, limit=OWNERS)
-        for entry in due:  # later changes wait for the next night
-            select = partial(self._client.fetch_all, since=entry.since, limit=FACTS)
-            for (memory_id,) in await self._client.run(select, SELECT_CHANGED, entry.owner):
-                compare = partial(self._compare, entry.owner, memory_id, model.id)
+        select = self._client.fetch_all
+        due = await self._client.run(select, SELECT_DUE, limit=OWNERS, limits=PATIENT)
+        for user, thread, since, now in due:  # later changes wait for the next night
+            owner = Owner(user, thread)
+            changed = await self._client.run(
+                select, SELECT_CHANGED, owner, since=since, limit=FACTS
+            )
+            for (memory_id,) in changed:
+                compare = partial(self._compare, owner, memory_id, model.id)
                 for kind in await self._client.run(self._client.in_transaction, compare):
                     self._metrics.consolidated.labels(kind).inc()
-            await self._client.run(self._client.execute, MARK, entry.owner, at=entry.now)
+            await self._client.run(self._client.execute, MARK, owner, at=now)
         return len(due) == OWNERS
 
     def _compare(
