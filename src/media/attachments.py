@@ -1,4 +1,7 @@
-"""Conversion of attachments to text: picture description, transcription, document reading."""
+"""Conversion of attachments to text: picture description, transcription, document reading.
+
+The tool for the model looks at a picture again.
+"""
 
 import asyncio
 import base64
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 
 from src.base import errors
 from src.base.owners import Owner
@@ -17,8 +20,9 @@ from src.history.turn_repo import TurnRepository
 from src.llm import chat, endpoints, quoting, reply
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.memory.budget import DailyCeilings
+from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient, storable
-from src.texts import Language, say
+from src.texts import Language, detect_language, say
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +84,16 @@ class Attachment:
     file_id: str
     size: int
     name: str
+
+    def kind_in(self, data: bytes) -> AttachmentKind:
+        """Return the kind of its content: a file is what it holds, whatever its name."""
+        if self.kind != "document":  # Telegram knows voices and photos as such
+            return self.kind
+        if picture_type(data) is not None:
+            return "picture"
+        if sound_ending(data) is not None:
+            return "sound"
+        return "document"
 
 
 @dataclass(frozen=True)
@@ -209,7 +223,7 @@ class AttachmentService:
             self._check(attachment)
             async with self._places:
                 data = await self._download(attachment.file_id, conversation_id)
-                kind = _kind_of(data, attachment)
+                kind = attachment.kind_in(data)
                 if kind == "sound":
                     spoken = await self._transcribe(data)
                     if is_own:
@@ -299,7 +313,11 @@ class AttachmentService:
             raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
             raise errors.DocumentError("too_large", "the picture is too large for a model")
-        messages = _build_picture_prompt(data, mime_type, caption=caption, language=language)
+        rules = PICTURE_PROMPT.replace("{language}", str(locale_of(language).english_name))
+        system, words = quoting.prompt(rules, messages=[{"text": caption}])
+        url = f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
+        image = {"type": "image_url", "image_url": {"url": url}}
+        messages = [system, HumanMessage([str(words.content), image])]
         usage: list[reply.ModelUsage] = []
         try:
             text = await self.vision.text(messages, purpose="picture", on_usage=usage.append)
@@ -321,27 +339,6 @@ class AttachmentService:
         return MediaText(enclosed=EnclosedText(attachment.name, text), problem=problem)
 
 
-def _kind_of(data: bytes, attachment: Attachment) -> AttachmentKind:
-    """A file is what it holds, whatever its name; Telegram knows voices and photos as such."""
-    if attachment.kind != "document":
-        return attachment.kind
-    if picture_type(data) is not None:
-        return "picture"
-    if sound_ending(data) is not None:
-        return "sound"
-    return "document"
-
-
-def _build_picture_prompt(
-    picture: bytes, mime_type: str, *, caption: str, language: Language
-) -> list[BaseMessage]:
-    rules = PICTURE_PROMPT.replace("{language}", str(locale_of(language).english_name))
-    system, user_message = quoting.prompt(rules, messages=[{"text": caption}])
-    data = base64.b64encode(picture).decode()
-    image = {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
-    return [system, HumanMessage([str(user_message.content), image])]
-
-
 def _find_text_key(error: errors.AppError, kind: AttachmentKind) -> str:
     """Return the key of the sentence for the user; some models accept no pictures."""
     if not isinstance(error, errors.ModelError):
@@ -351,3 +348,20 @@ def _find_text_key(error: errors.AppError, kind: AttachmentKind) -> str:
     if isinstance(error, errors.ModelSetupError):
         return "sound_locked"
     return "sound_refused"
+
+
+# Tool for the model: look at a picture again.
+
+LOOK_TIMEOUT = 120.0  # seconds to download a picture and have a model examine it
+LOOK = """\
+Look again at a picture that the user sent. If the result says that seen is false, say so and \
+answer from the description."""
+
+
+async def look_at_picture(
+    attachments: AttachmentService, runtime: quoting.Runtime, order: LookOrder
+) -> dict[str, str | bool]:
+    """Have a model look at a picture of the conversation, with a question in mind."""
+    context: TurnContext = runtime.context
+    language = detect_language(context.text, context.language)
+    return await attachments.look_again(context.owner, context.conversation_id, order, language)

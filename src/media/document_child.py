@@ -38,10 +38,22 @@ def main(hint: str = "") -> None:
     Args:
         hint: See ``choose_reader``.
     """
-    _limit_resources()
+    limit_resources()
     data = sys.stdin.buffer.read()
     answer = json.dumps(_extract_text(data, hint), ensure_ascii=False)
     sys.stdout.buffer.write(answer.encode())
+
+
+def limit_resources() -> None:
+    """Limit the time, the memory and the output of this process."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+    signal.alarm(MAX_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_ANSWER, MAX_ANSWER))  # stdout is a file
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 1))
+    os.nice(5)  # turns in progress take precedence
 
 
 def lock_down() -> None:
@@ -53,17 +65,6 @@ def lock_down() -> None:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-
-
-def _limit_resources() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
-    signal.alarm(MAX_SECONDS)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_ANSWER, MAX_ANSWER))  # stdout is a file
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 1))
-    os.nice(5)  # turns in progress take precedence
 
 
 def _extract_text(data: bytes, hint: str) -> dict[str, object]:
@@ -102,22 +103,19 @@ def choose_reader(data: bytes, hint: str) -> Reader:
     """
     if not data:
         raise DocumentError("without_text", "an empty file")
+    from src.media import file_formats
+
     if data.lstrip()[: len(PDF)] == PDF or (hint == "pdf" and PDF in data[:HEAD]):
-        from src.media.pdf_text import read_pdf
-
-        return partial(read_pdf, data)
+        return partial(file_formats.read_pdf, data)
     if data.startswith(ZIP):
-        from src.media.office_text import read_office
-
-        return partial(read_office, data)
+        return partial(file_formats.read_office, data)
     if data.startswith(OLE) and ENCRYPTED in data:
         raise DocumentError("protected", "an Office file with a password")
     if data.startswith((OLE, RTF)):
         raise DocumentError("kind", "a format of old")
-    from src.media.plain_text import is_html, read_html, read_plain_text
-
-    is_page = is_html(data, is_named_so=hint == "html")
-    return partial(read_html if is_page else read_plain_text, data)
+    if file_formats.is_html(data, is_named_so=hint == "html"):
+        return partial(file_formats.read_html, data)
+    return partial(file_formats.read_plain_text, data)
 
 
 if __name__ == "__main__":

@@ -98,13 +98,17 @@ def _cut(text: str) -> str:
 
 # Conversion of tagged text to lines, by the same rules for Word, PowerPoint and HTML.
 
-SPACES = re.compile(r"\s+")
 BETWEEN_CELLS = " | "
 # Roles of tags, by their local names. A block starts and ends a line. The content of a skipped tag
 # is invisible to readers. If a format has text tags, only these contain text. The role of a tag
 # that stands for a character is that character.
 BLOCK, TABLE, ROW, CELL, SKIPPED, TEXT = "block", "table", "row", "cell", "skipped", "text"
 Tags = Mapping[str, str]
+
+
+def single_spaced(text: str) -> str:
+    """Return a text with single spaces in place of all whitespace."""
+    return " ".join(text.split())
 
 
 class MarkedText:
@@ -169,7 +173,7 @@ class MarkedText:
 
     def finish(self) -> None:
         """End the current line."""
-        line = SPACES.sub(" ", "".join(self._line)).strip()
+        line = single_spaced("".join(self._line))
         self._line.clear()
         if line.strip("| -"):
             self._collector.add(line + "\n")

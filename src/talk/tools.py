@@ -18,8 +18,7 @@ from src.base import errors, zones
 from src.history import timeline_repo, turn_repo
 from src.llm.quoting import Form, NoArguments, Runtime, form_tool
 from src.llm.text_calls import UNREADABLE
-from src.media import tools as media_tools
-from src.media.attachments import AttachmentService
+from src.media.attachments import LOOK, LOOK_TIMEOUT, AttachmentService, look_at_picture
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
 from src.memory.turn_context import NOTHING, Finding, TurnContext, get_finding
@@ -144,8 +143,8 @@ def build_tools(
         form_tool(reminder_tools.cancel_reminder, reminder_tools.CANCEL, reminders),
     ]
     if attachments.vision is not None:
-        look = form_tool(media_tools.look_at_picture, media_tools.LOOK, attachments)
-        look.metadata = {"timeout": media_tools.TIMEOUT}
+        look = form_tool(look_at_picture, LOOK, attachments)
+        look.metadata = {"timeout": LOOK_TIMEOUT}
         tools.append(look)
     if for_notebook:
         tools.append(form_tool(undo_change, UNDO, memories, reminders))

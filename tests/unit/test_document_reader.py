@@ -252,7 +252,7 @@ async def test_a_child_that_does_not_stop_writing_is_ended() -> None:
     code = (
         f"sys.path.insert(0, {str(ROOT)!r}); sys.path += {sys.path!r}\n"
         "from src.media import document_child as child\n"
-        "child._limit_resources()\n"
+        "child.limit_resources()\n"
         "while True: os.write(1, b'x' * 9999)"
     )
     with pytest.raises(DocumentError) as caught:
@@ -294,7 +294,7 @@ def test_a_child_can_do_no_harm(harm: str) -> None:
         "from src.media import document_child as child\n"
         "file = tempfile.TemporaryFile()\n"
         "kept = file.fileno()\n"
-        "child._limit_resources()\n"
+        "child.limit_resources()\n"
         "cpu, core = map(resource.getrlimit, (resource.RLIMIT_CPU, resource.RLIMIT_CORE))\n"
         "is_deaf = signal.getsignal(signal.SIGTERM) == signal.SIG_IGN\n"
         "print(cpu[0], core, signal.alarm(0) > 0, is_deaf)\n"
