@@ -22,9 +22,8 @@ from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from src.pg.records import FailureLog
-from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import JobRepository
-from src.queue.workers import Workers, build_queue
+from src.queue.workers import DeadJobs, Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
 from src.telegram.imports import ImportProgress

@@ -21,7 +21,7 @@ from src.history.conversation_repo import ConversationRepository, set_conversati
 from src.history.turn_repo import TurnRepository
 from src.imports.screens import ImportScreens
 from src.imports.service import ImportService, ReminderSteps
-from src.llm import chat, embeddings, endpoints, prompt_cache, tokens
+from src.llm import chat, embeddings, endpoints, tokens
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.budget import DailyCeilings
@@ -44,7 +44,7 @@ from src.pg.embedded import open_newest_database
 from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsService
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
-from src.queue import dead_jobs, update_repo
+from src.queue import job_repo, update_repo
 from src.reminders.day import DayService
 from src.reminders.follow_ups import FollowUpService
 from src.reminders.reminder_repo import ReminderRepository
@@ -136,7 +136,7 @@ class Core:
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
         self.updates = update_repo.UpdateRepository(client)
-        self.dead_jobs = dead_jobs.JobDeathRepository(client)
+        self.dead_jobs = job_repo.JobDeathRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(client)
         self.live_settings = SettingsService(client, stored, settings)
@@ -349,15 +349,15 @@ def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | Non
     return build_caller(settings, name, metrics=metrics)
 
 
-def build_prompt_cache(settings: Settings) -> prompt_cache.PromptCache:
+def build_prompt_cache(settings: Settings) -> chat.PromptCache:
     """Build the cache of prompt beginnings for the provider of the chat model."""
     provider = find_provider(settings.chat_model_name)
     if provider is not None and provider.keeps_prompts(settings):
         if provider.prompt_cache == "keyed":
-            return prompt_cache.add_key
+            return chat.add_key
         if provider.prompt_cache == "marked":
-            return prompt_cache.add_marks
-    return prompt_cache.send_as_is
+            return chat.add_marks
+    return chat.send_as_is
 
 
 def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> chat.ModelCaller:
@@ -397,7 +397,7 @@ def build_caller(
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
-    cache = build_prompt_cache(settings) if counter else prompt_cache.send_as_is
+    cache = build_prompt_cache(settings) if counter else chat.send_as_is
     return chat.ModelCaller(
         model,
         name,

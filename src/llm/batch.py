@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from src.base.errors import ModelSetupError, ModelUnavailableError, PostponedError
 from src.base.providers import ProviderSettings, find_batch_provider
-from src.llm.completion_stream import parse_record
+from src.llm.completions import parse_record
 from src.llm.errors import model_error
 from src.llm.reply import at
 

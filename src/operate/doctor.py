@@ -25,7 +25,7 @@ from src.operate.checks import (
 from src.outside.servers import McpServers
 from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient
-from src.queue import dead_jobs, job_repo, update_repo
+from src.queue import job_repo, update_repo
 
 # Version and clock of the server.
 SELECT_SERVER = "SELECT current_setting('server_version'), extract(epoch FROM now())::float8"
@@ -101,7 +101,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
 
 def _examine_jobs(client: PgClient) -> list[CheckResult]:
     """Report jobs that were put aside, and updates that wait for more than a moment."""
-    count = dead_jobs.JobDeathRepository(client).count()
+    count = job_repo.JobDeathRepository(client).count()
     jobs = CheckResult("jobs", "none put aside")
     if count:
         mend = (
@@ -119,7 +119,7 @@ def _examine_jobs(client: PgClient) -> list[CheckResult]:
     return [jobs, CheckResult("queue", state, mend if oldest >= MAX_WAIT else None)]
 
 
-def describe_job(job: dead_jobs.PutAsideJob) -> str:
+def describe_job(job: job_repo.PutAsideJob) -> str:
     """Describe a job that was put aside by ids and times, without texts of users."""
     ids = {"chat": job.chat_id, "conversation": job.conversation_id}
     whose = ", ".join(f"{name} {id_}" for name, id_ in ids.items() if id_)

@@ -24,7 +24,7 @@ ERRORS: dict[Part, tuple[type[errors.AppError], ...]] = {
 }
 # Parts by prefix of the logger's name, where the error decides nothing.
 LOGGERS: dict[str, Part] = {
-    "src.llm.embedding_engine": "embeddings",
+    "src.llm.embeddings": "embeddings",
     "src.memory.embedding_space": "embeddings",
     "src.memory.indexer": "embeddings",
     "src.memory.retriever": "embeddings",

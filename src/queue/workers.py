@@ -1,4 +1,4 @@
-"""This process's procrastinate workers, retry delays and periodic tasks."""
+"""This process's procrastinate workers, retry delays, periodic tasks, rescue of dead jobs."""
 
 import asyncio
 import logging
@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.jobs import Job
 from procrastinate.utils import utcnow
+from procrastinate.worker import Worker
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from src.base import errors
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
 from src.queue import job_repo
-from src.queue.dead_jobs import DeadJobs
 
 logger = logging.getLogger(__name__)
 
@@ -108,29 +110,92 @@ async def check_open(connection: AsyncConnection[Any]) -> None:
         await AsyncConnectionPool.check_connection(connection)
 
 
-def _build_pool(**options: Any) -> AsyncConnectionPool[AsyncConnection[Any]]:
-    return AsyncConnectionPool(**options | {"check": check_open})
-
-
-async def _configure(connection: AsyncConnection[Any]) -> None:
-    """Make each of procrastinate's statements a transaction, and limit its time."""
-    await connection.set_autocommit(True)
-    await connection.execute(LIMITS)
-
-
 def build_queue(dsn: str) -> App:
     """Create procrastinate's app on the bot's database; callers register the tasks."""
+
+    def build_pool(**options: Any) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        return AsyncConnectionPool(**options | {"check": check_open})
+
+    async def configure(connection: AsyncConnection[Any]) -> None:
+        await connection.set_autocommit(True)  # each statement is a transaction
+        await connection.execute(LIMITS)
+
     connector = PsycopgConnector(
-        pool_factory=_build_pool,
+        pool_factory=build_pool,
         conninfo=dsn,
         min_size=1,
         max_size=QUEUE_CONNECTIONS,
         timeout=10.0,
         reconnect_timeout=RECONNECT_SECONDS,
-        configure=_configure,
+        configure=configure,
         kwargs={"application_name": job_repo.APPLICATION_NAME, **LIBPQ_OPTIONS},
     )
     return App(connector=connector)
+
+
+# A worker without a heartbeat for so many seconds is dead. The chats of a killed process wait that
+# long, unless no other process lives (``JobRepository.delete_dead_workers``).
+DEAD_AFTER = 10.0
+
+
+class DeadJobs:
+    """Finds the jobs of dead workers, with logs and metrics."""
+
+    def __init__(self, app: App, client: PgClient, metrics: Metrics) -> None:
+        """Find them in the queue of ``app``."""
+        self._app = app
+        self._client = client
+        self._deaths = job_repo.JobDeathRepository(client)
+        self._metrics = metrics
+        # Pairs of a job and the worker that runs it.
+        self._suspected: set[tuple[int, int | None]] = set()  # by the last round
+        self._ended: set[tuple[int, int | None]] = set()  # in this process
+
+    async def note_end(
+        self, call_next: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker
+    ) -> Any:
+        """Worker middleware of procrastinate: note that a job has ended.
+
+        Procrastinate stores its end afterwards, once. If the database is away at that moment, the
+        job would run forever on a living worker and block its chat.
+        """
+        running = (context.job.id or 0, worker.worker_id)
+        self._ended.discard(running)
+        try:
+            return await call_next()
+        finally:
+            self._ended.add(running)
+
+    async def rescue(self) -> None:
+        """Rescue the jobs without a worker, and those that also the last call has found.
+
+        So after an outage of the database each living worker has time for a heartbeat.
+
+        Raises:
+            ConnectorException: The database is unavailable.
+            StorageError: The same.
+        """
+        manager = self._app.job_manager
+        stalled = await manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER)
+        found = {(job.id or 0, job.worker_id) for job in stalled}
+        ended = set(self._ended)
+        doing = await manager.list_jobs_async(status="doing")
+        running = {(job.id or 0, job.worker_id) for job in doing}
+        self._ended -= ended - running
+        found |= ended & running
+        for job, worker in sorted(found, key=lambda one: one[0]):
+            if worker is not None and (job, worker) not in self._suspected:
+                continue
+            deaths = await self._client.run(self._deaths.rescue, job, worker)
+            if deaths is None:
+                continue
+            self._metrics.deaths.inc()
+            log = {"job": job, "deaths": deaths}
+            if deaths < job_repo.MAX_DEATHS:
+                logger.info("took up a job of a dead worker", extra=log)
+            else:
+                logger.error("put aside what kills its process: see bot.py jobs", extra=log)
+        self._suspected = found
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.queue.dead_jobs import DEAD_AFTER
+from src.queue.workers import DEAD_AFTER
 from tests.attacks.many_hosts import open_hosts, run_hosts
 
 TAKEOVER = 20.0  # seconds that an answer may come later because its worker died

@@ -27,8 +27,8 @@ from src.base.errors import (
     ModelUnavailableError,
 )
 from src.core import build_chat_model, build_prompt_cache
-from src.llm.chat import ModelCaller
-from src.llm.prompt_cache import (
+from src.llm.chat import (
+    ModelCaller,
     PromptCache,
     add_key,
     send_as_is,

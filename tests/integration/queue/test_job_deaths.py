@@ -13,10 +13,9 @@ from procrastinate import App
 from src.base.errors import StorageRejectedError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.queue.dead_jobs import MAX_DEATHS, DeadJobs, JobDeathRepository
-from src.queue.job_repo import JobRepository
+from src.queue.job_repo import MAX_DEATHS, JobDeathRepository, JobRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
-from src.queue.workers import build_queue
+from src.queue.workers import DeadJobs, build_queue
 
 pytestmark = pytest.mark.own_database
 

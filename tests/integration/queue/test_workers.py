@@ -13,9 +13,8 @@ from procrastinate import App, PsycopgConnector
 
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.queue.dead_jobs import DeadJobs
 from src.queue.update_repo import NewUpdate, UpdateRepository
-from src.queue.workers import Workers, build_queue
+from src.queue.workers import DeadJobs, Workers, build_queue
 from tests.conftest import query
 from tests.e2e.bot_process import eventually
 

@@ -11,7 +11,7 @@ import pytest
 from src.base.owners import Caller, Owner, Preferences
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.dead_jobs import JobDeathRepository
+from src.queue.job_repo import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import ReminderRequest
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.llm.embedding_engine import MAX_MARKS, clean_end, clean_start
-from src.llm.embeddings import MAX_CACHED, MAX_QUERY, Embedder, Vectors
+from src.llm.embeddings import (
+    MAX_CACHED,
+    MAX_MARKS,
+    MAX_QUERY,
+    Embedder,
+    Vectors,
+    clean_end,
+    clean_start,
+)
 
 
 class Recorder(Embedder):

@@ -18,8 +18,7 @@ import uvloop
 
 from src.base.errors import ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
-from src.llm.embedding_engine import EmbeddingEngine, clean_end
-from src.llm.embeddings import MAX_QUERY, LocalEmbedder
+from src.llm.embeddings import MAX_QUERY, EmbeddingEngine, LocalEmbedder, clean_end
 from src.memory.embedding_space import LOCAL_SCALE, measure_scale
 from src.memory.search_index_repo import Scale
 from tests.attacks.embedding_fuzz import attack, is_unharmed
