@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, Self
 
 import httpx2
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -84,6 +84,17 @@ class BatchResult:
     error: str | None = None
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)
 
+    @classmethod
+    def of(
+        cls, custom_id: Any, replies: Sequence[Any], error: str | None, tokens: Sequence[Any]
+    ) -> Self:
+        """Build a result with the first of the replies, else with the error."""
+        reply = next((reply for reply in replies if isinstance(reply, Mapping | str)), None)
+        if reply is None:
+            return cls(str(custom_id), error=error or "no_reply")
+        prompt, cached, completion = tokens
+        return cls(str(custom_id), reply, tokens=(prompt, cached or 0, completion))
+
 
 class LLMProvider(Protocol):
     """Provider with a batch API. Every method may raise the errors of ``model_error``.
@@ -100,6 +111,7 @@ class LLMProvider(Protocol):
         created_name: Attribute of a batch that holds its time of creation.
         state_name: Attribute of a batch that holds its state.
         retrieve: Name of the call that returns one batch.
+        id_argument: Argument of the calls that take the id of a batch.
     """
 
     name: str
@@ -110,6 +122,7 @@ class LLMProvider(Protocol):
     created_name: str = "created_at"
     state_name: str = "status"
     retrieve: str = "retrieve"
+    id_argument: str = "batch_id"
     _client: Any  # the SDK's client
     _batches: Any  # the SDK's resource for batches
 
@@ -126,7 +139,7 @@ class LLMProvider(Protocol):
         the batch by it.
         """
         with _mapped_errors():
-            return await self._create_batch(list(requests), model, job_id)
+            return await self.create_batch(list(requests), model, job_id)
 
     async def find_batch(
         self, job_id: str, custom_ids: frozenset[str], *, since: datetime
@@ -142,18 +155,20 @@ class LLMProvider(Protocol):
             PostponedError: A batch that may be ours is still running.
         """
         with _mapped_errors():
-            async for batch in self._list_batches():  # newest first
-                if self._created_at(batch) < since - CLOCK_SKEW:
+            async for batch in self.list_batches():
+                created: datetime | int | None = getattr(batch, self.created_name)
+                if isinstance(created, int):
+                    created = datetime.fromtimestamp(created, UTC)
+                if created is not None and created < since - CLOCK_SKEW:
                     break
-                if await self._is_ours(batch, job_id, custom_ids):
+                if await self.is_ours(batch, job_id, custom_ids):
                     return str(getattr(batch, self.id_name))
         return None
 
     async def get_batch_status(self, batch_id: str) -> BatchStatus:
         """Return the status of a batch."""
         with _mapped_errors(UNKNOWN):
-            batch = await self._call(self.retrieve, batch_id)
-            if self._is_pending(batch):
+            if self.is_pending(await self.call(self.retrieve, batch_id)):
                 return "pending"
             return "completed"
         return "lost"
@@ -162,14 +177,14 @@ class LLMProvider(Protocol):
         """Return the available results, in any order, possibly with duplicates."""
         results: list[BatchResult] = []
         with _mapped_errors(UNKNOWN):
-            async for result in self._read_results(await self._call(self.retrieve, batch_id)):
+            async for result in self.read_results(await self.call(self.retrieve, batch_id)):
                 results.append(result)  # noqa: PERF401  (keeps the results before an error)
         return results
 
     async def cancel_batch(self, batch_id: str) -> None:
         """Cancel a batch; a batch that has ended or is unknown is ignored."""
         with _mapped_errors(UNKNOWN, *REFUSED):
-            await self._call("cancel", batch_id)
+            await self.call("cancel", batch_id)
 
     async def delete_batch(self, batch_id: str | None, *, job_id: str) -> None:
         """Delete everything of a batch that contains text, also uploads that never became a batch.
@@ -178,36 +193,40 @@ class LLMProvider(Protocol):
             ModelUnavailableError: It cannot be deleted yet.
         """
         with _mapped_errors(UNKNOWN, later=REFUSED):
-            await self._delete(batch_id, job_id)
+            await self.delete_texts(batch_id, job_id)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str: ...
+    async def create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+        """Make the calls that send requests; return the provider's id of the batch."""
+        ...
 
-    def _list_batches(self) -> AsyncIterator[Any]:
+    def list_batches(self) -> AsyncIterator[Any]:
+        """Return the batches of this key, the newest first."""
         return aiter(self._batches.list(limit=100))
 
-    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool: ...
+    async def is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:
+        """Return True if a batch was submitted for a job of ours; see ``find_batch``."""
+        ...
 
-    def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
+    def read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
+        """Yield the available results of a batch."""
+        ...
 
-    async def _call(self, call: str, batch_id: str) -> Any:
-        return await getattr(self._batches, call)(batch_id)
+    async def call(self, call: str, batch_id: str) -> Any:
+        """Make a call of the SDK that takes the id of a batch."""
+        return await getattr(self._batches, call)(**{self.id_argument: batch_id})
 
-    def _created_at(self, batch: Any) -> datetime:
-        created: datetime | int | None = getattr(batch, self.created_name)
-        if isinstance(created, int):
-            return datetime.fromtimestamp(created, UTC)
-        return created or datetime.now(UTC)
-
-    def _is_pending(self, batch: Any) -> bool:
+    def is_pending(self, batch: Any) -> bool:
+        """Return True if a batch has not ended."""
         return getattr(batch, self.state_name) in self.pending
 
-    async def _delete(self, batch_id: str | None, _job_id: str) -> None:
+    async def delete_texts(self, batch_id: str | None, _job_id: str) -> None:
+        """Make the calls of ``delete_batch``."""
         if batch_id is not None:
-            await self._call("delete", batch_id)
+            await self.call("delete", batch_id)
 
 
 class OpenAIProvider(LLMProvider):
@@ -240,7 +259,8 @@ class OpenAIProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+    async def create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+        """Upload a file of requests, and start a batch of it."""
         content = "\n".join(json.dumps(entry, ensure_ascii=False) for entry in requests)
         file = await self._client.files.create(
             file=(_name_of(job_id), content.encode("utf-8", "replace")),
@@ -254,22 +274,31 @@ class OpenAIProvider(LLMProvider):
         )
         return str(batch.id)
 
-    async def _is_ours(self, batch: Any, job_id: str, _custom_ids: frozenset[str]) -> bool:
+    async def is_ours(self, batch: Any, job_id: str, _custom_ids: frozenset[str]) -> bool:
+        """Compare our id in the metadata."""
         return bool(at(batch.metadata, JOB) == job_id)
 
-    async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
+    async def read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
+        """Read the lines of both files."""
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
             lines = (await self._client.files.content(file)).content.split(b"\n")
             for entry in filter(None, map(parse_record, lines)):
-                yield _read_openai(entry)
+                body = at(entry, "response", "body")
+                message, usage = at(body, "choices", 0, "message"), at(body, "usage")
+                arguments = at(message, "tool_calls", 0, "function", "arguments")
+                error = at(entry, "error", "code") or at(body, "error", "code")
+                cached = at(usage, "prompt_tokens_details", "cached_tokens")
+                tokens = (at(usage, "prompt_tokens"), cached, at(usage, "completion_tokens"))
+                replies = [arguments, at(message, "content")]
+                yield BatchResult.of(entry.get("custom_id"), replies, error, tokens)
 
-    async def _delete(self, batch_id: str | None, job_id: str) -> None:
+    async def delete_texts(self, batch_id: str | None, job_id: str) -> None:
         """Delete the files; of the batch itself only ids and counts remain."""
         uploads = self._client.files.list(purpose="batch")
         files = [file.id async for file in uploads if file.filename == _name_of(job_id)]
         if batch_id is not None:
             with _mapped_errors(UNKNOWN):
-                batch = await self._call(self.retrieve, batch_id)
+                batch = await self.call(self.retrieve, batch_id)
                 files += filter(None, (batch.output_file_id, batch.error_file_id))
         for file in files:
             with _mapped_errors(UNKNOWN, later=REFUSED):
@@ -288,6 +317,7 @@ class AnthropicProvider(LLMProvider):
     max_bytes = 240_000_000
     pending = frozenset({"in_progress", "canceling"})
     state_name = "processing_status"
+    id_argument = "message_batch_id"
 
     def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
@@ -310,20 +340,39 @@ class AnthropicProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "params": params}
 
-    async def _create_batch(self, requests: list[Any], _model: str, _job_id: str) -> str:
+    async def create_batch(self, requests: list[Any], _model: str, _job_id: str) -> str:
+        """Send the requests."""
         return str((await self._batches.create(requests=requests)).id)
 
-    async def _is_ours(self, batch: Any, _job_id: str, custom_ids: frozenset[str]) -> bool:
-        if self._is_pending(batch):
+    async def is_ours(self, batch: Any, _job_id: str, custom_ids: frozenset[str]) -> bool:
+        """Compare the id of its first result.
+
+        Raises:
+            PostponedError: It has none yet.
+        """
+        if self.is_pending(batch):
             raise PostponedError("a batch that may be ours runs", seconds=CHECK_AGAIN)
-        async for result in self._read_results(batch):
+        async for result in self.read_results(batch):
             return result.custom_id in custom_ids
         return False
 
-    async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
-        if batch.results_url is not None:  # otherwise the SDK raises an error that is not HTTP's
-            async for entry in await self._batches.results(batch.id):
-                yield _read_anthropic(entry.model_dump(mode="json", warnings=False))
+    async def read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
+        """Stream the results, once there are any."""
+        if batch.results_url is None:  # the SDK would raise an error that is not HTTP's
+            return
+        async for row in await self._batches.results(batch.id):
+            entry = row.model_dump(mode="json", warnings=False)
+            result = entry["result"]
+            blocks = at(result, "message", "content") or []
+            usage = at(result, "message", "usage")
+            replies = [at(block, name) for name in ("input", "text") for block in blocks]
+            error = at(result, "error", "error", "type") or result["type"]
+            uncached, cached, written, completion = (
+                at(usage, f"{kind}_tokens") or 0
+                for kind in ("input", "cache_read_input", "cache_creation_input", "output")
+            )
+            tokens = (uncached + cached + written, cached, completion)
+            yield BatchResult.of(entry["custom_id"], replies, error, tokens)
 
 
 class GoogleProvider(LLMProvider):
@@ -337,7 +386,7 @@ class GoogleProvider(LLMProvider):
         | {"JOB_STATE_CANCELLING", "JOB_STATE_PAUSED", "JOB_STATE_UPDATING"}
     )
     id_name, created_name, state_name = "name", "create_time", "state"
-    retrieve = "get"
+    retrieve, id_argument = "get", "name"
 
     def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
@@ -373,24 +422,34 @@ class GoogleProvider(LLMProvider):
             "config": config,
         }
 
-    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+    async def create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
+        """Send the requests under the name of our job."""
         config: Any = {"display_name": _name_of(job_id)}
         batch = await self._batches.create(model=model, src=requests, config=config)
         return str(batch.name)
 
-    async def _call(self, call: str, batch_id: str) -> Any:
-        return await getattr(self._batches, call)(name=batch_id)
-
-    async def _list_batches(self) -> AsyncIterator[Any]:
+    async def list_batches(self) -> AsyncIterator[Any]:
+        """Read page by page."""
         async for batch in await self._batches.list(config={"page_size": 100}):
             yield batch
 
-    async def _is_ours(self, batch: Any, job_id: str, _custom_ids: frozenset[str]) -> bool:
+    async def is_ours(self, batch: Any, job_id: str, _custom_ids: frozenset[str]) -> bool:
+        """Compare the name of our job."""
         return bool(batch.display_name == _name_of(job_id))
 
-    async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
-        for entry in getattr(batch.dest, "inlined_responses", None) or ():
-            yield _read_google(entry.model_dump(mode="json", warnings=False))
+    async def read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
+        """Read the responses that came with the batch."""
+        names = ("prompt_token_count", "cached_content_token_count", "candidates_token_count")
+        for row in getattr(batch.dest, "inlined_responses", None) or ():
+            entry = row.model_dump(mode="json", warnings=False)
+            parts = at(entry, "response", "candidates", 0, "content", "parts") or []
+            replies = [at(part, "function_call", "args") for part in parts]
+            replies += [at(part, "text") for part in parts]
+            tokens = [at(entry, "response", "usage_metadata", name) for name in names]
+            error, code = None, at(entry, "error", "code")
+            if code is not None:
+                error = f"status_{code}"
+            yield BatchResult.of(at(entry, "metadata", ID_KEY), replies, error, tokens)
 
 
 CLASSES: Mapping[str, Callable[[str, str | None, str | None], LLMProvider]] = {
@@ -416,55 +475,6 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
 def _name_of(job_id: str) -> str:
     """Return the name of what a job of ours sends, at the provider."""
     return f"pomni-{job_id}.jsonl"
-
-
-def _read_openai(entry: Mapping[str, Any]) -> BatchResult:
-    body = at(entry, "response", "body")
-    message, usage = at(body, "choices", 0, "message"), at(body, "usage")
-    arguments = at(message, "tool_calls", 0, "function", "arguments")
-    error = at(entry, "error", "code") or at(body, "error", "code")
-    cached = at(usage, "prompt_tokens_details", "cached_tokens")
-    tokens = (at(usage, "prompt_tokens"), cached, at(usage, "completion_tokens"))
-    return _build_result(
-        entry.get("custom_id"), [arguments, at(message, "content")], error, tokens
-    )
-
-
-def _read_anthropic(entry: Mapping[str, Any]) -> BatchResult:
-    result = entry["result"]
-    blocks, usage = at(result, "message", "content") or [], at(result, "message", "usage")
-    replies = [at(block, name) for name in ("input", "text") for block in blocks]
-    error = at(result, "error", "error", "type") or result["type"]
-    uncached, cached, written, completion = (
-        at(usage, f"{kind}_tokens") or 0
-        for kind in ("input", "cache_read_input", "cache_creation_input", "output")
-    )
-    tokens = (uncached + cached + written, cached, completion)
-    return _build_result(entry["custom_id"], replies, error, tokens)
-
-
-def _read_google(entry: Mapping[str, Any]) -> BatchResult:
-    parts = at(entry, "response", "candidates", 0, "content", "parts") or []
-    usage = at(entry, "response", "usage_metadata")
-    replies = [at(part, "function_call", "args") for part in parts]
-    replies += [at(part, "text") for part in parts]
-    names = ("prompt_token_count", "cached_content_token_count", "candidates_token_count")
-    tokens = [at(usage, name) for name in names]
-    error, code = None, at(entry, "error", "code")
-    if code is not None:
-        error = f"status_{code}"
-    return _build_result(at(entry, "metadata", ID_KEY), replies, error, tokens)
-
-
-def _build_result(
-    custom_id: Any, replies: Sequence[Any], error: str | None, tokens: Sequence[Any]
-) -> BatchResult:
-    """Build a result with the first of the replies, else with the error."""
-    reply = next((reply for reply in replies if isinstance(reply, Mapping | str)), None)
-    if reply is None:
-        return BatchResult(str(custom_id), error=error or "no_reply")
-    prompt, cached, completion = tokens
-    return BatchResult(str(custom_id), reply, tokens=(prompt, cached or 0, completion))
 
 
 @contextmanager

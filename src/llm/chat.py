@@ -59,15 +59,16 @@ class Call:
     @property
     def tools(self) -> Sequence[Any]:
         """Tools declared to the model, in its provider's format."""
-        return list(self._bound.get("tools") or ())
+        return list(self.options.get("tools") or ())
 
     @property
     def is_form(self) -> bool:
         """True if the reply is JSON by a schema."""
-        return "response_format" in self._bound.get("extra_body", {})
+        return "response_format" in self.options.get("extra_body", {})
 
     @property
-    def _bound(self) -> Mapping[str, Any]:
+    def options(self) -> Mapping[str, Any]:
+        """Options that are bound to the model."""
         return getattr(self.runnable, "kwargs", {})
 
 
@@ -104,17 +105,12 @@ def add_marks(call: Call, _conversation_id: UUID) -> Call:
     kinds = [message.type for message in messages]
     systems = next((n for n, kind in enumerate(kinds) if kind != "system"), len(kinds))
     newest = max((n for n, kind in enumerate(kinds) if kind == "human"), default=0)
-    for index in {0, systems - 1, newest - 1}:  # the last message of each stable part
-        if 0 <= index < newest:
-            messages[index] = _add_mark(messages[index])
+    for index in {0, systems - 1, newest - 1} & set(range(newest)):  # the end of each stable part
+        text = messages[index].content
+        if isinstance(text, str) and text.strip():
+            block = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+            messages[index] = messages[index].model_copy(update={"content": [block]})
     return Call(call.runnable, messages)
-
-
-def _add_mark(message: BaseMessage) -> BaseMessage:
-    if not isinstance(message.content, str) or not message.content.strip():
-        return message
-    block = {"type": "text", "text": message.content, "cache_control": {"type": "ephemeral"}}
-    return message.model_copy(update={"content": [block]})
 
 
 def _ignore(_told: object) -> None:
@@ -156,26 +152,19 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
         options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
     if proxy is not None and provider.proxy_option is None:
-        chat_model.client = _build_google_client(provider, settings, proxy)
+        # Google's SDK on httpx: its default, aiohttp, has no SOCKS.
+        from google.genai import Client
+        from google.genai.types import HttpOptions
+
+        clients = HttpOptions(
+            base_url=base_url,
+            httpx_client=httpx2.Client(proxy=proxy),
+            httpx_async_client=httpx2.AsyncClient(proxy=proxy),
+        )
+        chat_model.client = Client(api_key=secret.get_secret_value(), http_options=clients)
     if provider.has_openai_client:
         chat_model.async_client = Requests(chat_model.async_client)
     return cast("BaseChatModel", chat_model)
-
-
-def _build_google_client(
-    provider: providers.Provider, settings: config.Settings, proxy: str
-) -> Any:
-    """Build Google's SDK on httpx: its default, aiohttp, has no SOCKS."""
-    from google.genai import Client
-    from google.genai.types import HttpOptions
-
-    options = HttpOptions(
-        base_url=provider.base_url(settings),
-        httpx_client=httpx2.Client(proxy=proxy),
-        httpx_async_client=httpx2.AsyncClient(proxy=proxy),
-    )
-    secret = provider.secret(settings).get_secret_value()
-    return Client(api_key=secret, http_options=options)
 
 
 @dataclass(eq=False, repr=False)

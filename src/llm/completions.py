@@ -273,7 +273,7 @@ EARLIER = "…"  # placeholder for the user's message before an answer
 AS_JSON = "Answer with one JSON object of this schema, and nothing else: "
 
 
-def _system_first(body: Body) -> Body:
+def system_first(body: Body) -> Body:
     """One system message at the start; later ones become the user's."""
     lead = list(takewhile(lambda message: message["role"] == "system", body["messages"]))
     messages = [_as_users(message) for message in body["messages"][len(lead) :]]
@@ -289,10 +289,10 @@ def _as_users(message: Body) -> Body:
     return {**message, "role": "user"}
 
 
-def _alternating(body: Body) -> Body:
+def alternating(body: Body) -> Body:
     """User and assistant in turn, the user first; a system message stays at the start."""
     merged: list[Body] = []
-    for message in _system_first(body)["messages"]:
+    for message in system_first(body)["messages"]:
         last = merged[-1] if merged else {"role": ""}
         is_plain = not (message.get("tool_calls") or last.get("tool_calls"))
         if message["role"] == last["role"] and message["role"] != "tool" and is_plain:
@@ -314,19 +314,19 @@ def _joined(parts: list[Any]) -> Any:
     return joined
 
 
-def _without_system(body: Body) -> Body:
+def without_system(body: Body) -> Body:
     """The system message as the beginning of the user's first one."""
-    messages = _system_first(body)["messages"]
-    return _alternating({**body, "messages": list(map(_as_users, messages))})
+    messages = system_first(body)["messages"]
+    return alternating({**body, "messages": list(map(_as_users, messages))})
 
 
-def _with_free_choice(body: Body) -> Body:
+def with_free_choice(body: Body) -> Body:
     """The model is told which tool to call instead of being forced to."""
     choice = body.get("tool_choice")
     if choice in (None, "auto"):
         return body
     if choice == "none":
-        return _without_tools(body)
+        return without_tools(body)
     name = at(choice, "function", "name") or "one of the tools"
     return _with_order({**body, "tool_choice": "auto"}, f"Answer only by calling {name}.")
 
@@ -339,21 +339,21 @@ def _with_order(body: Body, order: str) -> Body:
     return {**body, "messages": [*rest, {**last, "content": content}]}
 
 
-def _with_schema_in_text(body: Body) -> Body:
+def with_schema_in_text(body: Body) -> Body:
     """The schema of the reply in the text; servers hold no model to it any more."""
     schema = body.get("response_format")
     if schema is None:
         return body
-    return _with_order(_without("response_format")(body), AS_JSON + json.dumps(schema))
+    return _with_order(without("response_format")(body), AS_JSON + json.dumps(schema))
 
 
-def _without_tools(body: Body) -> Body:
+def without_tools(body: Body) -> Body:
     """No tools; a form that had to be called is asked for as JSON, results are told as text."""
     if not body.get("tools"):
         return body
     choice, tools = body.get("tool_choice"), body["tools"]
     messages = [_as_text(message) for message in body["messages"]]
-    body = {**_without("tools", "tool_choice")(body), "messages": messages}
+    body = {**without("tools", "tool_choice")(body), "messages": messages}
     if isinstance(choice, dict):
         schema = json.dumps(tools[0]["function"]["parameters"])
         body = _with_order(body, AS_JSON + schema)
@@ -371,7 +371,7 @@ def _as_text(message: Body) -> Body:
     return {"role": "assistant", "content": content}
 
 
-def _newer_half(body: Body) -> Body:
+def newer_half(body: Body) -> Body:
     """The instructions and the newer half of the talk; the same body if there is no half."""
     lead = list(takewhile(lambda message: message["role"] == "system", body["messages"]))
     said = [n for n, message in enumerate(body["messages"]) if message["role"] == "user"]
@@ -380,11 +380,12 @@ def _newer_half(body: Body) -> Body:
     return {**body, "messages": [*lead, *body["messages"][said[len(said) // 2] :]]}
 
 
-def _without(*names: str) -> Callable[[Body], Body]:
+def without(*names: str) -> Callable[[Body], Body]:
+    """Return a shape without some fields."""
     return lambda body: {name: value for name, value in body.items() if name not in names}
 
 
-def _without_unread(body: Body) -> Body:
+def without_unread(body: Body) -> Body:
     """Messages with the fields that all servers know only, and without null."""
     known = ("role", "content", "tool_calls", "tool_call_id")
     messages = [{k: v or "" for k, v in m.items() if k in known} for m in body["messages"]]
@@ -415,15 +416,15 @@ NO_SYSTEM = "system.{0,40}((un|not )supported|not allow|invalid)|role: system|on
 ALTERNATION = "alternat|consecutive|successive|roles? must"
 # In the order in which they are tried if a refusal does not say what is wrong.
 SIMPLIFICATIONS = (
-    Simplification("no extra fields of messages", _without_unread, EXTRA),
-    Simplification("no stream options", _without("stream_options"), "stream_?opt|include_usage"),
-    Simplification("no temperature", _without("temperature"), "temperature"),
-    Simplification("system messages only at the start", _system_first, SYSTEM_PLACE),
-    Simplification("no system messages", _without_system, NO_SYSTEM),
-    Simplification("roles that alternate", _alternating, ALTERNATION),
-    Simplification("no forced tool choice", _with_free_choice, "tool[_ ]choice|forced|required"),
-    Simplification("no schema of the reply", _with_schema_in_text, FORMAT),
-    Simplification("no tools", _without_tools, r"\btools?\b|function"),
+    Simplification("no extra fields of messages", without_unread, EXTRA),
+    Simplification("no stream options", without("stream_options"), "stream_?opt|include_usage"),
+    Simplification("no temperature", without("temperature"), "temperature"),
+    Simplification("system messages only at the start", system_first, SYSTEM_PLACE),
+    Simplification("no system messages", without_system, NO_SYSTEM),
+    Simplification("roles that alternate", alternating, ALTERNATION),
+    Simplification("no forced tool choice", with_free_choice, "tool[_ ]choice|forced|required"),
+    Simplification("no schema of the reply", with_schema_in_text, FORMAT),
+    Simplification("no tools", without_tools, r"\btools?\b|function"),
 )
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
 # Failures (of ``failures.toml``) that another shape may mend; the second kind only if their words
@@ -482,7 +483,7 @@ class Requests:
                 break
             except (openai.APIStatusError, ReportedError) as error:
                 refusal = refusal or error
-                report, shorter = read_report(error), _newer_half(body)
+                report, shorter = read_report(error), newer_half(body)
                 if report.failure.name == "context" and shorter != body:
                     logger.warning("too long for the model; LLM_CONTEXT_SIZE is more than it has")
                     body = shorter
@@ -491,17 +492,14 @@ class Requests:
                 if following is None:
                     raise refusal from None
                 shape = (*shape, following)
-        if shape != self._shape and self._is_certain(shape, is_told=is_told):
+        # No tools, guessed for the first time, is not remembered: that may pass by itself.
+        is_guess = WITHOUT_TOOLS in shape and not is_told and not self._may_refuse_tools
+        self._may_refuse_tools = self._may_refuse_tools or WITHOUT_TOOLS in shape
+        if shape != self._shape and not is_guess:
             self._shape = shape
             names = "; ".join(simplification.name for simplification in shape)
             logger.warning("this model's server takes: %s", names)
         return stream
-
-    def _is_certain(self, shape: tuple[Simplification, ...], *, is_told: bool) -> bool:
-        """Return False if no tools are guessed for the first time: that may pass by itself."""
-        is_guess = WITHOUT_TOOLS in shape and not is_told and not self._may_refuse_tools
-        self._may_refuse_tools = self._may_refuse_tools or WITHOUT_TOOLS in shape
-        return not is_guess
 
     def _keep_unread(self, unread: Unread) -> None:
         self._unread |= unread

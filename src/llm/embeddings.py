@@ -62,7 +62,10 @@ def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
             places = list(range(count))
         if not rows or len(set(places)) < len(places) or not set(places) <= set(range(count)):
             raise BadVectorsError("the reply does not tell whose vectors it holds")
-        vectors = np.array([_numbers(row["embedding"]) for row in rows], dtype=np.float64)
+        numbers = [row["embedding"] for row in rows]
+        if isinstance(numbers[0], str):  # base64, which some servers send unasked
+            numbers = [np.frombuffer(base64.b64decode(text), "<f4") for text in numbers]
+        vectors = np.array(numbers, dtype=np.float64)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
     if vectors.ndim == 3 and vectors.shape[1] == 1:  # llama.cpp's own form
@@ -70,12 +73,6 @@ def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
     if vectors.ndim != 2 or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
     return places, unit(vectors[:, :MAX_DIMENSIONS])
-
-
-def _numbers(vector: Any) -> Any:
-    if isinstance(vector, str):  # base64, which some servers send unasked
-        return np.frombuffer(base64.b64decode(vector), "<f4")
-    return vector
 
 
 def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
@@ -119,7 +116,7 @@ class Embedder(ABC):
         """
         task = self._queries.get(text)
         if task is None or (task.done() and not _succeeded(task)):
-            task = asyncio.create_task(self._embed_query(text))
+            task = asyncio.create_task(self.compute_query(text))
             task.add_done_callback(_succeeded)  # looks at its failure, which all may have left
             # Of a longer text, a query embeds the end, a document the start.
             if len(text) <= MAX_QUERY:
@@ -141,7 +138,7 @@ class Embedder(ABC):
         known = {text: task.result() for text, task in tasks.items() if task and _succeeded(task)}
         missing = [text for text in tasks if text not in known]
         if missing:
-            known |= zip(missing, await self._embed_documents(missing), strict=True)
+            known |= zip(missing, await self.compute_documents(missing), strict=True)
         return np.array([known[text] for text in texts] or np.zeros((0, 0)), dtype=np.float32)
 
     @abstractmethod
@@ -149,10 +146,12 @@ class Embedder(ABC):
         """Close the connections, or end the processes."""
 
     @abstractmethod
-    async def _embed_query(self, text: str) -> Vectors: ...
+    async def compute_query(self, text: str) -> Vectors:
+        """Compute the vector of a query that is not cached."""
 
     @abstractmethod
-    async def _embed_documents(self, texts: Sequence[str]) -> Vectors: ...
+    async def compute_documents(self, texts: Sequence[str]) -> Vectors:
+        """Compute the vectors of documents that are not cached."""
 
 
 def _succeeded(task: asyncio.Task[Vectors]) -> bool:
@@ -353,11 +352,12 @@ class LocalEmbedder(Embedder):
         self.engine = EmbeddingEngine(metrics, environment=environment)
         self._documents = asyncio.Lock()
 
-    async def _embed_query(self, text: str) -> Vectors:
+    async def compute_query(self, text: str) -> Vectors:
         """Embed the end of a long text, where the question is."""
         return await self.engine.embed(clean_end(text, MAX_QUERY))
 
-    async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
+    async def compute_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embed the start of each text, one at a time."""
         rows = []
         for text in texts:
             async with self._documents:
@@ -390,10 +390,12 @@ class OpenAIEmbedder(Embedder):
             http_client=DefaultAsyncHttpxClient(proxy=provider.proxy(settings)),
         )
 
-    async def _embed_query(self, text: str) -> Vectors:
+    async def compute_query(self, text: str) -> Vectors:
+        """Embed the end of a long text."""
         return np.asarray((await self._embed([text[-4 * MAX_QUERY :]]))[0], dtype=np.float32)
 
-    async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
+    async def compute_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embed the start of each text."""
         return await self._embed([text[: 4 * MAX_DOCUMENT] for text in texts])
 
     async def close(self) -> None:

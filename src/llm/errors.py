@@ -110,7 +110,10 @@ def read_report(error: BaseException) -> Report:
                 return Report(next(filter(STATUS.fullmatch, words), REPLY), words, is_reply=True)
             return Report(str(status), words)
     messages = tuple(f"{type(link).__name__}: {link}" for link in links)
-    return Report(NETWORK if _is_network_error(error) else OTHER, messages)
+    names = " ".join(base.__name__ for link in links for base in type(link).__mro__)
+    if NETWORK_NAMES.search(names):
+        return Report(NETWORK, messages)
+    return Report(OTHER, messages)
 
 
 def model_error(error: Exception) -> errors.AppError:
@@ -156,11 +159,6 @@ def _status(error: BaseException) -> int | None:
         if isinstance(value, int) and 100 <= value < 600:
             return int(value)
     return None
-
-
-def _is_network_error(error: BaseException) -> bool:
-    names = (base.__name__ for link in errors.causes(error) for base in type(link).__mro__)
-    return any(map(NETWORK_NAMES.search, names))
 
 
 def _retry_after(error: BaseException) -> float | None:

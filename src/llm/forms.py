@@ -40,7 +40,9 @@ def read_form(reply: Any, schema: type[Schema], metrics: Metrics | None = None) 
         if not values:
             raise ValueError("it holds nothing but its prompt")
         groups = [list(_forms_in(value, schema)) for value in values]
-        is_empty = any({} in group for group in groups) or _holds_empty_list(reply)
+        is_empty = any({} in group for group in groups)
+        if isinstance(reply, str):  # or amid talk: "facts: [], as they tell nothing"
+            is_empty = is_empty or "[]" in "".join(without_thoughts(reply).split())
         forms: list[dict[str, Any]] = next(filter(any, reversed(groups)), [])
         if not forms:  # only the entries of what is the first field
             told = [one for value in values for one in as_list(value) if one]
@@ -80,11 +82,6 @@ def _find_values(reply: Any) -> list[Any]:
     if is_valid or is_cut:
         return [value for value, _ in whole]
     return [parse(json_repair.loads(text))]
-
-
-def _holds_empty_list(reply: Any) -> bool:
-    """Return True for a list that is empty amid talk: "facts: [], as they tell nothing"."""
-    return isinstance(reply, str) and "[]" in "".join(without_thoughts(reply).split())
 
 
 def _forms_in(

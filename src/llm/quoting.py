@@ -29,7 +29,8 @@ class Form(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _accept(cls, value: Any) -> Any:
+    def accept(cls, value: Any) -> Any:
+        """Drop the fields that are null, and read what stands for a list as one."""
         if not isinstance(value, dict):
             return value
         written = {name: entry for name, entry in value.items() if entry is not None}

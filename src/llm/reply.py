@@ -198,7 +198,9 @@ class ModelReply:
             self.usage = add_usage(self.usage, piece.usage_metadata)
         if isinstance(piece.content, list):
             self._blocks.append(piece.content)
-        calls: Any = getattr(piece, "tool_call_chunks", None) or _as_chunks(piece)
+        calls: Any = getattr(piece, "tool_call_chunks", None) or [
+            {**call, "args": json.dumps(call["args"]), "index": None} for call in piece.tool_calls
+        ]
         for chunk in calls:
             self._add_call(chunk)
         self._is_silent = not (calls or reason or piece.usage_metadata or piece.text)
@@ -330,10 +332,3 @@ def _sanitize_value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("no number of JSON")
     return value
-
-
-def _as_chunks(piece: AIMessage) -> list[dict[str, Any]]:
-    return [
-        {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": None}
-        for call in piece.tool_calls
-    ]

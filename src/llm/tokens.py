@@ -154,8 +154,17 @@ class TokenCounter:
             self._factor += SMOOTHING * (ratio - self._factor)
 
     def _count_prompt(self, messages: Sequence[BaseMessage]) -> int:
-        texts = sum(self.count(text) for message in messages for text in _texts_of(message))
-        return texts + sum(map(_overhead_of, messages)) + TOKENS_OF_PRIMING
+        tokens = TOKENS_OF_PRIMING
+        for message in messages:
+            tokens += TOKENS_PER_MESSAGE + sum(map(self.count, _texts_of(message)))
+            if message.name:
+                tokens += TOKENS_PER_NAME
+            if isinstance(message.content, list):
+                kinds = [block.get("type") for block in message.content if isinstance(block, dict)]
+                tokens += TOKENS_PER_ATTACHMENT * len(
+                    [kind for kind in kinds if kind in ATTACHMENTS]
+                )
+        return tokens
 
 
 def estimate(text: str) -> int:
@@ -189,16 +198,6 @@ def _block_text(block: str | Mapping[str, Any]) -> str:
     if kind == "text" and isinstance(text, str):
         return text
     return _json(block)
-
-
-def _overhead_of(message: BaseMessage) -> int:
-    tokens = TOKENS_PER_MESSAGE
-    if message.name:
-        tokens += TOKENS_PER_NAME
-    if isinstance(message.content, list):
-        kinds = [block.get("type") for block in message.content if isinstance(block, dict)]
-        tokens += TOKENS_PER_ATTACHMENT * len([kind for kind in kinds if kind in ATTACHMENTS])
-    return tokens
 
 
 def _json(value: Any) -> str:

@@ -35,14 +35,14 @@ class Recorder(Embedder):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def _embed_query(self, text: str) -> Vectors:
+    async def compute_query(self, text: str) -> Vectors:
         self.queries.append(text)
         await self.gate.wait()
         if self.failing:
             raise ModelUnavailableError("away")
         return np.array([len(text), 1], dtype=np.float32)
 
-    async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
+    async def compute_documents(self, texts: Sequence[str]) -> Vectors:
         self.documents += texts
         if self.failing:
             raise ModelUnavailableError("away")

@@ -94,7 +94,7 @@ async def test_a_query_and_a_document_have_the_same_vector_of_length_one(
     embedder: LocalEmbedder,
 ) -> None:
     query = await embedder.embed_query(QUESTION)
-    documents = await embedder._embed_documents([QUESTION, "I live in Tula", ""])
+    documents = await embedder.compute_documents([QUESTION, "I live in Tula", ""])
     assert documents.shape == (3, 384) and documents.dtype == query.dtype == np.float32
     assert np.array_equal(query, documents[0])
     assert np.linalg.norm(documents, axis=1) == pytest.approx(1, abs=1e-5)
