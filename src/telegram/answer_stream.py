@@ -18,10 +18,15 @@ from src.base.errors import AppError
 from src.pg.client import storable
 from src.talk.turn_state import AnswerView, Turn
 from src.telegram.buttons import stop_keyboard
-from src.telegram.delivery import Delivery
-from src.telegram.places import Address, find_refusal
+from src.telegram.delivery import Address, Delivery
 from src.telegram.rendering import MAX_UTF16, Part, render_start
-from src.telegram.requests import UNKNOWN_ID, best_effort, is_not_modified, is_unknown_method
+from src.telegram.requests import (
+    UNKNOWN_ID,
+    best_effort,
+    find_refusal,
+    is_not_modified,
+    is_unknown_method,
+)
 from src.texts import say
 
 logger = logging.getLogger(__name__)

@@ -1,26 +1,31 @@
-"""Delivery of answers and replies: formatted, split, with buttons, retried, plain if refused."""
+"""Delivery of answers and replies: formatted, split, with buttons, retried, plain if refused.
+
+A message that its place does not take goes to the next one.
+"""
 
 import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 from aiogram import Bot, enums, exceptions, types
 
 from src.base import errors
+from src.base.owners import Caller
 from src.telegram import rendering
 from src.telegram.buttons import Inline, build_keyboard
-from src.telegram.entities import utf16_length
-from src.telegram.places import ACT_ANYWHERE, Address, Route, find_refusal, is_refusal
-from src.telegram.rendering import Part
+from src.telegram.rendering import Part, utf16_length
 from src.telegram.requests import (
     UNKNOWN_ID,
     best_effort,
+    find_refusal,
     is_not_modified,
+    is_refusal,
     with_quick_retries,
 )
+from src.texts import Language, say
 from src.texts.reply import Reply, ReplyFile, Times
 
 logger = logging.getLogger(__name__)
@@ -33,6 +38,100 @@ MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new messa
 
 TAKEN = "\0"  # in place of a phrase that is found, which no other one may overlap
 CLOCK = re.compile(r"\d\d:\d\d")
+# Buttons whose record is found wherever they are pressed (``RecordRepository``); of a message that
+# goes to another chat the others would act on what is there.
+ACT_ANYWHERE = frozenset({"later", "done", "norepeat"})
+
+
+@dataclass(frozen=True)
+class Address:
+    """Destination of an answer.
+
+    Attributes:
+        chat_id: The chat.
+        thread_id: The topic, or 0.
+        reply_to: Message to reply to, in groups; None in private chats.
+        person: In a group, the member for whom it is; they get it in private if the group cannot.
+        language: Language of the words that say why it comes elsewhere.
+    """
+
+    chat_id: int
+    thread_id: int = 0
+    reply_to: int | None = None
+    person: int | None = None
+    language: Language = "en"
+
+    @classmethod
+    def of(cls, caller: Caller, reply_to: int | None = None) -> Self:
+        """Return the address of a caller: their chat and topic."""
+        return cls(*caller.owner, reply_to, caller.asker, caller.language)
+
+    @property
+    def private_chat(self) -> int | None:
+        """The private chat of a group's member; None for one who writes as a channel or group."""
+        if self.chat_id < 0 and self.person is not None and self.person > 0:
+            return self.person
+        return None
+
+    @property
+    def chat_fields(self) -> dict[str, Any]:
+        """Chat and topic as arguments of Telegram's methods."""
+        return {"chat_id": self.chat_id, "message_thread_id": self.thread_id or None}
+
+
+class Route:
+    """Way of one answer: to its address, or to the next place that takes it.
+
+    Attributes:
+        address: Where it goes now.
+        lost: The first place of the way that took nothing, if any.
+        is_told: True if a message has arrived here, with the words that say why it comes here.
+        has_migrated: True if its group became a supergroup meanwhile.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Start at ``address``."""
+        self.address = address
+        self.lost: errors.PlaceLostError | None = None
+        self.is_told = self.has_migrated = False
+        self._chat_id = address.chat_id
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if it goes to another chat than meant."""
+        return self.address.chat_id != self._chat_id
+
+    @property
+    def reason(self) -> str:
+        """The words that say why a message comes here, until they have arrived."""
+        if self.lost is None or self.is_told:
+            return ""
+        ending = ""
+        if self.is_elsewhere:
+            ending = "_group"
+        return say(f"{self.lost.reason}{ending}", self.address.language)
+
+    def leave(self, lost: errors.PlaceLostError) -> None:
+        """Go on to the general topic, then to the person in private.
+
+        Raises:
+            PlaceLostError: Nothing is left; it tells of the first place of the way.
+        """
+        here = self.address
+        if self.lost is None:
+            self.lost = lost
+        self.is_told = False
+        if here.thread_id and lost.scope == "topic":
+            self.address = replace(here, thread_id=0, reply_to=None)
+        elif here.private_chat is not None:
+            self.address = Address(here.private_chat, language=here.language)
+        else:
+            raise self.lost
+
+    def migrate(self, chat_id: int) -> None:
+        """Follow a group that became a supergroup; its old messages cannot be replied to."""
+        self.address = replace(self.address, chat_id=chat_id, reply_to=None)
+        self._chat_id, self.has_migrated = chat_id, True
 
 
 class Delivery:

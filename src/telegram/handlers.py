@@ -18,10 +18,9 @@ from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.talk.turn_state import Teaching
 from src.telegram import buttons, imports
-from src.telegram.delivery import Delivery
+from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Context, sender_id_of
 from src.telegram.messages import TurnHandler
-from src.telegram.places import Address
 from src.telegram.requests import delivery_error
 from src.telegram.updates import BotIdentity, asked_by_bot, command_of, text_of
 from src.texts import say

@@ -15,9 +15,8 @@ from src.imports.records import Opened
 from src.media.document_reader import MAX_BYTES
 from src.queue.update_repo import WaitingUpdate
 from src.telegram.buttons import build_keyboard
-from src.telegram.delivery import Delivery
+from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import fetch_file
-from src.telegram.places import Address
 from src.telegram.rendering import Part
 from src.telegram.requests import best_effort
 from src.telegram.updates import asked_by_bot

@@ -22,20 +22,20 @@ from src.talk import edits, notes
 from src.talk.commands import Command
 from src.talk.settings import zone_note
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
-from src.telegram import buttons, delivery, entities, rendering
+from src.telegram import buttons, delivery, rendering
 from src.telegram.answer_stream import AnswerStream
-from src.telegram.content import Content, read_content
-from src.telegram.delivery import Delivery
+from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import (
+    Content,
     Context,
     fetch_file,
     forward_author,
     may_be_comment,
+    read_content,
     read_voice,
     replied_author_id,
     sender_id_of,
 )
-from src.telegram.places import Address
 from src.telegram.requests import best_effort
 from src.telegram.updates import BotIdentity, asked_by_bot, is_addressed, text_of
 from src.telegram.words import part_of
@@ -217,7 +217,7 @@ class TelegramView(AnswerStream):
         if answer.changes.names_zone:
             zone_hint = zone_note(incoming.caller)
         parts = await rendering.render(
-            entities.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
+            rendering.keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
         )

@@ -1,16 +1,19 @@
 """Requests to Telegram: a session with checks and rate limits, and errors of our own.
 
-A request that fails is retried at once, left to the queue, or was optional.
+A request that fails is retried at once, left to the queue, or was optional. The table of refusals
+tells what each one concerns.
 """
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from types import SimpleNamespace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import aiohttp_socks
 import certifi
@@ -25,7 +28,6 @@ from aiolimiter import AsyncLimiter
 
 from src.base import errors
 from src.base.metrics import Metrics
-from src.telegram.places import is_refusal, refusal_error
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -49,6 +51,84 @@ PROXY_FAILURES = (
     aiohttp_socks.ProxyConnectionError, aiohttp_socks.ProxyError, aiohttp_socks.ProxyTimeoutError,
     asyncio.IncompleteReadError, OSError, ValueError,
 )  # fmt: skip
+
+
+Scope = Literal["reply", "topic", "chat", "everywhere"]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Meaning of a refusal.
+
+    Attributes:
+        scope: What it concerns. ``reply``: the message replied to, so the message goes without
+            it. ``topic``: only this topic; the message goes to the general one, else to the person
+            in private. ``chat``: this chat, in which the bot may not write now; the message goes
+            to the person in private, and the next one is tried here again. ``everywhere``: the
+            chat or the person is gone until they write again; nothing goes there any more.
+        reason: Key of the words that say why a message comes elsewhere in its chat; in private
+            it ends in ``_group``.
+        phrases: Parts of Telegram's descriptions that have this meaning, in lower case.
+    """
+
+    scope: Scope
+    reason: str
+    phrases: tuple[str, ...]
+
+
+REFUSALS = (
+    Refusal("reply", "", (
+        "message to be replied not found", "replied message not found", "reply message not found",
+        "message to reply not found", "reply_message_id_invalid", "reply_to_invalid",
+    )),
+    Refusal("topic", "place_closed", ("topic_closed", "topic closed", "topic is closed")),
+    Refusal("topic", "place_gone", (
+        "topic_deleted", "topic deleted", "topic was deleted", "topic_id_invalid",
+        "topic not found", "thread not found", "thread_invalid", "message_thread_id_invalid",
+        "invalid message thread", "invalid message_thread_id", "chat is not a forum",
+    )),
+    Refusal("chat", "place_mute", (
+        "not enough rights", "have no rights to send", "chat_write_forbidden", "chat_restricted",
+        "chat_send_", "chat_guest_send_forbidden", "user_restricted", "user_banned_in_channel",
+        "chat_admin_required", "administrator rights",
+    )),
+    Refusal("everywhere", "", (
+        "chat not found", "user not found", "user is deactivated", "user_deactivated",
+        "user_is_deactivated", "bot was blocked", "blocked by the user", "user_is_blocked",
+        "you_blocked_user", "bot was kicked", "bot is not a member", "chat was deactivated",
+        "chat was deleted", "can't initiate conversation", "can't send messages to",
+        "chat_forbidden", "channel_private", "channel_invalid",
+        "chat_id_invalid", "peer_id_invalid", "user_id_invalid",
+    )),
+)  # fmt: skip
+SLOW_MODE = re.compile(r"slowmode_wait_(\d+)")
+
+
+def find_refusal(error: BaseException | None) -> Refusal | None:
+    """Return the meaning of Telegram's 400 or 403; None if it concerns only this message."""
+    return next((one for one in REFUSALS if is_refusal(error, *one.phrases)), None)
+
+
+def is_refusal(error: BaseException | None, *phrases: str) -> bool:
+    """Return True for a 400 or 403 whose description has one of the phrases (in lower case)."""
+    if not isinstance(error, exceptions.TelegramBadRequest | exceptions.TelegramForbiddenError):
+        return False
+    return any(phrase in str(error).lower() for phrase in phrases)
+
+
+def refusal_error(error: Exception) -> errors.AppError:
+    """Convert Telegram's refusal to our error."""
+    name, slow = type(error).__name__, SLOW_MODE.search(str(error).lower())
+    if slow is not None:
+        delayed = errors.DeliveryError(f"slow mode asks to wait {slow[1]} s")
+        delayed.retry_after = float(slow[1])
+        return delayed
+    refusal = find_refusal(error)
+    if refusal is None or refusal.scope == "reply":
+        return errors.DeliveryRefusedError(f"Telegram refused a message ({name})")
+    if refusal.scope == "everywhere":
+        return errors.ChatUnavailableError(f"nothing can be sent to this chat ({name})")
+    return errors.PlaceLostError(refusal.scope, refusal.reason)
 
 
 def delivery_error(error: Exception) -> errors.AppError:

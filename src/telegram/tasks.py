@@ -26,9 +26,8 @@ from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder, Reminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
-from src.telegram.delivery import Delivery
+from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Context, looks_like_part
-from src.telegram.places import Address
 from src.telegram.rendering import split_text
 from src.texts import say
 

@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from src.pg.client import storable
 from src.queue.update_repo import NewUpdate, UpdateKind, WaitingUpdate
 from src.talk.commands import COMMANDS, Command, parse_command
-from src.telegram.content import CONTENT, replies_to
-from src.telegram.incoming import sender_id_of
+from src.telegram.incoming import CONTENT, replies_to, sender_id_of
 from src.telegram.words import Json, gather_words
 from src.texts.reply import Question
 

@@ -56,8 +56,8 @@ from src.talk.commands import parse_command
 from src.talk.notes import read_correction
 from src.talk.orders import reads_as_yes
 from src.talk.search_screens import subject_of_text
-from src.telegram.entities import convert
 from src.telegram.messages import without_address
+from src.telegram.rendering import convert
 from src.telegram.updates import AllowList, BotIdentity, classify
 from src.telegram.words import gather_words
 from src.texts import clear_language, detect_language, plain_text

@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from src.telegram.entities import convert
 from src.telegram.rendering import (
     MAX_ENTITIES,
     MAX_PARTS,
     MAX_UTF16,
     Part,
+    convert,
     render,
 )
 from src.texts.markdown import NONCHARACTERS

@@ -27,8 +27,8 @@ from src.talk.notes import WISHES
 from src.talk.search_screens import SUBJECTS
 from src.talk.settings import CHOICES
 from src.talk.turn_state import RESOLUTIONS
-from src.telegram.content import UNREADABLE, UNSEEN
-from src.telegram.places import REFUSALS as PLACES
+from src.telegram.incoming import UNREADABLE, UNSEEN
+from src.telegram.requests import REFUSALS as PLACES
 from src.texts import (
     LANGUAGES,
     ROOMS,
@@ -110,7 +110,7 @@ KEYS_OF_FILE = {
     "commands.py": {"tools_away", "tools_connecting", "privacy_model", "privacy_offline"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "orders.py": {"zone_which", "zone_unknown"},
-    "content.py": {UNREADABLE, *UNSEEN.values()},
+    "incoming.py": {UNREADABLE, *UNSEEN.values()},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "buttons.py": {"erase_yes", "erase_no"},
     "screens.py": {

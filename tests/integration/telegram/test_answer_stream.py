@@ -13,8 +13,7 @@ from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import answer_stream
 from src.telegram.answer_stream import EDIT_SECONDS, AnswerStream
 from src.telegram.buttons import STOP_LABEL
-from src.telegram.delivery import Delivery
-from src.telegram.places import Address
+from src.telegram.delivery import Address, Delivery
 from src.telegram.rendering import render
 from src.texts import say
 from tests.fakes.telegram_checks import utf16_length

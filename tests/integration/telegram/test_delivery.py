@@ -16,8 +16,7 @@ from src.base.errors import (
     DeliveryUnknownError,
     PlaceLostError,
 )
-from src.telegram.delivery import Delivery
-from src.telegram.places import Address
+from src.telegram.delivery import Address, Delivery
 from src.telegram.rendering import render
 from src.telegram.requests import QUICK_RETRIES
 from src.texts import say

@@ -8,7 +8,7 @@ import pytest
 from aiogram.types import ExternalReplyInfo, Message, Update
 from pydantic import BaseModel
 
-from src.telegram.content import CONTENT, DESCRIBERS, UNSEEN, read_content
+from src.telegram.incoming import CONTENT, DESCRIBERS, UNSEEN, read_content
 from src.telegram.updates import AllowList, BotIdentity, classify
 from src.telegram.words import gather_words, part_of, rich_words
 from src.texts import LANGUAGES, say

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from src.telegram.entities import convert, keep_words
-from src.telegram.rendering import render, render_start
+from src.telegram.rendering import convert, keep_words, render, render_start
 from src.texts.plain_text import is_visible
 from tests.fakes.telegram_checks import check_entities
 
