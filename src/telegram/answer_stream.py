@@ -145,7 +145,14 @@ class AnswerStream(AnswerView):
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_refresh = self._uses_drafts and not self._changed.is_set()
             self._changed.clear()
-            part = await render_start(self._frame_text())
+            text = storable(self.draft())
+            if not text.strip():
+                text = self._line
+            units = text.encode("utf-16-le")
+            piece = units[: 2 * EDIT_WINDOW]
+            if self._uses_drafts:
+                piece = units[-2 * DRAFT_WINDOW :]
+            part = await render_start(piece.decode("utf-16-le", "ignore"))
             if part is not None and (part != self._shown or is_refresh):
                 async with self._send_lock:
                     await self._show_part(part)
@@ -155,15 +162,18 @@ class AnswerStream(AnswerView):
         self._line = say("model_slow", self._language)
         self._changed.set()
 
-    def _frame_text(self) -> str:
-        text = storable(self.draft())
-        units = (text if text.strip() else self._line).encode("utf-16-le")
-        piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
-        return piece.decode("utf-16-le", "ignore")
-
     async def _show_part(self, part: Part) -> None:
         try:
-            await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
+            if self._uses_drafts:
+                await self._delivery.bot.send_message_draft(
+                    **self._address.chat_fields,
+                    draft_id=self._number % MAX_DRAFT_ID or 1,
+                    text=part.text,
+                    entities=part.entities or None,
+                    can_stop=True,
+                )
+            else:
+                await self._send_or_edit(part)
             self._shown = part
         except (exceptions.AiogramError, AppError) as error:
             refusal = find_refusal(error)
@@ -177,15 +187,6 @@ class AnswerStream(AnswerView):
             pause = getattr(error, "retry_after", None) or 2 * EDIT_SECONDS
             self._quiet_until = time.monotonic() + pause
             self._changed.set()
-
-    async def _send_draft(self, part: Part) -> None:
-        await self._delivery.bot.send_message_draft(
-            **self._address.chat_fields,
-            draft_id=self._number % MAX_DRAFT_ID or 1,
-            text=part.text,
-            entities=part.entities or None,
-            can_stop=True,
-        )
 
     async def _send_or_edit(self, part: Part) -> None:
         part = replace(part, keyboard=stop_keyboard(self._number))

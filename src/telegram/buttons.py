@@ -1,9 +1,11 @@
 """Buttons under messages: of answers and replies, shown, pressed, disabled."""
 
+from typing import Any
+
 from aiogram import exceptions, types
 
 from src.base.owners import Caller
-from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.notes import undo_buttons, wish_rows
 from src.talk.questions import choice_rows
@@ -31,18 +33,39 @@ def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
     """Return the buttons as Telegram's markup, or None without buttons."""
     if not rows:
         return None
-    return types.InlineKeyboardMarkup(
-        inline_keyboard=[[_build_button(button) for button in row] for row in rows]
-    )
+    keyboard = []
+    for row in rows:
+        shown = []
+        for button in row:
+            does: dict[str, Any] = {"callback_data": button.action.pack()}
+            if button.url is not None:
+                does = {"web_app": types.WebAppInfo(url=button.url)}
+            shown.append(types.InlineKeyboardButton(text=button.label, **does))
+        keyboard.append(shown)
+    return types.InlineKeyboardMarkup(inline_keyboard=keyboard)
 
 
 def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
-    """Return the buttons under an answer: sources, undo and zone buttons, a choice."""
-    language, sources = caller.language, []
-    for numbers, source in _group_by_message(answer)[:MAX_SOURCES]:
-        action = Action("source", (message_number(source.uid) or 0,))
-        sources.append(Button(f"{numbers} {caller.day(source.said_at)}", action))
-    rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
+    """Return the buttons under an answer: sources, undo and zone buttons, a choice.
+
+    The sources are messages, each with all its numbers: ``[1][3]``. There are no buttons for
+    summaries, as there is no message to show for them.
+    """
+    language = caller.language
+    numbers: dict[int, str] = {}
+    days: dict[int, str] = {}
+    for source in answer.sources:
+        message = message_number(source.uid)
+        if message is not None:
+            numbers[message] = f"{numbers.get(message, '')}[{source.number}]"
+            days.setdefault(message, caller.day(source.said_at))
+    sources = [
+        Button(f"{numbers[message]} {day}", Action("source", (message,)))
+        for message, day in days.items()
+    ]
+    rows = in_rows(sources[:MAX_SOURCES], SOURCES_PER_ROW) + in_rows(
+        undo_buttons(answer.changes, language), 1
+    )
     rows += zone_rows(answer.changes, caller) + wish_rows(answer.changes, language)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
@@ -104,23 +127,3 @@ def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
         for row in (markup.inline_keyboard if markup else ())
     ]
     return tuple(filter(None, rows))
-
-
-def _build_button(button: Button) -> types.InlineKeyboardButton:
-    if button.url is not None:
-        return types.InlineKeyboardButton(
-            text=button.label, web_app=types.WebAppInfo(url=button.url)
-        )
-    return types.InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
-
-
-def _group_by_message(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
-    """Group the sources that are messages by message, with all numbers of each: ``[1][3]``.
-
-    Summaries are omitted, as there is no message to show for them.
-    """
-    by_uid: dict[str, list[AnswerSource]] = {}
-    for source in answer.sources:
-        if message_number(source.uid) is not None:
-            by_uid.setdefault(source.uid, []).append(source)
-    return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]

@@ -111,6 +111,24 @@ class Route:
             ending = "_group"
         return say(f"{self.lost.reason}{ending}", self.address.language)
 
+    def adapt(self, part: Part) -> list[Part]:
+        """Return a part as the place takes it: with the words that say why it comes there.
+
+        In another chat only the buttons stay that act on their own records.
+        """
+        keyboard = part.keyboard
+        if self.is_elsewhere and keyboard is not None:
+            rows = keyboard.inline_keyboard if isinstance(keyboard, Inline) else []
+            names = tuple(f"{name}:" for name in ACT_ANYWHERE)
+            kept = [
+                [one for one in row if (one.callback_data or "").startswith(names)] for row in rows
+            ]
+            part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
+        reason = self.reason
+        if reason:
+            return rendering.with_lead(reason, [part])
+        return [part]
+
     def leave(self, lost: errors.PlaceLostError) -> None:
         """Go on to the general topic, then to the person in private.
 
@@ -360,7 +378,7 @@ class Delivery:
     async def _send_part(self, route: Route, part: Part) -> int:
         async def send(address: Address) -> int:
             sent_id = UNKNOWN_ID
-            for one in _adapt(part, route):
+            for one in route.adapt(part):
                 sent_id = await self._send_formatted_or_plain(address, one)
             return sent_id
 
@@ -431,25 +449,6 @@ class Delivery:
                 raise
             logger.warning("Telegram refused a message; sending a simpler one", exc_info=cause)
             return await with_quick_retries(self.send_once, target, simpler)
-
-
-def _adapt(part: Part, route: Route) -> list[Part]:
-    """Return a part as the route's place takes it: with the words that say why it comes there.
-
-    In another chat only the buttons stay that act on their own records.
-    """
-    keyboard = part.keyboard
-    if route.is_elsewhere and keyboard is not None:
-        rows = keyboard.inline_keyboard if isinstance(keyboard, Inline) else []
-        names = tuple(f"{name}:" for name in ACT_ANYWHERE)
-        kept = [
-            [one for one in row if (one.callback_data or "").startswith(names)] for row in rows
-        ]
-        part = replace(part, keyboard=Inline(inline_keyboard=kept) if any(kept) else None)
-    reason = route.reason
-    if reason:
-        return rendering.with_lead(reason, [part])
-    return [part]
 
 
 def with_times(part: Part, times: Times) -> Part:

@@ -14,7 +14,7 @@ from src.history.conversation_repo import TelegramOrigin
 from src.history.new_messages import new_messages
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import MediaText
-from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.queue.update_repo import UpdateOutcome
 from src.reading import lexicon
 from src.reading.gate import clean_name, redact
 from src.reminders.reminder_service import time_marks
@@ -276,6 +276,21 @@ def _build_incoming(
     message: types.Message, text: str, context: Context, teaching: Teaching | None = None
 ) -> IncomingMessage:
     stored, moment = context.stored, message.date.astimezone(UTC)
+    mentions = tuple(
+        (entity.user.id, part_of(text_of(message), entity.offset, entity.length))
+        for entity in message.entities or message.caption_entities or ()
+        if entity.user is not None
+    )
+    origin = TelegramOrigin(
+        stored.bot_id,
+        message.chat.id,
+        message.message_id,
+        sender_id_of(message),
+        author_id=forward_author(message.forward_origin)[0],
+        mentions=mentions,
+        update=stored.id,
+        revision=stored.revision,
+    )
     caller = replace(context.caller, moment=moment, member=sender_id_of(message))
     asked = asked_by_bot(stored)
     if teaching is None and asked.get("asks") == "correction":
@@ -283,27 +298,9 @@ def _build_incoming(
     return IncomingMessage(
         caller,
         text,
-        origin=_build_origin(message, stored),
+        origin=origin,
         voice=read_voice(message, caller.language),
         teaching=teaching,
-    )
-
-
-def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
-    entities = message.entities or message.caption_entities or ()
-    return TelegramOrigin(
-        stored.bot_id,
-        message.chat.id,
-        message.message_id,
-        sender_id_of(message),
-        author_id=forward_author(message.forward_origin)[0],
-        mentions=tuple(
-            (entity.user.id, part_of(text_of(message), entity.offset, entity.length))
-            for entity in entities
-            if entity.user is not None
-        ),
-        update=stored.id,
-        revision=stored.revision,
     )
 
 

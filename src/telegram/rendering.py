@@ -55,7 +55,12 @@ async def render(markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "â€
     if not parts:
         parts = _split(markdown, [], max_parts) or [Part("â€¦", [])]
     if len(parts) > max_parts:
-        parts[max_parts - 1] = _append_ending(parts[max_parts - 1], ending)
+        last = parts[max_parts - 1]
+        room = MAX_UTF16 - utf16_length(ending) - 2
+        units = last.text.encode("utf-16-le", "surrogatepass")[: 2 * room]
+        body = units.decode("utf-16-le", "ignore").rstrip()
+        entities = _clip(last.entities, 0, utf16_length(body))
+        parts[max_parts - 1] = Part(f"{body}\n\n{ending}", entities)
     return parts[:max_parts]
 
 
@@ -90,7 +95,12 @@ def _split(text: str, entities: list[MessageEntity], max_parts: int) -> list[Par
     while rest:
         body = _first_part(rest)
         rest = rest[len(body) :]
-        parts.append(_trim(body, _clip(ordered, start, utf16_length(body))))
+        before = len(body) - len(body.lstrip("\n"))
+        text_of_part = body.strip("\n")  # Telegram would remove surrounding line breaks, too
+        clipped = _clip(ordered, start + before, utf16_length(text_of_part))
+        if len(clipped) > MAX_ENTITIES:  # the links stay: their addresses stand nowhere else
+            clipped.sort(key=lambda entity: entity.type != "text_link")
+        parts.append(Part(text_of_part, clipped[:MAX_ENTITIES]))
         start += utf16_length(body)
     return [part for part in parts if is_visible(part.text)]
 
@@ -106,26 +116,6 @@ def _first_part(text: str) -> str:
         if end > 0:
             return body[: end + len(mark)]
     return body
-
-
-def _trim(text: str, entities: list[MessageEntity]) -> Part:
-    """Telegram would remove surrounding line breaks, too.
-
-    Of too many entities the links stay: their addresses stand nowhere else.
-    """
-    before = len(text) - len(text.lstrip("\n"))
-    body = text.strip("\n")
-    clipped = _clip(entities, before, utf16_length(body))
-    if len(clipped) > MAX_ENTITIES:
-        clipped.sort(key=lambda entity: entity.type != "text_link")
-    return Part(body, clipped[:MAX_ENTITIES])
-
-
-def _append_ending(part: Part, ending: str) -> Part:
-    room = MAX_UTF16 - utf16_length(ending) - 2
-    units = part.text.encode("utf-16-le", "surrogatepass")[: 2 * room]
-    body = units.decode("utf-16-le", "ignore").rstrip()
-    return Part(f"{body}\n\n{ending}", _clip(part.entities, 0, utf16_length(body)))
 
 
 def _clip(entities: Sequence[MessageEntity], start: int, length: int) -> list[MessageEntity]:
@@ -265,21 +255,18 @@ class _Writer:
             self._start(*_named(details), start, end)
         elif kind == "End":
             self._end(_named(details)[0], start, end)
-        elif kind in ("SoftBreak", "HardBreak"):
-            self._break_line(end)
+        elif kind in ("SoftBreak", "HardBreak"):  # the next line is indented as it is there
+            line = self._source[end : end + MAX_SPACES]
+            indent = line[: len(line) - len(line.lstrip(b" \t"))].decode()
+            if self._indent and (indent or line.startswith(b">")):
+                indent = self._indent
+            self._write(f"\n{indent}")
         else:
             if kind == "Rule":
                 self._end_line()
             self._begin_line(start)
             self._write_leaf(kind, details)
             self._read = end
-
-    def _break_line(self, end: int) -> None:
-        """Go to the next line of a paragraph, which begins at ``end``, indented as it is there."""
-        line = self._source[end : end + MAX_SPACES]
-        spaces = line[: len(line) - len(line.lstrip(b" \t"))].decode()
-        is_inside = self._indent and (spaces or line.startswith(b">"))
-        self._write(f"\n{self._indent if is_inside else spaces}")
 
     def _write_leaf(self, kind: str, text: Any) -> None:
         if kind == "Rule":

@@ -291,7 +291,7 @@ class ThrottleMiddleware(base.BaseRequestMiddleware):
     def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
         """Allow so many messages per second over all chats (Telegram's default is 30)."""
         self._global_limiter = AsyncLimiter(messages_per_second, 1.0)
-        self._limiter_of = lru_cache(MAX_CHATS)(_build_limiter)
+        self._limiter_of = lru_cache(MAX_CHATS)(limiter_of)
         self._metrics = metrics
 
     async def __call__(
@@ -316,7 +316,8 @@ class ThrottleMiddleware(base.BaseRequestMiddleware):
             self._metrics.requests.labels(method.__api_method__, result).inc()
 
 
-def _build_limiter(chat_id: int) -> AsyncLimiter:
+def limiter_of(chat_id: int) -> AsyncLimiter:
+    """Return a new limiter for a chat; a group's id is negative."""
     if chat_id < 0:
         return AsyncLimiter(GROUP_BURST, GROUP_SECONDS)
     return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)

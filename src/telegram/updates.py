@@ -7,6 +7,7 @@ handler are not stored. Of a user who may not use the bot, only ids are stored, 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from aiogram import enums, types
@@ -88,7 +89,7 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
     update_id = update_id_of(raw)
     if update_id is None:
         return None
-    field = next((field for field in _READERS if isinstance(raw.get(field), dict)), None)
+    field = next((field for field in READERS if isinstance(raw.get(field), dict)), None)
     if field is None:
         return None
     content = _to_jsonb(raw[field])
@@ -96,7 +97,7 @@ def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
         content = _readable(gather_words(content))
     try:
         update = types.Update.model_validate({"update_id": update_id, field: content})
-        fields = _READERS[field](getattr(update, field), bot)
+        fields = READERS[field](getattr(update, field), bot)
         _check_ids(fields)
     except ValueError:  # ours, or pydantic's
         return None
@@ -181,16 +182,20 @@ class UnhandledError(ValueError):
 # these is stored in place of the original. They raise ``UnhandledError``.
 
 
-def _read_message(message: types.Message, bot: BotIdentity) -> Fields:
+def read_message(message: types.Message, bot: BotIdentity) -> Fields:
+    """A command, a message to answer, a part of an album, or the move of a group."""
     if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
         return _read_migration(message)
     command = command_of(message, bot)
     fields = _message_ids(message)
+    # Something to answer, even if aiogram does not know it.
+    is_unknown = message.content_type == enums.ContentType.UNKNOWN and bool(message.model_extra)
+    has_content = is_unknown or any(map(partial(getattr, message), CONTENT))
     if command is not None:
         kind = _command_kind(message, command, bot)
         entry = COMMANDS.get(command.name)
         fields["at_once"] = kind == "command" and (entry is None or entry.is_at_once)
-    elif not (_has_content(message) or text_of(message)):
+    elif not (has_content or text_of(message)):
         raise UnhandledError
     elif is_addressed(message, bot):
         kind = "message"
@@ -201,12 +206,6 @@ def _read_message(message: types.Message, bot: BotIdentity) -> Fields:
     group = message.media_group_id and message.media_group_id[:100]
     interrupts = kind in ("new", "stop")
     return {**fields, "kind": kind, "media_group_id": group, "interrupts": interrupts}
-
-
-def _has_content(message: types.Message) -> bool:
-    """Return True if a message holds something to answer, even if aiogram does not know it."""
-    is_unknown = message.content_type == enums.ContentType.UNKNOWN and bool(message.model_extra)
-    return is_unknown or any(getattr(message, field) for field in CONTENT)
 
 
 def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind:
@@ -262,13 +261,15 @@ def _read_migration(message: types.Message) -> Fields:
     return {"kind": "member", "content": content, **fields}
 
 
-def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields:
+def read_edit(message: types.Message, _bot: BotIdentity) -> Fields:
+    """An edit that leaves words."""
     if not text_of(message):
         raise UnhandledError
     return {"kind": "edit", **_message_ids(message)}
 
 
-def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields:
+def read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields:
+    """A pressed button; Stop interrupts."""
     if query.message is None:
         raise UnhandledError
     fields = {"kind": "callback", "at_once": True, **_ids(query.message, query.from_user.id)}
@@ -278,17 +279,19 @@ def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields:
     return fields
 
 
-def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields:
+def read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields:
+    """The bot was added, removed, blocked or unblocked."""
     return {"kind": "member", "chat_id": change.chat.id, "user_id": change.from_user.id}
 
 
-def _read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fields:
-    """Drafts exist in private chats only."""
+def read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fields:
+    """The stop of a draft; drafts exist in private chats only."""
     fields = {"chat_id": stopped.chat.id, "user_id": stopped.chat.id, "draft_id": stopped.draft_id}
     return {"kind": "other", **fields, "interrupts": True, "at_once": True}
 
 
-def _read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields:
+def read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields:
+    """A dislike."""
     is_dislike = any(getattr(one, "emoji", None) == DISLIKE for one in reaction.new_reaction)
     if reaction.user is None or not is_dislike:
         raise UnhandledError
@@ -296,16 +299,16 @@ def _read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) ->
     return {"kind": "other", **fields, "message_id": reaction.message_id, "at_once": True}
 
 
-_READERS: Mapping[str, Callable[[Any, BotIdentity], Fields]] = {
-    "message": _read_message,
-    "edited_message": _read_edit,
-    "callback_query": _read_callback,
-    "my_chat_member": _read_member,
-    "stopped_message_generation": _read_stop,
-    "message_reaction": _read_reaction,
+READERS: Mapping[str, Callable[[Any, BotIdentity], Fields]] = {
+    "message": read_message,
+    "edited_message": read_edit,
+    "callback_query": read_callback,
+    "my_chat_member": read_member,
+    "stopped_message_generation": read_stop,
+    "message_reaction": read_reaction,
 }
 # Kinds of updates to request from Telegram; other kinds have no handler.
-ALLOWED_UPDATES = list(_READERS)
+ALLOWED_UPDATES = list(READERS)
 
 
 def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
