@@ -26,7 +26,6 @@ from src.queue.job_repo import JobRepository
 from src.queue.workers import DeadJobs, Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
-from src.telegram.imports import ImportProgress
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.web.http_server import HttpServer, build_http_app
 
@@ -115,7 +114,8 @@ def _register_tasks(
     Housekeeping(core).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
-    ImportTasks(core.client, core.imports, ImportProgress(core, delivery).show).register(queue)
+    progress = handlers.ImportProgress(core, delivery)
+    ImportTasks(core.client, core.imports, progress.show).register(queue)
     return reminders
 
 

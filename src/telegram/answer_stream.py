@@ -17,16 +17,10 @@ from src.base.config import Streaming
 from src.base.errors import AppError
 from src.pg.client import storable
 from src.talk.turn_state import AnswerView, Turn
+from src.telegram import requests
 from src.telegram.buttons import stop_keyboard
 from src.telegram.delivery import Address, Delivery
 from src.telegram.rendering import MAX_UTF16, Part, render_start
-from src.telegram.requests import (
-    UNKNOWN_ID,
-    best_effort,
-    find_refusal,
-    is_not_modified,
-    is_unknown_method,
-)
 from src.texts import say
 
 logger = logging.getLogger(__name__)
@@ -128,10 +122,10 @@ class AnswerStream(AnswerView):
             return
         bot = self._delivery.bot
         if is_unwanted:
-            await best_effort(bot.delete_message(chat_id, message_id))
+            await requests.best_effort(bot.delete_message(chat_id, message_id))
         else:
             edit = bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
-            await best_effort(edit)
+            await requests.best_effort(edit)
 
     async def _show_frames(self) -> None:
         """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
@@ -176,12 +170,12 @@ class AnswerStream(AnswerView):
                 await self._send_or_edit(part)
             self._shown = part
         except (exceptions.AiogramError, AppError) as error:
-            refusal = find_refusal(error)
-            if is_not_modified(error):
+            refusal = requests.find_refusal(error)
+            if requests.is_not_modified(error):
                 return
             if refusal is not None and refusal.scope != "reply":
                 self._grows = False  # the final answer looks for another place
-            if self._uses_drafts and is_unknown_method(error):
+            if self._uses_drafts and requests.is_unknown_method(error):
                 self._uses_drafts = False
                 logger.info("this Bot API server knows no drafts; the answer is edited instead")
             pause = getattr(error, "retry_after", None) or 2 * EDIT_SECONDS
@@ -194,12 +188,12 @@ class AnswerStream(AnswerView):
             await self._delivery.edit_once(self._address, self.message_id, part)
             return
         self.message_id = await self._delivery.send_once(self._address, part)
-        if self._on_message is not None and self.message_id != UNKNOWN_ID:
+        if self._on_message is not None and self.message_id != requests.UNKNOWN_ID:
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
         await asyncio.sleep(TYPING_AFTER)
         show, typing = self._delivery.bot.send_chat_action, enums.ChatAction.TYPING
         while True:
-            failure = await best_effort(show(**self._address.chat_fields, action=typing))
+            failure = await requests.best_effort(show(**self._address.chat_fields, action=typing))
             await asyncio.sleep(max(TYPING_EVERY, getattr(failure, "retry_after", 0)))

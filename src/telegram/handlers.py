@@ -1,13 +1,19 @@
-"""Handlers of commands, buttons, reactions, memberships and refusals; messages run turns."""
+"""Handlers of commands, imports, buttons, reactions, memberships; messages run turns."""
 
 import logging
 from dataclasses import replace
+from io import BytesIO
+from typing import BinaryIO, cast
 
 from aiogram import Router, enums, exceptions, types
 
-from src.base.errors import AppError
+from src.base.errors import AppError, DocumentError
 from src.base.owners import Caller
 from src.core import Core
+from src.imports.import_repo import Import
+from src.imports.lists import is_list
+from src.imports.records import Opened
+from src.media.document_reader import MAX_BYTES
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
@@ -17,11 +23,12 @@ from src.talk.commands import ADMIN_ACTIONS, COMMANDS, Command
 from src.talk.record_repo import RecordRepository
 from src.talk.settings import may_name_place
 from src.talk.turn_state import Teaching
-from src.telegram import buttons, imports
+from src.telegram import buttons
 from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import Context, sender_id_of
+from src.telegram.incoming import Context, fetch_file, sender_id_of
 from src.telegram.messages import TurnHandler
-from src.telegram.requests import delivery_error
+from src.telegram.rendering import Part
+from src.telegram.requests import best_effort, delivery_error
 from src.telegram.updates import BotIdentity, asked_by_bot, command_of, text_of
 from src.texts import say
 from src.texts.reply import Action, Reply
@@ -72,7 +79,7 @@ class Handlers:
             return None
         if _answers_zone_question(message, stored):
             return await self._take_zone(message, context)
-        if imports.brings_import(message, stored):
+        if brings_import(message, stored):
             return await self._take_import(message, context)
         return await self._turns.answer(message, context)
 
@@ -115,7 +122,7 @@ class Handlers:
         text = command.argument or replied
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
-        if command.name == "import" and imports.find_document(message) is not None:
+        if command.name == "import" and find_document(message) is not None:
             await self._take_import(message, context)
             return None
         caller = replace(context.caller, argument=command.argument, replied=redact(replied))
@@ -141,7 +148,7 @@ class Handlers:
     async def _take_import(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Read the file or the list that the user brings, and reply with what it holds."""
         caller = context.caller
-        reply = await imports.read_import(self._core, self._delivery, message, caller)
+        reply = await read_import(self._core, self._delivery, message, caller)
         await self._reply(context.stored, caller, reply)
         return "explained"
 
@@ -366,3 +373,73 @@ async def move_group(core: Core, old_chat_id: int, new_chat_id: int) -> None:
             "strangers until the new id stands there",
             extra=chats,
         )
+
+
+# Imports: files that come with /import or after it, and the growing progress.
+
+
+def find_document(message: types.Message) -> types.Document | None:
+    """Return the document of a message, else that of the message to which it replies."""
+    if message.document is not None:
+        return message.document
+    answered = message.reply_to_message
+    return answered.document if answered is not None else None
+
+
+def brings_import(message: types.Message, stored: WaitingUpdate) -> bool:
+    """Return True for what comes after /import: a reply to its question, else a file or a list."""
+    if message.document is None and not message.text:
+        return False
+    if asked_by_bot(stored).get("asks") == "import":
+        return True
+    if stored.asked_before != "import" or message.reply_to_message is not None:
+        return False
+    text = message.text or ""
+    return message.document is not None or is_list(text) or text.count("\n") > 1
+
+
+async def read_import(
+    core: Core, delivery: Delivery, message: types.Message, caller: Caller
+) -> Reply:
+    """Read the file or the list of a message; return what it holds, with the choices.
+
+    Raises:
+        DeliveryError: Telegram cannot be reached; worth a retry.
+    """
+    screens, document = core.commands.imports, find_document(message)
+    if document is None:
+        return await screens.command(caller.with_argument(message.text or ""))
+    if (document.file_size or 0) > MAX_BYTES:
+        return screens.refuse_large(caller.language)
+    try:
+        data = await fetch_file(delivery.bot, document.file_id)
+    except DocumentError as error:
+        if error.text_key == "error_document_too_large":
+            return screens.refuse_large(caller.language)
+        return Reply(say(error.text_key, caller.language))
+    file = Opened(document.file_name or "file", lambda: cast("BinaryIO", BytesIO(data)))
+    return await screens.read(caller, file)
+
+
+class ImportProgress:
+    """Progress of imports, shown by edits of the message with their choices."""
+
+    def __init__(self, core: Core, delivery: Delivery) -> None:
+        """Edit through ``delivery``."""
+        self._core, self._delivery = core, delivery
+
+    async def show(self, import_: Import) -> None:
+        """Show an import as it is now; what Telegram refuses is left as it is."""
+        chat_id, thread_id, message_id = import_.shown_in
+        if chat_id is None or message_id is None:
+            return
+        core, run = self._core, self._core.client.run
+        chosen = await run(core.user_settings.get, import_.owner.telegram_user_id)
+        caller = core.caller(import_.owner, chosen, import_.language)
+        caller = caller.with_preferences(language=import_.language)
+        found = await run(core.imports.rows.find, import_.owner, import_.id)
+        reply = Reply(say("import_undone", caller.language, name=import_.title))
+        if found is not None:
+            reply = await core.commands.imports.screen(caller, found)
+        part = replace(Part(reply.text, []), keyboard=buttons.build_keyboard(reply.rows))
+        await best_effort(self._delivery.edit_once(Address(chat_id, thread_id), message_id, part))

@@ -24,15 +24,7 @@ from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.locks import AdvisoryLock
 from src.queue.update_repo import UpdateRepository
-from src.telegram.updates import (
-    ALLOWED_UPDATES,
-    AllowList,
-    BotIdentity,
-    classify,
-    replied_message,
-    update_id_of,
-    with_question,
-)
+from src.telegram import updates
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +67,8 @@ class UpdateIntake:
 
     _client: PgClient
     _updates: UpdateRepository
-    _bot: BotIdentity
-    _access: AllowList
+    _bot: updates.BotIdentity
+    _access: updates.AllowList
     _metrics: Metrics
     last_received: float | None = None
 
@@ -93,17 +85,16 @@ class UpdateIntake:
         """
         found = []
         for raw in raw_updates:
-            update = classify(raw, self._bot, self._access)
+            update = updates.classify(raw, self._bot, self._access)
             self._metrics.updates.labels(update.kind if update else "ignored").inc()
             if update is not None:
                 found.append(update)
         if not found:
             return 0
-        messages = [replied_message(update, self._bot) for update in found]
+        messages = [updates.replied_message(update, self._bot) for update in found]
         if any(messages):
             asked = await self._client.run(self._updates.find_asked, self._bot.id, messages)
-            pairs = zip(found, messages, strict=True)
-            found = [with_question(update, asked.get(message)) for update, message in pairs]
+            found = list(map(updates.with_question, found, map(asked.get, messages)))
         return await self._client.run(self._updates.store, self._bot.id, found)
 
 
@@ -163,14 +154,14 @@ class Poller:
         """
         seconds = self._timing.poll
         request = GetRawUpdates(
-            offset=offset, limit=BATCH, timeout=seconds, allowed_updates=ALLOWED_UPDATES
+            offset=offset, limit=BATCH, timeout=seconds, allowed_updates=updates.ALLOWED_UPDATES
         )
         batch = await self._bot(request, request_timeout=seconds + self._timing.grace)
         self._intake.note_contact()
         if not batch:
             return None
         await self._intake.store(batch)
-        numbers = [number for number in map(update_id_of, batch) if number is not None]
+        numbers = [number for number in map(updates.update_id_of, batch) if number is not None]
         if not numbers:
             await asyncio.sleep(1)  # nothing to confirm: avoid a busy loop
             return offset

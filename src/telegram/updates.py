@@ -7,7 +7,6 @@ handler are not stored. Of a user who may not use the bot, only ids are stored, 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, cast
 
 from aiogram import enums, types
@@ -190,7 +189,7 @@ def read_message(message: types.Message, bot: BotIdentity) -> Fields:
     fields = _message_ids(message)
     # Something to answer, even if aiogram does not know it.
     is_unknown = message.content_type == enums.ContentType.UNKNOWN and bool(message.model_extra)
-    has_content = is_unknown or any(map(partial(getattr, message), CONTENT))
+    has_content = is_unknown or any(getattr(message, field) for field in CONTENT)
     if command is not None:
         kind = _command_kind(message, command, bot)
         entry = COMMANDS.get(command.name)

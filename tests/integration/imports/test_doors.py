@@ -11,7 +11,7 @@ from aiogram import Bot
 from src.imports.service import ImportTasks
 from src.pg.client import PgClient
 from src.telegram.delivery import Delivery
-from src.telegram.imports import ImportProgress
+from src.telegram.handlers import ImportProgress
 from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.imports.bringing import chat, with_memories
