@@ -478,7 +478,7 @@ class Requests:
                 raw = await self._completions.create(
                     model=model, messages=[], stream=True, extra_body=sent
                 )
-                stream = CompletionStream(raw.response, self._keep_unread)
+                stream = CompletionStream(raw.response, self.keep_unread)
                 await stream.begin()
                 break
             except (openai.APIStatusError, ReportedError) as error:
@@ -501,7 +501,8 @@ class Requests:
             logger.warning("this model's server takes: %s", names)
         return stream
 
-    def _keep_unread(self, unread: Unread) -> None:
+    def keep_unread(self, unread: Unread) -> None:
+        """Keep the unread fields of a reply, for the requests with its calls."""
         self._unread |= unread
         for id_ in list(self._unread)[:-MAX_UNREAD]:
             del self._unread[id_]

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -236,9 +236,17 @@ class ModelReply:
             content = [*blocks, {"type": "text", "text": text}]
         if self._length > MAX_REPLY:
             self._ending = "length"
+        calls: dict[str, ToolCall] = {}
+        for call in self._calls:
+            id_ = call.id
+            if not id_ or id_ in calls or not ID.fullmatch(id_):
+                id_ = new_id()
+            name = find_name(call.name, self._offered)
+            name = UNSAFE_IN_NAME.sub("_", name)[:64] or "unnamed"
+            arguments = _unwrap(read_arguments(call.arguments), name, self._offered)
+            calls[id_] = ToolCall(name=name, args=arguments, id=id_, type="tool_call")
         ending = {"ending": self._ending}
-        calls = list(self._tool_calls())
-        return AIMessage(content=content, tool_calls=calls, response_metadata=ending)
+        return AIMessage(content=content, tool_calls=[*calls.values()], response_metadata=ending)
 
     def _add_text(self, text: str) -> str:
         """Add a piece of text; hold back a trailing surrogate until its pair arrives."""
@@ -268,18 +276,6 @@ class ModelReply:
         call.name = call.name or str(chunk.get("name") or "")
         call.arguments += str(chunk.get("args") or "")
         self._length += len(str(chunk.get("args") or ""))
-
-    def _tool_calls(self) -> Iterator[ToolCall]:
-        ids: set[str] = set()
-        for call in self._calls:
-            id_ = call.id
-            if not id_ or id_ in ids or not ID.fullmatch(id_):
-                id_ = new_id()
-            ids.add(id_)
-            name = find_name(call.name, self._offered)
-            name = UNSAFE_IN_NAME.sub("_", name)[:64] or "unnamed"
-            arguments = _unwrap(read_arguments(call.arguments), name, self._offered)
-            yield ToolCall(name=name, args=arguments, id=id_, type="tool_call")
 
 
 def ending_of(message: AIMessage) -> Ending:

@@ -9,6 +9,7 @@ from src.base.errors import DocumentError
 MISSING = "missing"  # problem besides those of ``DocumentProblem``: a library is not installed
 MAX_CHARACTERS = 60_000  # some 30 pages, which a model can still read at once
 MAX_ANSWER = 1 << 20  # bytes of JSON; a character takes at most six
+ENDS = ("\n\n", "\n", " ")  # of a paragraph, a line, a word
 SLACK = MAX_CHARACTERS // 10  # may be dropped to end with a paragraph, or at least a line
 
 # Characters that PostgreSQL refuses (NUL, surrogates), and that are no text: other controls,
@@ -74,7 +75,10 @@ class TextCollector:
             DocumentError: It is blank.
         """
         whole = EMPTY_LINES.sub("\n\n", SPACE_BEFORE_LINE_END.sub("", "".join(self._pieces)))
-        text = _cut(whole).strip()
+        if len(whole) > MAX_CHARACTERS:  # cut at a paragraph, a line or a word if one is near
+            found = (whole.rfind(end, MAX_CHARACTERS - SLACK, MAX_CHARACTERS) for end in ENDS)
+            whole = whole[: next((place for place in found if place >= 0), MAX_CHARACTERS)]
+        text = whole.strip()
         if not text:
             raise DocumentError("without_text", "the file holds no text")
         return DocumentText(text, self._has_more)
@@ -83,17 +87,6 @@ class TextCollector:
 def is_storable(text: str) -> bool:
     """Return True for a text that ``TextCollector`` can produce."""
     return 0 < len(text) <= MAX_CHARACTERS and not UNSTORABLE.search(text)
-
-
-def _cut(text: str) -> str:
-    """Cut a long text, at the end of a paragraph, a line or a word if one is near."""
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    for end in ("\n\n", "\n", " "):
-        index = text.rfind(end, MAX_CHARACTERS - SLACK, MAX_CHARACTERS)
-        if index >= 0:
-            return text[:index]
-    return text[:MAX_CHARACTERS]
 
 
 # Conversion of tagged text to lines, by the same rules for Word, PowerPoint and HTML.

@@ -118,18 +118,14 @@ def _quoted_text(message: types.Message, language: Language) -> str:
     words = ""
     if replied is not None:
         words = replied.text or replied.caption or ""
-    return words or _chosen_entry(message, target) or describe(target, language)
-
-
-def _chosen_entry(message: types.Message, target: types.Message | types.ExternalReplyInfo) -> str:
-    """Return the task of a checklist or the option of a poll to which a message replies."""
+    # The task of a checklist or the option of a poll to which it replies.
     entries: dict[int | str | None, str] = {}
     if target.checklist is not None:
         entries = {task.id: task.text for task in target.checklist.tasks}
     elif target.poll is not None:
         entries = {option.persistent_id: option.text for option in target.poll.options}
     chosen = message.reply_to_checklist_task_id or message.reply_to_poll_option_id
-    return entries.get(chosen, "")
+    return words or entries.get(chosen, "") or describe(target, language)
 
 
 def replied_author_id(message: types.Message) -> int | None:

@@ -5,6 +5,7 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal, cast
 
 from aiogram import Dispatcher, types
@@ -23,7 +24,7 @@ from src.pg.user_settings_repo import UserSettings
 from src.queue import job_repo
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule
-from src.reminders.reminder_repo import REMIND, DueReminder, Reminder
+from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Address, Delivery
@@ -335,15 +336,12 @@ class ReminderTasks:
         logger.info("reminded", extra={**log, "outcome": outcome})
         return outcome
 
-    async def _cancel(self, reminder: Reminder) -> None:
-        """Cancel a reminder whose chat is unreachable, unless it was moved meanwhile."""
-        cancel, due_at = self._rows.cancel, reminder.due_at
-        await self._run(cancel, reminder.owner, reminder.id, due_at=due_at)
-
     async def _send_reminder(self, found: DueReminder, due: int, now: datetime) -> ReminderOutcome:
         reminder, mark = found.reminder, self._rows.mark_delivered
+        # Of a chat that is unreachable, unless it was moved meanwhile.
+        cancel = partial(self._rows.cancel, reminder.owner, reminder.id, due_at=reminder.due_at)
         if found.is_inactive:
-            await self._cancel(reminder)
+            await self._run(cancel)
             return "unreachable"
         address = Address(*reminder.owner, found.reply_to, reminder.asker_id, found.language)
         try:
@@ -351,7 +349,7 @@ class ReminderTasks:
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._run(self._core.user_settings.mark_inactive, chat_id)
-            await self._cancel(reminder)
+            await self._run(cancel)
             return "unreachable"
         except errors.PlaceLostError:
             await self._run(mark, reminder.id, due, now=now, is_sent=False)
