@@ -168,7 +168,7 @@ class Handlers:
         return None
 
     async def take_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome | None:
-        """Run the button's action: one of ``command_service.ACTIONS`` or of Telegram's own.
+        """Run the button's action: one of ``commands.ACTIONS`` or of Telegram's own.
 
         A pop-up shows the result, and nothing else if nothing in the chat changes.
         """

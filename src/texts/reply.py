@@ -20,7 +20,7 @@ class Action:
     Anyone can send any data, so the numbers must not be trusted before the owner is compared.
 
     Attributes:
-        name: One of ``command_service.ACTIONS``, or of the front end's own.
+        name: One of ``commands.ACTIONS``, or of the front end's own.
         numbers: Page numbers, ids of facts, and so on; 0 to 2^63.
     """
 
