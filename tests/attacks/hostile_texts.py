@@ -29,7 +29,7 @@ BEGINNINGS = (
     "если ",    "Анна ", "`",
 )  # fmt: skip
 SENTENCE = 480  # characters, below the length from which readers skip a sentence
-ENDINGS = ("x", "!", " мая", "]")
+ENDINGS = ("9", "!", " мая", "]")
 
 Kind = Callable[[int], str]
 
