@@ -321,14 +321,15 @@ INSERT INTO search_postings (owner_id, term, position, frequency, length, in_tal
                              document_id, told_by)
 SELECT p.owner_id, p.term, d.position, p.frequency, d.length,
        d.speaker NOT IN ('user', 'assistant'), false, d.id, p.document_id
-FROM memory_sources s
+FROM (SELECT memory_id, message_id FROM memory_sources WHERE memory_id = ANY(%(facts)s)
+      UNION
+      SELECT memory_id, message_id FROM memory_sources WHERE message_id = ANY(%(messages)s)) s
 JOIN memories f ON f.id = s.memory_id
 JOIN search_documents told ON told.memory_id = f.id
 JOIN search_documents d ON d.message_id = s.message_id AND d.owner_id = told.owner_id
 JOIN search_postings p ON p.document_id = told.id
 WHERE told.owner_id = %(owner)s AND d.speaker <> 'assistant'
   AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited', 'forgotten')
-  AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(messages)s))
 ORDER BY p.document_id
 ON CONFLICT DO NOTHING
 """
