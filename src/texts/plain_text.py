@@ -71,7 +71,8 @@ STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 MIXED = re.compile(r"[a-z]\d{0,9}[а-яіїєґ]|[а-яіїєґ]\d{0,9}[a-z]")
 
 
-BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
+LONG_NUMBER = re.compile(r"\d(?:[ ().,'-]{0,2}\d){6,20}")  # phones, cards, millions
+THOUSANDS = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 CUT = "[…]"  # replaces a forgotten part of a message
 # Signs other than letters, of which some are significant: an address, a number, an apostrophe
 # inside a word, C++ and C#. The bounds and look-behinds keep the search linear.
@@ -130,10 +131,23 @@ def quote_pattern(quote: str) -> re.Pattern[str]:
     """Return an expression for the words of a quote in a folded text, whatever signs are between.
 
     Models drop and change punctuation, and write "80 кг" for "80кг" and "120000" for "120 000".
+    Within a number only what groups its digits may differ: "15" is not in "1,5".
     """
-    words = " ".join(re.findall(r"\d|[^\W\d_]+", plain(quote)))
-    sought = BETWEEN_WORDS.sub(r"[\\W_]+", words).replace(" ", r"[\W_]*")
+    whole = LONG_NUMBER.sub(lambda number: re.sub(r"\D", "", number[0]), plain(quote))
+    sought, before = "", ""
+    for token in re.findall(r"\d+|[^\W\d_]+", THOUSANDS.sub("", whole)):
+        if before:
+            sought += r"[\W_]+" if before.isdigit() == token.isdigit() else r"[\W_]*"
+        sought += _number_pattern(token) if token.isdigit() else token
+        before = token
     return re.compile(rf"(?<![^\W_]){sought or '(?!)'}(?![^\W_])")
+
+
+def _number_pattern(digits: str) -> str:
+    """Return an expression for a number with or without signs between groups of its digits."""
+    if LONG_NUMBER.fullmatch(digits):
+        return "[ ().,'-]{0,2}".join(digits)
+    return re.sub(r"(?<=\d)(?=(?:\d{3})+\Z)", "[ .,']?", digits)
 
 
 def without_yo(text: str) -> str:
