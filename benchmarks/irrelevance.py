@@ -110,10 +110,8 @@ def measure(cases: Sequence[Case]) -> dict[str, float]:
     """Return the figures of all questions, in percent."""
     counts: Counter[str] = Counter()
     for case in cases:
-        question = replies.fix_typos(case.question, case.records)
-        pool = replies.quotable(case.records, question)
-        sure = [one["uid"] for one in replies.near(case.records, pool, question)]
-        nearest = [one["uid"] for one in replies.nearest(pool, question)]
+        found = replies.match_notes(case.records, case.question)
+        sure, nearest = ([one["uid"] for one in part] for part in (found.sure, found.nearest))
         shown = sure or nearest[: replies.QUOTED]
         if not case.right:
             counts.update(untold=1, irrelevant=bool(sure), nearest=bool(shown))

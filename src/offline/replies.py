@@ -6,7 +6,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from src.memory.line_kinds import NOTE, QUESTION, SLIP, UNSURE, Classifier, kind_of, names_only
 from src.memory.queries import may_be_same_name
@@ -108,6 +108,29 @@ def statement_in(text: str) -> str:
     return " ".join(parts).strip()
 
 
+class Matches(NamedTuple):
+    """Notes about a question.
+
+    Attributes:
+        question: The question without typing errors.
+        pool: The records that may be quoted.
+        sure: The notes that surely belong to it, nearest first, with their corrections.
+        nearest: The notes that share a word or a sense with it, nearest first.
+    """
+
+    question: str
+    pool: list[Record]
+    sure: list[Record]
+    nearest: list[Record]
+
+
+def match_notes(records: Found, question: str) -> Matches:
+    """Return the notes among search results that are about a question."""
+    question = _fix_typos(question, records)
+    pool = _quotable(records, question)
+    return Matches(question, pool, _near(records, pool, question), _nearest(pool, question))
+
+
 def quote_found(found: Found, question: str, language: Language, kind: Classifier) -> str | None:
     """Return quotes about a question, newest first, or None if nothing is close enough.
 
@@ -127,9 +150,7 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
         title = say(f"offline_overview_{overview}", language)
         listed = _overview_records(records, overview)
         return _format_quotes(title, listed, question, language) or None
-    question = fix_typos(question, records)
-    pool = quotable(records, question)
-    sure, close = near(records, pool, question), nearest(pool, question)
+    question, pool, sure, close = match_notes(records, question)
     changes = _list_changes(pool, sure, close, question)
     if not sure:
         title, listed = say("offline_nearest", language), [*close[:QUOTED], *changes]
@@ -199,7 +220,7 @@ def _format_quotes(title: str, records: Found, question: str, language: Language
     return "\n".join(lines)
 
 
-def nearest(pool: Found, question: str) -> list[Record]:
+def _nearest(pool: Found, question: str) -> list[Record]:
     """Return the notes nearest to a question that share a word or a sense with it, nearest first.
 
     What may be the mere name of a value ("vet's number") comes last.
@@ -239,7 +260,7 @@ def newest_first(records: Found) -> list[Record]:
     return list({record["text"]: record for record in ordered}.values())[::-1]
 
 
-def near(records: Found, pool: Found, question: str) -> list[Record]:
+def _near(records: Found, pool: Found, question: str) -> list[Record]:
     """Return the notes that surely belong to a question, nearest first, with their corrections.
 
     Args:
@@ -265,7 +286,7 @@ def near(records: Found, pool: Found, question: str) -> list[Record]:
     return [*best[: QUOTED - bool(later)], *related, *later[:1]]
 
 
-def quotable(records: Found, question: str) -> list[Record]:
+def _quotable(records: Found, question: str) -> list[Record]:
     """Return the records that tell something, for a question about oneself only one's own."""
     own = [r for r in records if r.get("of_asker", True) or not _is_own(question)]
     if asks_for_questions(question):
@@ -280,7 +301,7 @@ def quotable(records: Found, question: str) -> list[Record]:
     return telling
 
 
-def fix_typos(question: str, records: Found) -> str:
+def _fix_typos(question: str, records: Found) -> str:
     """Correct unknown words among the first of a question to words of the records.
 
     For Latin letters, which have no dictionary, the words must be longer or more alike.

@@ -7,11 +7,9 @@ from src.memory.line_kinds import NOTE, Classifier
 from src.offline.replies import (
     Record,
     covers,
-    fix_typos,
     is_note,
-    near,
+    match_notes,
     newest_first,
-    quotable,
 )
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
@@ -99,9 +97,7 @@ def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
         facts = [{**note.model_dump(include=FACT_FIELDS), "message": message["uid"]}]
     if facts:
         return {"intent": "teach", "facts": facts}
-    context = records["context"]
-    question = fix_typos(text, context)
-    found = newest_first(near(context, quotable(context, question), question))
+    found = newest_first(match_notes(records["context"], text).sure)
     language = detect_language(text)
     form = "{}"
     if len(found) > 1:

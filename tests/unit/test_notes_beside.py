@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from src.memory.line_kinds import kind_of
 from src.offline.model import answer
-from src.offline.replies import corrects, fix_typos, near, quotable, quote_found
+from src.offline.replies import corrects, match_notes, quote_found
 from src.texts import say
 from tests.unit.test_offline import prompt
 
@@ -22,9 +22,7 @@ def record(number: int, text: str, similarity: float = 0.5) -> dict[str, Any]:
 
 
 def quoted(question: str, *records: dict[str, Any]) -> list[str]:
-    question = fix_typos(question, records)
-    pool = quotable(records, question)
-    return sorted(str(one["text"]) for one in near(records, pool, question))
+    return sorted(str(one["text"]) for one in match_notes(records, question).sure)
 
 
 def beside(*lines: str) -> str:
