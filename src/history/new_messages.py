@@ -105,6 +105,11 @@ def user_message(
     return HumanMessage(text, additional_kwargs=extra)
 
 
+def last_user_index(messages: Sequence[BaseMessage], default: int = 0) -> int:
+    """Return the index of the newest message of the user in a prompt; ``default`` without one."""
+    return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
+
+
 def _last_user_message(messages: Sequence[BaseMessage]) -> HumanMessage:
     """Return the last user message of a prompt, or an empty one."""
     newest_first = (message for message in reversed(messages) if isinstance(message, HumanMessage))

@@ -207,7 +207,7 @@ class OfflineTurn:
         if to_remember(self.text) is not None:
             self._kind = NOTE  # "запомни: …" is like "напомни …"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
-        last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
+        last = history.last_user_index(talk)
         self._earlier, self._latest = talk[:last], talk[last:]
         self._past = [m for m in self._earlier if isinstance(m, HumanMessage)]  # oldest first
         asks, previous = requests.asks_to_keep_private, map(_text_of, self._past[-1:])
@@ -429,8 +429,8 @@ def _load(result: ToolMessage) -> Any:
 
 def _results(messages: Prompt) -> list[ToolMessage]:
     """Return the tool results of this turn."""
-    last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
-    return [message for message in messages[last:] if isinstance(message, ToolMessage)]
+    turn = messages[history.last_user_index(messages) :]
+    return [message for message in turn if isinstance(message, ToolMessage)]
 
 
 def _records(messages: Prompt) -> tasks.Records | None:

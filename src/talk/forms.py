@@ -22,7 +22,7 @@ from pydantic.config import JsonDict
 from src.base.config import Settings
 from src.base.errors import AppError
 from src.base.providers import find_provider
-from src.history.new_messages import own_words_of
+from src.history.new_messages import last_user_index, own_words_of
 from src.llm import chat, quoting
 from src.llm.reply import new_id
 from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, kind_of
@@ -265,11 +265,6 @@ def asks_beside(text: str) -> bool:
 def turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """Return the messages of a prompt from the newest one of the user on."""
     return messages[last_user_index(messages) :]
-
-
-def last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:
-    """Return the index of the newest message of the user in a prompt."""
-    return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
 def describe_results(

@@ -15,6 +15,7 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import (
     answer_message,
     file_names,
+    last_user_index,
     new_messages,
     own_words,
     rendered,
@@ -29,7 +30,7 @@ from src.memory.retrieval_repo import Shown, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import disarm
-from src.talk.forms import FormFilling, last_user_index
+from src.talk.forms import FormFilling
 from src.talk.turn_state import ConversationState, replace_all_messages
 from src.texts import Language, say
 
