@@ -16,7 +16,7 @@ from src.base.zones import DAY, local_time, locale_of, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
-from src.reading.reminder_moments import Problem, ReminderRequest
+from src.reading.reminder_moments import Problem, ReminderRequest, read_new_time
 from src.reading.requests import pick_option
 from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
@@ -317,17 +317,12 @@ class ReminderService:
             found = next((one for one in waiting if one.id == number), None)
             refusal: Refusal = "gone" if found is None else "not_yours"
             return ReminderResult(found) if found in own else ReminderResult(refusal=refusal)
-        names = said.removeprefix(rules.ALL_BUT).split(", ")
-        named = [_find_named(name, own, caller) for name in names]
         if said == rules.IT:
             named = [_named(reason, own) or tuple(o for o in own if o.text in said_before) or own]
         elif said == rules.ALL:
             named = [(one,) for one in own]
-        elif said.startswith(rules.ALL_BUT):
-            spared = [*chain(*named)]
-            named = [(one,) for one in own if one not in spared and all(named)]
-        else:  # "cancel the vet and tell Tom": what names none behind the first is no name
-            named = [named[0], *filter(None, named[1:])]
+        else:
+            named = _find_all_named(said, own, caller)
         if not named or any(len(few) != 1 for few in named):
             return ReminderResult(refusal="which", others=next(iter(named), ()) or own)
         first, *others = dict.fromkeys(chain(*named))
@@ -368,14 +363,34 @@ class ReminderService:
         return planned
 
 
+def _find_all_named(
+    said: str, own: Sequence[reminder_repo.Reminder], caller: Caller
+) -> list[tuple[reminder_repo.Reminder, ...]]:
+    """Return the reminders of each name, or each one that is not to be spared (``ALL_BUT``)."""
+    names = said.removeprefix(rules.ALL_BUT).split(", ")
+    named = [_find_named(name, own, caller) for name in names]
+    if said.startswith(rules.ALL_BUT):
+        spared = [*chain(*named)]
+        return [(one,) for one in own if one not in spared and all(named)]
+    # "Cancel the vet and tell Tom": what names none behind the first is no name.
+    return [named[0], *filter(None, named[1:])]
+
+
 def _find_named(
     name: str, own: Sequence[reminder_repo.Reminder], caller: Caller
 ) -> tuple[reminder_repo.Reminder, ...]:
     """Return the reminders of a name, of a place in the list ("the second"), or of a time."""
     in_list = pick_option(name, [one.text for one in own])
-    now, zone = caller.moment, caller.time_zone
-    at_time = (one for one in own if rules.names_time(name, one.due_at, now, zone))
-    return _named(name, own) or _named(in_list, own) or tuple(at_time)
+    named = _named(name, own) or _named(in_list, own)
+    when = rules.bare_time(name)
+    if named or not when:
+        return named
+    at_time = []
+    for one in own:
+        found = read_new_time(when, one.due_at, caller.moment, caller.time_zone)
+        if found is not None and found.when == one.due_at:
+            at_time.append(one)
+    return tuple(at_time)
 
 
 def _named(

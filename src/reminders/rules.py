@@ -343,11 +343,10 @@ def _names_in(text: str) -> str:
     return ", ".join(filter(None, map(words_beside_cancel, names)))
 
 
-def names_time(said: str, due: datetime, now: datetime, time_zone: str) -> bool:
-    """Return True if words only name the time (aware) at which a reminder is due: "3pm"."""
+def bare_time(said: str) -> str:
+    """Return the words of a time that a text names with nothing else ("the 3pm one"), or ""."""
     about, when = _split_time(times.fold(said))
-    found = reminder_moments.read_new_time(when, due, now, time_zone)
-    return found is not None and found.when == due and not content(about)
+    return "" if content(about) else when
 
 
 def words_beside_cancel(text: str) -> str:
