@@ -114,7 +114,9 @@ async def disable_button(query: types.CallbackQuery) -> None:
 
 def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
     """Return the buttons beside the pressed one, except those in ``excluded``."""
-    markup = getattr(query.message, "reply_markup", None)
+    markup = None
+    if isinstance(query.message, types.Message):
+        markup = query.message.reply_markup
     done = {query.data, *(button.action.pack() for row in excluded for button in row)}
     rows = [
         tuple(

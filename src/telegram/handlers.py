@@ -253,9 +253,9 @@ class Handlers:
 
         In a group the message must be the sender's own, answered by the message with the button.
         """
-        answered, is_gone = getattr(query.message, "reply_to_message", None), False
-        is_own = False
-        if answered is not None:
+        is_own = is_gone = False
+        if isinstance(query.message, types.Message) and query.message.reply_to_message is not None:
+            answered = query.message.reply_to_message
             is_own = (answered.message_id, answered.from_user) == (number, query.from_user)
         if number and (is_own or not context.caller.owner.is_group):
             chat_id = context.stored.chat_id
@@ -320,7 +320,10 @@ class Handlers:
 
 
 def _kind_of(command: Command) -> UpdateKind:
-    return getattr(COMMANDS.get(command.name), "kind", "command")
+    entry = COMMANDS.get(command.name)
+    if entry is None:
+        return "command"
+    return entry.kind
 
 
 def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:

@@ -95,7 +95,10 @@ def sender_of(message: types.Message) -> types.User | types.Chat | None:
 
 def sender_id_of(message: types.Message) -> int:
     """Return the id of a message's sender, 0 if it has none."""
-    return int(getattr(sender_of(message), "id", 0))
+    sender = sender_of(message)
+    if sender is None:
+        return 0
+    return sender.id
 
 
 def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None, str | None]:
