@@ -303,8 +303,15 @@ def requests_in(text: str) -> list[str]:
     pay rent", "remind me tonight at 11 and tomorrow at 7 to take the pills", "remind me at 8 vet,
     at 9 gym" and "remind me to call mum at 5 and dad at 6" have two.
     """
-    if listed := _requests_of_lines(text):
-        return listed
+    if HINT.search(text) is None:
+        return [text]
+    listed = _requests_of_lines(text)
+    if listed or len(text) > MAX_TEXT:
+        return listed or [text]
+    return _requests_of_sentence(text)
+
+
+def _requests_of_sentence(text: str) -> list[str]:
     folded, spans, order = _read_order(text)
     if order is None or order.kind != "order":
         return [text]
@@ -335,7 +342,9 @@ def requests_in(text: str) -> list[str]:
 
 def _requests_of_lines(text: str) -> list[str]:
     """Return the requests of a list below "remind me:", one a line, each with a time."""
-    head, *lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    head, *lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return []
     _, days, order = _read_order(head)
     if order is None:
         return []
