@@ -13,6 +13,7 @@ from src.memory.queries import may_be_same_name
 from src.memory.thresholds import GAP, NEAR, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
 from src.reading import words as reading_words
+from src.reading.contradictions import PAST
 from src.reading.facts import asked_relations, relation_term
 from src.reading.requests import asks_for_questions, asks_to_keep_private, forget_request
 from src.reading.sentences import (
@@ -200,7 +201,7 @@ def _format_quotes(title: str, records: Found, question: str, language: Language
         return ""
     wanted = frozenset(terms(question))
     lines = [title, ""]
-    for record in newest_first(records):
+    for record in newest_first(records, question):
         quote = str(record.get("quote") or record["text"])
         if record.get("from_file"):
             quote = best_passage(quote, wanted, FILE_QUOTE)
@@ -254,9 +255,19 @@ def _classify(record: Record, kind: str) -> Record:
     return {**record, "kind": NOTE, "text": statement, "is_beside": True}
 
 
-def newest_first(records: Found) -> list[Record]:
-    """Return current records, then retired ones, each newest first and without duplicate texts."""
-    ordered = sorted(records, key=lambda one: (one.get("holds", True), _sort_key(one)))
+def newest_first(records: Found, question: str) -> list[Record]:
+    """Return current records, then those of the past, each newest first and no text twice.
+
+    A question about the past asks for both alike.
+    """
+    asks_of_past = PAST.search(question.translate(FOLD)) is not None
+
+    def holds(record: Record) -> bool:
+        text = record["text"].translate(FOLD)
+        is_past = PAST.search(text) is not None and not (asks_of_past or corrects(text))
+        return bool(record.get("holds", True)) and not is_past
+
+    ordered = sorted(records, key=lambda one: (holds(one), _sort_key(one)))
     return list({record["text"]: record for record in ordered}.values())[::-1]
 
 

@@ -97,7 +97,7 @@ def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
         facts = [{**note.model_dump(include=FACT_FIELDS), "message": message["uid"]}]
     if facts:
         return {"intent": "teach", "facts": facts}
-    found = newest_first(match_notes(records["context"], text).sure)
+    found = newest_first(match_notes(records["context"], text).sure, text)
     language = detect_language(text)
     form = "{}"
     if len(found) > 1:
