@@ -383,6 +383,8 @@ def refers_back(text: str) -> bool:
 def names_private(text: str, name: str) -> bool:
     """Return True if a text asks for the private fact of this name, by its code and its door.
 
+    Words for doors are not compared between alphabets.
+
     Args:
         text: The user's text.
         name: The name of the fact, masked.
@@ -391,11 +393,11 @@ def names_private(text: str, name: str) -> bool:
         return True
     if SECRET_WORD.search(text) is None:
         return False
-    asked, named = (SECRET_WORD.sub(" ", plain(one)) for one in (text, name))
+    asked, named = (SECRET_WORD.sub(" ", plain(one)) for one in (text, name.replace(MASK, "")))
     doors, others = ([terms(m[0]) for m in DOOR.finditer(one)] for one in (asked, named))
-    if doors and others:
+    if doors and others and asked.isascii() == named.isascii():
         return any(one in others for one in doors)
-    return bool(shared(asked, named)) or not content(named)
+    return bool(doors and others) or bool(shared(asked, named)) or not content(named)
 
 
 def _passwords(text: str) -> list[Secret]:

@@ -276,6 +276,7 @@ remember that the locker code on ward 9 is 7714
 збережи пін від маминого телефона 1122""".splitlines()
 ASKED = [
     ("whats mums gate code", "the gate code at my mums is ••••", True),
+    ("какой код на двери с улицы", "flat 3, street door code ••••", True),
     ("wifi at the cabin?", "the wifi at the cabin is ••••", True),
     ("вайфай у бабусі який пароль", "вайфай у бабусі пароль ••••", True),
     ("what's the gate code", "the storage unit padlock code is ••••", False),
