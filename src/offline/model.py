@@ -64,6 +64,7 @@ IN_ITS_PLACE = lexicon.AnyCase(
     r"(?:<lines.continues>|<forget.that>|<lines.question_preposition>)(?![\w'-])"
     r"|.{1,60}\s<lines.continues>\W*$"
 )
+DIGIT = re.compile(r"\d")
 SIGN = re.compile(r"[,.;:!)—–]|\s-")
 ASK_ME = lexicon.AnyCase(r"^\W*<lines.ask_me>[\s,]+")
 GIVE_ME = lexicon.AnyCase(r"^\W*<lines.give_me>\s")  # "скинь номер сантехника"
@@ -204,8 +205,9 @@ class OfflineTurn:
         self._kind = kind(self.text)
         if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
             self._kind = QUESTION  # "what did I say about reminders"
-        if to_remember(self.text) is not None:
-            self._kind = NOTE  # "запомни: …" is like "напомни …"
+        is_slip = replies.corrects(self.text) and not is_question(self.text)
+        if to_remember(self.text) is not None or (is_slip and DIGIT.search(self.text)):
+            self._kind = NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = history.last_user_index(talk)
         self._earlier, self._latest = talk[:last], talk[last:]

@@ -37,7 +37,8 @@ COMMAND = lexicon.Expression(
     r"|(?P<label>^<reminder.noun>)(?=[ ]?[:—-])"
     rf"|(?P<asked>(?:<reminder.may_begin> )?{YOU_MAY}{ME}<reminder.asked>)"
     r"|(?P<kept><reminder.kept>)|(?P<will><reminder.will>)|(?P<bare>^<reminder.bare>)"
-    r"|(?P<infinitive><reminder.infinitive>)|(?P<order><reminder.order>))(?![\w'])"
+    r"|(?P<infinitive><reminder.infinitive>)|(?P<order><reminder.order>)"
+    r"|(?P<wake><reminder.wake>))(?![\w'])"
 )
 # Polite opening, some words before an infinitive: "можешь мне завтра напомнить".
 ASKING = lexicon.Expression(rf"(?<![\w'-]){YOU_MAY}")
@@ -193,6 +194,15 @@ class _Order:
                 chosen.append(run)
         return [run for run in runs if run in chosen]
 
+    def times(self, chosen: Sequence[_SpanRun], all_spans: Sequence[Span]) -> list[Span]:
+        """Return the chosen spans, with the limits of a habit, and the morning of an alarm."""
+        spans = [span for run in chosen for span in run.spans if span.slot != "limit"]
+        if any(span.slot == "every" for span in spans):
+            spans += [span for span in all_spans if span.slot == "limit"]
+        if self.kind == "wake" and all(span.slot != "part" for span in spans):
+            spans.append(Span(self.end, self.end, "part", {"part": "morning"}, "part"))
+        return sorted(spans, key=lambda span: span.start)
+
     def is_time(self, run: _SpanRun) -> bool:
         """Return True for the time of the reminder, not of the thing: "билеты на пятницу"."""
         if run.position == "beside" or self.kind in ("noun", "label"):
@@ -241,7 +251,8 @@ class _Order:
         starts = {start for start, _ in cuts}  # "half an hour | before 6pm" goes with its hour
         cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
         cuts += [self.asking] if self.asking else []
-        cuts.append((self.start, AFTER_ORDER.behind(self.folded, self.end)))
+        if self.kind != "wake":
+            cuts.append((self.start, AFTER_ORDER.behind(self.folded, self.end)))
         merged: list[tuple[int, int]] = []  # those with only joints between them are one
         for start, end in sorted(cuts):
             last = merged[-1][1] if merged else start
@@ -279,10 +290,7 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     if order is None:
         return None
     chosen = order.choose(order.runs(order.usable(all_spans)))
-    spans = [span for run in chosen for span in run.spans if span.slot != "limit"]
-    if any(span.slot == "every" for span in spans):  # with its limits from all of the text
-        limits = [span for span in all_spans if span.slot == "limit"]
-        spans = sorted([*spans, *limits], key=lambda span: span.start)
+    spans = order.times(chosen, all_spans)
     what = order.text(source, spans)
     if not order.asks(chosen, what):
         return None

@@ -171,8 +171,8 @@ def without_plain_reason(about: str) -> str:
 
 _QUIETLY, _BUT = r"(?><requests.quietly>[\s,]+)*", r"(?><requests.but>[\s,]+)*"
 _PRIVATE, _THIS = "<requests.private>", "<requests.this>"
-_OBJECT = r"(?>\s+<requests.private_object>(?!\w))*"
-_NEXT = r"(?:<lines.the_next>(?:\s+[^\W\d]+){0,2}\s+)?"
+_OBJECT = r"(?>\s+(?:<requests.private_object>|<lines.the_next>|<requests.please>)(?!\w))*"
+_NEXT = r"(?:<lines.the_next>(?:\s+[^\W\d]+){0,2}[\s,]+)?"
 # "Don't remember this: …", followed by a sign or "this"; "don't remember that I …" is a request to
 # forget.
 PRIVATE_FIRST = lexicon.AnyCase(
@@ -180,7 +180,7 @@ PRIVATE_FIRST = lexicon.AnyCase(
     r"(?!\s*(?:that|where)\b)"
 )
 PRIVATE_LAST = lexicon.AnyCase(
-    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)(?>\W*){_NEXT}{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
+    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)(?>\W*){_NEXT}{_QUIETLY}{_BUT}(?:{_PRIVATE}{_OBJECT}\W*){{1,2}}$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
     rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
     r"(?:\s+<requests.please>)?\W*$"
@@ -201,7 +201,7 @@ def asks_to_keep_private(text: str) -> bool:
 
 
 THE_NEXT = lexicon.AnyCase(
-    rf"\b<lines.the_next>(?:\s+[\w']+){{0,2}}(?:\s+{_PRIVATE}{_OBJECT})?\W*$"
+    rf"\b<lines.the_next>(?:\s+[\w']+){{0,2}}(?:[\s,]+{_QUIETLY}{_PRIVATE}{_OBJECT}){{0,2}}\W*$"
 )
 
 

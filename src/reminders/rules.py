@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -40,6 +39,7 @@ MAX_TEXT = 1000  # characters; the limit of the column
 MAX_CHANGE = 150  # characters of a request to cancel or move a reminder
 MAX_CLAUSES = 3  # at the end of a request, at which an order can begin
 MAX_BESIDE_TIME = 3  # words beside the time in an answer to "when?": "ok then tomorrow please"
+HOURS = ("clock", "every", "after")  # what a time has at least, if it is said without "remind me"
 MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
 # Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
@@ -247,8 +247,8 @@ NAMES_REMINDER = lexicon.AnyCase(r"\b(?:<cancel.noun>|<cancel.no_more>|<cancel.f
 # Start of an order to move: "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на
 # годину".
 MOVE = lexicon.AnyCase(
-    r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>)(?!\w))"
-    r"[ ,.!]+)*"
+    r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>"
+    r"|<lines.corrects>)(?!\w))[ ,.!]+)*"
     r"<move.verb>(?!\w)[ ,]*"
 )
 # A rejected time before the new one: "not at 7:45 but" at 6:30.
@@ -263,6 +263,8 @@ PERSON = frozenset({"NOUN", "nomn", "anim"})
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
+# Before a further request, right behind an answer about one: "and on monday ring the gp".
+FURTHER = lexicon.AnyCase(r"\W*(?:<reminder.second>[\s,]+)(?:<reminder.beside>[\s,]+)*")
 # "About it", "об этом": something mentioned before.
 THING_BEFORE = lexicon.AnyCase(r"\W*(?:<reminder.about>\s+)?<reminder.pronoun>\W*")
 SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
@@ -379,7 +381,7 @@ def _is_subject(text: str) -> bool:
     tags = [parts_of_speech(word) for word in words(text)]
     if not tags or text.isascii() or any("VERB" in one for one in tags):
         return False
-    return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF"}) and not tags[0] & NO_THING)
+    return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF", "INFN"}) and not tags[0] & NO_THING)
 
 
 def _fold_start(text: str) -> str:
@@ -462,16 +464,19 @@ def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | No
     if found is not None:
         return found
     # Prepend "remind me" to a phrase with only subject and time, as people write after /remind.
-    is_english = detect_language(said) == "en"
-    known = [
-        own for one, own in lexicon.by_language("cancel.remind") if (one == "en") == is_english
-    ]
-    for order in chain.from_iterable(known):
+    for order in _orders_of(said):
         request = reminder_phrases.read_reminder(f"{order}{said}", now, time_zone)
         if request is not None and request.problem in (None, "no_text"):
             return request
         found = found or request
     return found
+
+
+def _orders_of(said: str) -> list[str]:
+    """Return the orders that may stand before a phrase in its language; the last is a label."""
+    is_english = detect_language(said) == "en"
+    known = lexicon.by_language("cancel.remind")
+    return [order for one, own in known if (one == "en") == is_english for order in own]
 
 
 def asks_for_reminder(text: str) -> bool:
@@ -564,7 +569,8 @@ def reminder_calls(
     before = _exchange_before(messages)
     start = before.request.rstrip(".! ") if before.asks == "reminder_time" else ""
     time = _only_time(text, has_text=not BARE_ORDER.fullmatch(start))
-    for phrase in (text, f"{start} {time}" if start and time else ""):
+    completed = f"{start} {time}" if start and time else ""
+    for phrase in (text, completed, _further_request(text, before)):
         requests = reminder_phrases.requests_in(phrase)
         if asks_for_reminder(requests[0]):
             return [_set_call(request, messages) for request in requests]
@@ -582,6 +588,16 @@ def _set_call(phrase: str, messages: Sequence[BaseMessage]) -> tuple[str, dict[s
     if THING_BEFORE.fullmatch(what):
         what = _thing_before(messages) or what
     return SET_REMINDER, {"text": what or NO_TEXT, "when": phrase[:MAX_TEXT]}
+
+
+def _further_request(text: str, before: "_Exchange") -> str:
+    """Return "and on monday at 9 ring the gp" as an order, behind one of which was spoken."""
+    start, folded = FURTHER.behind(text), times.fold(mended(text[:MAX_CHANGE]))
+    has_hour = any(span.slot in HOURS for span in times.find_reminder_spans(folded))
+    is_told = is_question(text) or has_past_verb(folded)
+    if before.asks != "reminder" or not start or not has_hour or is_told:
+        return ""
+    return f"{_orders_of(text)[-1]}{text[start:]}"
 
 
 def _thing_before(messages: Sequence[BaseMessage]) -> str:

@@ -188,7 +188,7 @@ def test_what_answers_is_quoted_and_what_only_seems_to_is_not(
 
 @pytest.mark.parametrize("line", [
     "haha jk, its blue", "ой ні, у середу", "я переплутав, до 23 числа", "my bad, its on the 9th",
-    "ой, 38", "*Geoff",
+    "ой, 38", "*Geoff", "ой вру 2900", "i lied, its 40", "та набрехала, 300",
 ])  # fmt: skip
 def test_what_puts_right_may_begin_with_a_sigh_an_apology_or_a_star(line: str) -> None:
     assert corrects(line)

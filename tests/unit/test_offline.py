@@ -289,7 +289,8 @@ def test_a_joke_that_is_denied_goes(told: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "не записывай следующее", "dont save the next thing", "the next message dont save",
-    "наступне повідомлення не зберігай будь ласка",
+    "наступне повідомлення не зберігай будь ласка", "то что щас скажу не сохраняй пж",
+    "what im about to tell you stays between us", "шо зараз розкажу не записуй",
 ])  # fmt: skip
 def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> None:
     private = ("keep_private", {})
@@ -794,6 +795,7 @@ def test_a_bare_verb_behind_a_note_takes_the_note_back(
     ("отмени все напоминания, кроме врача и торта", "all but врача, торта"),
     ("скасуй усі нагадування крім басейну", "all but басейну"),
     ("cancel the vet and the blue bin", "vet, blue bin"),
+    ("помыть окна отмени дождь идёт", "помыть окна"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)
@@ -820,6 +822,8 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("move the rent to the 20th", "rent", "on the 20th"), ("move it to sat", "it", "on sat"),
     ("cant do monday, push it to tues half past 12", "it", "on tues half past 12"),
     ("перенеси квартплату на 20-е в 10", "квартплату", "on the 20th в 10"),
+    ("oh wait make that one 2 pm she sleeps in", "it", "2 pm"),
+    ("shove the rent one to tuesday same time", "rent", "tuesday"),
 ])  # fmt: skip
 def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, when: str) -> None:
     order = read_change(text)
@@ -846,7 +850,8 @@ def test_what_is_told_to_be_done_is_over(reminder: str, told: str, is_over: bool
 @pytest.mark.parametrize("text", [
     "О чём ты мне напомнишь?", "what did i ask you to remind me about", "any reminders left?",
     "so what reminders do i still have pls", "що я просила нагадати", "напоминания покажи",
-    "when will you remind me about the bread", "чё там по напоминалкам", "шо там по нагадувалках",
+    "when will you remind me about the bread", "which nudges are still on",
+    "so whats left to remind me of", "чё там по напоминалкам", "шо там по нагадувалках",
 ])  # fmt: skip
 def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
@@ -869,6 +874,8 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
      ("set_reminder", {"text": "vet", "when": "an hour later", "moves": "vet"})),
     ("the vet at 8 instead",
      ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
+    ("the vet now at 8",
+     ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
     ("rather in an hour the vet",
      ("set_reminder", {"text": "the vet", "when": "in an hour", "moves": "the vet"})),
 ])  # fmt: skip
@@ -880,6 +887,22 @@ def test_a_bare_time_changes_the_reminder_just_spoken_of(
     tools = (*CANCELS, "set_reminder")
     assert calls([*asked, asks("reminder", told), *prompt(text)[-1:]], tools) == [call]
     assert call not in calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools)
+
+
+@pytest.mark.parametrize(("text", "what"), [
+    ("and monday half 3 in the afternoon ring the bank", "ring the bank"),
+    ("и каждое воскресенье в 21 полить кактус", "полить кактус"),
+    ("і в пн о 17:30 забрати ковдру", "забрати ковдру"),
+    ("and on friday mum comes", None), ("and i saw her at 5", None),
+])  # fmt: skip
+def test_a_further_request_needs_no_order_right_behind_an_answer(
+    text: str, what: str | None
+) -> None:
+    talk = [*prompt("remind me"), asks("reminder", "ok"), *prompt(text)[-1:]]
+    tools = (*CANCELS, "set_reminder")
+    asked = [order["text"] for name, order in calls(talk, tools) if name == "set_reminder"]
+    assert asked == ([what] if what else [])
+    assert "set_reminder" not in dict(calls(prompt(text), tools))
 
 
 def test_a_request_behind_an_answer_about_a_reminder_moves_none() -> None:

@@ -51,6 +51,7 @@ REQUESTS_RU = """
 напоминай каждые полгода проходить осмотр |\
     проходить осмотр | 2027-05-23 09:00 |\
     DTSTART:20261124T090000 RRULE:FREQ=MONTHLY;INTERVAL=6;BYMONTHDAY=23;BYHOUR=9;BYMINUTE=0 |
+разбуди меня завтра в 5:40 | разбуди меня | 2026-11-24 05:40 |  |
 напомни завтра в 9.30 встать | встать | 2026-11-24 09:30 |  |
 напомни через год 5 марта проверить | проверить |  |  | no_time
 напомни сегодня в 2 ночи проверить | проверить | 2026-11-24 02:00 |  |
@@ -123,6 +124,7 @@ remind me on 12/1 at 8:15 to pay | pay |  |  | no_time
 remind me Thursday week at 10 to call the vet | call the vet |  |  | no_time
 remind me every morning and evening to take drops |\
     take drops | 2026-11-23 19:00 | FREQ=DAILY;BYHOUR=9,19;BYMINUTE=0 |
+wake me up tomorrow at 6 for the ferry | wake me up for the ferry | 2026-11-24 06:00 |  |
 remind me sunday 11 to ring nana | ring nana | 2026-11-29 11:00 |  |
 remind me at half past eight to leave | leave | 2026-11-24 08:30 |  |
 Set a daily reminder at 9 to stretch |\

@@ -115,6 +115,12 @@ def test_what_may_be_a_reason_is_left_out_where_nothing_is_found(about: str, thi
     assert without_plain_reason(about) == thing
 
 
+def test_a_number_is_the_code_that_is_to_be_forgotten() -> None:
+    request = read_request("forget the shed alarm code")
+    assert is_meant(request, Statement("the alarm in the shed is 9120", is_fact=False))
+    assert not is_meant(request, Statement("the shed alarm is red", is_fact=False))
+
+
 @pytest.mark.parametrize(("text", "told"), [
     ("forget my debt to Ned", "I owe Ned 40"), ("забудь про борг Назару", "я винен Назару 500"),
     ("forget the plumber's phone", "Plumber: tel. 020 7946 0000"),
