@@ -449,6 +449,18 @@ def test_of_later_changes_those_of_the_quoted_thing_come_first(
     assert "675" in shown and "kettle" not in shown
 
 
+@pytest.mark.parametrize(("question", "is_", "was"), [
+    ("which ward am i on now", "im on ward 7 now", "til may i was on ward 12"),
+    ("в какой комнате я живу", "живу в комнате 302", "раньше жила в комнате 514"),
+])  # fmt: skip
+def test_what_was_stands_behind_what_is_though_told_later(
+    question: str, is_: str, was: str
+) -> None:
+    told = found(note(is_, 0.9, day=20), note(was, 0.9, day=21))
+    shown = reply(prompt(question, told, found()))
+    assert 0 < shown.index(is_) < shown.index(was)
+
+
 def test_an_overview_lists_facts_and_notes_the_newest_first() -> None:
     facts = [{"id": f"fact-{n}", "n": n, "uid": f"msg-{n}", "said_at": f"2026-11-{n:02} 09:07",
               "text": f"Сестра подарила мне книгу {n}"} for n in range(1, 9)]  # fmt: skip
