@@ -43,13 +43,15 @@ from src.reading.contradictions import affirms
 from src.reading.gate import holds_secret
 from src.reading.plain_facts import to_remember
 from src.reading.sentences import FOLD, TELLING, is_question, sentences
-from src.reading.words import content, shared
+from src.reading.words import content, has_verb, shared
 from src.reminders import rules as reminders
 from src.texts import Language, choose_language, detect_language, say
+from src.texts.morphology import words
 
 SAVE, SEARCH, UNDO_CHANGE = "save_user_fact", "search_memory", "undo_change"
 SEARCHED = 20  # results per search
 CONTEXT = 5  # messages that decide the language of a short one
+MAX_ALSO = 4  # words of a question after another: "and the green one"
 MAX_CALLS = 20  # per reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # the date in a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
@@ -65,6 +67,7 @@ IN_ITS_PLACE = lexicon.AnyCase(
     r"|.{1,60}\s<lines.continues>\W*$"
 )
 DIGIT = re.compile(r"\d")
+ALSO = lexicon.AnyCase(r"\W*<lines.question_and>\s+(?=\w)")
 SIGN = re.compile(r"[,.;:!)—–]|\s-")
 ASK_ME = lexicon.AnyCase(r"^\W*<lines.ask_me>[\s,]+")
 GIVE_ME = lexicon.AnyCase(r"^\W*<lines.give_me>\s")  # "скинь номер сантехника"
@@ -212,12 +215,23 @@ class OfflineTurn:
         last = history.last_user_index(talk)
         self._earlier, self._latest = talk[:last], talk[last:]
         self._past = [m for m in self._earlier if isinstance(m, HumanMessage)]  # oldest first
+        if self._asks_also():
+            self._kind = QUESTION
         asks, previous = requests.asks_to_keep_private, map(_text_of, self._past[-1:])
         self._is_private = asks(self.text) or any(map(requests.announces_private, previous))
         # A file without earlier messages decides by its own text.
         context = " ".join(map(_text_of, self._past[-CONTEXT:] or self._latest))
         spoken = detect_language(self.text, detect_language(context))
         self.language = choose_language(history.language_of(messages) or spoken)
+
+    def _asks_also(self) -> bool:
+        """Return True for a thing alone right after a question: "and the green one"."""
+        asked = any(is_question(_text_of(one)) for one in self._past[-1:])
+        said = words(self.text.lower())
+        if not asked or self._kind not in (NOTE, UNSURE) or ALSO.match(self.text) is None:
+            return False
+        tells = bool(replies.ME_ALONE.intersection(said)) or has_verb(self.text)
+        return len(said) <= MAX_ALSO and not tells and DIGIT.search(self.text) is None
 
     def calls(self) -> list[Call]:
         """Return the calls to make, in order: the requested ones, or else saving and searching.

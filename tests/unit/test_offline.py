@@ -461,6 +461,19 @@ def test_what_was_stands_behind_what_is_though_told_later(
     assert 0 < shown.index(is_) < shown.index(was)
 
 
+@pytest.mark.parametrize(("before", "text", "is_asked"), [
+    ("what was my ferritin", "and vit d", True), ("сколько я должен серёге", "а саньку", True),
+    ("i have low ferritin", "and vit d", False), ("what was my ferritin", "and i feel ok", False),
+    ("скільки я винен", "та 300 на шторі", False),
+])  # fmt: skip
+def test_a_thing_alone_behind_a_question_is_asked_for(
+    before: str, text: str, is_asked: bool
+) -> None:
+    talk = [*prompt(before), AIMessage("ok"), *prompt(text)[-1:]]
+    searched = answer(talk, TOOLS, kind=lambda _: "note").tool_calls
+    assert bool(searched) is is_asked
+
+
 def test_an_overview_lists_facts_and_notes_the_newest_first() -> None:
     facts = [{"id": f"fact-{n}", "n": n, "uid": f"msg-{n}", "said_at": f"2026-11-{n:02} 09:07",
               "text": f"Сестра подарила мне книгу {n}"} for n in range(1, 9)]  # fmt: skip
