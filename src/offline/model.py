@@ -35,6 +35,7 @@ from src.memory.line_kinds import (
     Classifier,
     Vector,
     kind_of,
+    names_only,
 )
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
@@ -274,6 +275,8 @@ class OfflineTurn:
 
     @property
     def _question(self) -> str:
+        if names_only(self.text):
+            return self.text.partition(",")[0]
         *before, last = list(sentences(self.text)) or [""]
         asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
         if before and not asked and is_question(last) and content(last):

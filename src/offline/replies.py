@@ -56,6 +56,9 @@ CORRECTS = lexicon.AnyCase(
 # "540 а не 450", "90 not 80": the old value behind the new one.
 INSTEAD_OF = lexicon.AnyCase(r"\s<lines.instead_of>\s+(?:\w{1,2} )?(?P<old>[\w'-]+)")
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
+# "Add gel to it" behind a list.
+ADDS = lexicon.AnyCase(r"(?<!\w)<lines.adds>(?!\w)")
+LISTED = lexicon.AnyCase(r"(?<!\w)(?:<lines.list>|<lines.adds>)(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
 INTRODUCED = lexicon.AnyCase(
     r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
@@ -230,13 +233,15 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         pool: The quotable ones of the search results.
         question: The question as asked.
     """
-    found = []
+    found, named = [], {one[1:] for one in people_in(question) if one.startswith("~")}
     for record in pool:
         if not record.get("score", 1) or _is_of_another(record["text"], question):
             continue
-        # It has a word of the question, as the search or the dictionary says.
+        # It has a word of the question, as the search or the dictionary says, or its sense, if the
+        # question names nobody else.
         has_word = record.get("lexical") or shared(question, record["text"])
-        if record.get("similarity", 0) >= NEAR or has_word:
+        is_near = record.get("similarity", 0) >= NEAR and _may_speak_of(record["text"], named)
+        if is_near or has_word:
             found.append(record)
 
     def nearness(record: Record) -> float:
@@ -244,6 +249,11 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         return float(record.get("similarity", 0)) + SHARED_WORD * words_in_common
 
     return sorted(found, key=lambda r: (names_only(r["text"]), -nearness(r)))
+
+
+def _may_speak_of(text: str, names: set[str]) -> bool:
+    people = {one[1:] for one in people_in(text)}
+    return not names or any(may_be_same_name(one, other) for one in names for other in people)
 
 
 def _classify(record: Record, kind: str) -> Record:
@@ -293,6 +303,7 @@ def _near(records: Found, pool: Found, question: str) -> list[Record]:
     for record in sorted(rest, key=_sort_key):
         if _relates(record, [*best, *related], pool, talk):
             related.append(record)
+    related += [r for r in rest if r not in related and _adds(r, best, talk)]
     later = [r for r in rest if r not in related and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *related, *later[:1]]
 
@@ -360,6 +371,14 @@ def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
     same = [before[n] in best for number, n in sorted(overlaps)[-1:] if number]
     questions = [q["text"] for q in recent[-1:] if is_question(q["text"])]
     return any(same or [adjacent]) or any(shared(q, r["text"]) for q in questions for r in best)
+
+
+def _adds(record: Record, best: Found, talk: Found) -> bool:
+    """Return True if a record adds to a list among the best: "and coffee, add it"."""
+    number = _sort_key(record)[1]
+    recent = (r for r in talk if 0 < number - _sort_key(r)[1] <= MAX_DISTANCE and r in best)
+    is_listed = any(LISTED.search(r["text"].translate(FOLD)) for r in recent)
+    return is_listed and ADDS.search(record["text"].translate(FOLD)) is not None
 
 
 def _overview_records(records: Found, kind: str) -> list[Record]:

@@ -391,6 +391,8 @@ def names_private(text: str, name: str) -> bool:
     """
     if WIFI.search(text) is not None and WIFI.search(name) is not None:
         return True
+    if DOOR.search(text) is not None and len(shared(text, name)) == len(content(text)):
+        return True  # "домофон на садовой?"
     if SECRET_WORD.search(text) is None:
         return False
     asked, named = (SECRET_WORD.sub(" ", plain(one)) for one in (text, name.replace(MASK, "")))

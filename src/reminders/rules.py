@@ -209,7 +209,7 @@ POLITE = lexicon.AnyCase(
 # The end of a clause: punctuation, before "can you", and before a verb that only gives orders.
 CLAUSE_END = lexicon.AnyCase(
     r"(?:[.!?;,)(]+|\b<cancel.and>) |(?= <requests.you_may_english> )"
-    r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))"
+    r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w)|<move.verb> <move.it>$)"
 )
 _LEAD = r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.and>)(?!\w))[ ,]+)*"
 # Orders to cancel: "больше не напоминай о хлебе", "cancel the bread reminder", "напоминание про
@@ -282,6 +282,8 @@ CLOCK_HOUR = lexicon.AnyCase(
     r"\b<move.to> (?P<hour>(?:1[2-9]|2[0-3])(?= <move.hours>)|\d{1,2}(?= <move.at_hour>))"
     r" \w+"
 )
+TO_HOUR = lexicon.AnyCase(r".*?\b<move.to> \d{1,2}(?= [^\W\d]{3})(?! <reminder.month_day>)")
+IS = lexicon.AnyCase(r"\s*<move.is>$")  # in "the party is at 8, move it"
 TO = lexicon.AnyCase(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?: <move.exactly>)?(?=\W*$)")
 # "To the 20th", "на 20-е", "to sat".
 TO_DAY = lexicon.AnyCase(
@@ -366,11 +368,19 @@ def _read_clause(folded: str, before: str) -> ReminderOrder | None:
     move = next((one for one in orders if one and one.when), None)
     if move is None and (spans := times.find_reminder_spans(rest)):  # "на 18:20 дзвінок мамі"
         end = spans[-1].end
-        move, subject = _read_move(rest[:end]), rest[end:].strip() or subject
+        behind = rest[end:].strip()
+        if not _is_subject(subject):
+            subject = behind or subject
+        move = _read_move(rest[:end])
+    if move is None and (hour := TO_HOUR.match(rest)):  # "the gym to 8 mate cant make 7"
+        move = _read_move(hour[0])
     if move is None:  # "нет, на 6 утра перенеси"
         order = _read_move(BEFORE_TIME.sub("", before.strip(" ,")))
-        if order is not None and (order.moves == IT or _is_subject(subject)):
-            move, subject = order, ""
+        named = IS.sub("", order.moves) if order else IT
+        if order is not None and (
+            named in (IT, "") or named != order.moves or _is_subject(subject)
+        ):
+            move, subject = order.model_copy(update={"text": named, "moves": named}), ""
     if move is not None and move.moves == IT and _is_subject(subject):
         return move.model_copy(update={"text": subject, "moves": subject})
     return move or orders[0]

@@ -189,6 +189,7 @@ def test_what_answers_is_quoted_and_what_only_seems_to_is_not(
 @pytest.mark.parametrize("line", [
     "haha jk, its blue", "ой ні, у середу", "я переплутав, до 23 числа", "my bad, its on the 9th",
     "ой, 38", "*Geoff", "ой вру 2900", "i lied, its 40", "та набрехала, 300",
+    "тьху, в пятницю", "тьфу 19го",
 ])  # fmt: skip
 def test_what_puts_right_may_begin_with_a_sigh_an_apology_or_a_star(line: str) -> None:
     assert corrects(line)
@@ -197,6 +198,25 @@ def test_what_puts_right_may_begin_with_a_sigh_an_apology_or_a_star(line: str) -
 @pytest.mark.parametrize("line", ["ой колено крутит к дождю", "*important* call the bank"])
 def test_a_sigh_or_a_bold_word_puts_nothing_right(line: str) -> None:
     assert not corrects(line)
+
+
+@pytest.mark.parametrize(("question", "listed", "added", "other"), [
+    ("whats on my shopping list", "shopping list wipes oat milk", "and coffee obvs add that",
+     "hes been up since 4"),
+    ("че в списке покупок", "список покупок: пилки, салфетки", "и топ добавь",
+     "Света подарила конфеты"),
+])  # fmt: skip
+def test_what_was_added_to_a_list_stands_beside_it(
+    question: str, listed: str, added: str, other: str
+) -> None:
+    told = record(1, listed, 0.85), record(2, added), record(3, other)
+    assert quoted(question, *told) == sorted((listed, added))
+
+
+def test_who_is_named_and_unknown_has_no_nearest_note() -> None:
+    told = record(1, "my flat is on the third floor", 0.7), record(2, "Priya does the rota", 0.7)
+    found = match_notes(told, "where does Priya live").nearest
+    assert [one["text"] for one in found] == ["Priya does the rota"]
 
 
 def test_what_is_far_below_the_nearest_stays_out() -> None:

@@ -849,6 +849,9 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("перенеси квартплату на 20-е в 10", "квартплату", "on the 20th в 10"),
     ("oh wait make that one 2 pm she sleeps in", "it", "2 pm"),
     ("shove the rent one to tuesday same time", "rent", "tuesday"),
+    ("actually the party is at 8pm move it", "party", "at 8pm"),
+    ("move the gym to 8 mate cant make 7", "gym", "at 8"),
+    ("педикюр перенеси на среду мастер занят", "педикюр", "среду"),
 ])  # fmt: skip
 def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, when: str) -> None:
     order = read_change(text)
@@ -876,7 +879,8 @@ def test_what_is_told_to_be_done_is_over(reminder: str, told: str, is_over: bool
     "О чём ты мне напомнишь?", "what did i ask you to remind me about", "any reminders left?",
     "so what reminders do i still have pls", "що я просила нагадати", "напоминания покажи",
     "when will you remind me about the bread", "which nudges are still on",
-    "so whats left to remind me of", "чё там по напоминалкам", "шо там по нагадувалках",
+    "so whats left to remind me of", "what all you gonna bug me about",
+    "чё там по напоминалкам", "шо там по нагадувалках",
 ])  # fmt: skip
 def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]

@@ -124,6 +124,7 @@ remind me on 12/1 at 8:15 to pay | pay |  |  | no_time
 remind me Thursday week at 10 to call the vet | call the vet |  |  | no_time
 remind me every morning and evening to take drops |\
     take drops | 2026-11-23 19:00 | FREQ=DAILY;BYHOUR=9,19;BYMINUTE=0 |
+n remind me wed at 2pm to pay | pay | 2026-11-25 14:00 |  |
 wake me up tomorrow at 6 for the ferry | wake me up for the ferry | 2026-11-24 06:00 |  |
 remind me sunday 11 to ring nana | ring nana | 2026-11-29 11:00 |  |
 remind me at half past eight to leave | leave | 2026-11-24 08:30 |  |

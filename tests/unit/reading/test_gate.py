@@ -277,6 +277,8 @@ remember that the locker code on ward 9 is 7714
 ASKED = [
     ("whats mums gate code", "the gate code at my mums is ••••", True),
     ("какой код на двери с улицы", "flat 3, street door code ••••", True),
+    ("какой там шлагбаум на садовой", "код шлагбаума на садовой 15 это ••••", True),
+    ("who painted the gate", "the gate code is ••••", False),
     ("wifi at the cabin?", "the wifi at the cabin is ••••", True),
     ("вайфай у бабусі який пароль", "вайфай у бабусі пароль ••••", True),
     ("what's the gate code", "the storage unit padlock code is ••••", False),
