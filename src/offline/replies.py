@@ -163,7 +163,8 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     answers, others = [], []
     for change in changes:
         named = [forms for one in sure for forms in shared(one["text"], change["text"])]
-        if any(not forms & asked for forms in named):
+        is_same = _share(_asked_words(question), change["text"]) > MIN_SHARE
+        if is_same or any(not forms & asked for forms in named):
             answers.append(change)  # "sold the kia" after "i drive a kia"
         else:
             others.append(change)
