@@ -298,6 +298,7 @@ def _near(records: Found, pool: Found, question: str) -> list[Record]:
     best = [r for r in pool if scores[id(r)] >= floor]
     telling = [r for r in best if not names_only(r["text"])]
     best = (telling or best)[:QUOTED]
+    best += _with_other_things(best, pool, question)
     rest = [r for r in pool if r not in best]
     talk = sorted(records, key=_sort_key)
     related: list[Record] = []
@@ -372,6 +373,15 @@ def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
     same = [before[n] in best for number, n in sorted(overlaps)[-1:] if number]
     questions = [q["text"] for q in recent[-1:] if is_question(q["text"])]
     return any(same or [adjacent]) or any(shared(q, r["text"]) for q in questions for r in best)
+
+
+def _with_other_things(best: Found, pool: Found, question: str) -> list[Record]:
+    """Return the nearest note with a thing of the question that none of the best names."""
+    named = frozenset[str]().union(*(forms for r in best for forms in content(r["text"])))
+    asked = [forms for forms in _asked_words(question) if not forms & named]
+    things = {form for forms in asked for form in forms if "NOUN" in parts_of_speech(form)}
+    found = (r for r in pool if any(forms & things for forms in content(r["text"])))
+    return [record for record in found if best][:1]
 
 
 def _adds(record: Record, best: Found, talk: Found) -> bool:

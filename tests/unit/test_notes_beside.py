@@ -219,6 +219,13 @@ def test_who_is_named_and_unknown_has_no_nearest_note() -> None:
     assert [one["text"] for one in found] == ["Priya does the rota"]
 
 
+def test_a_thing_of_the_question_that_only_another_note_names_is_quoted_too() -> None:
+    told = record(1, "до аэропорта беру 1500", 0.85), record(2, "до вокзала 700", 0.6)
+    assert quoted("сколько беру до вокзала", *told, record(3, "машину помыл", 0.6)) == sorted(
+        one["text"] for one in told
+    )
+
+
 def test_what_is_far_below_the_nearest_stays_out() -> None:
     told = (
         record(1, "spare key is under the green pot", 0.85),
