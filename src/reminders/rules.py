@@ -198,6 +198,7 @@ ASKS_FOR_LIST = lexicon.AnyCase(
     r"(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>|<cancel.asked>)"
     r"(?: <cancel.are_set>)*\W*"
 )
+ASKS_NEXT = lexicon.AnyCase(r"\b<cancel.next>(?!\w)")
 # "Remind me", without subject and time; the user's next answer completes it.
 BARE_ORDER = lexicon.AnyCase("<cancel.bare_order>[.! ]*")
 # An answer to "when?" that is only an hour.
@@ -550,6 +551,12 @@ def _asks_for_list(text: str) -> bool:
     return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(question) is not None
 
 
+def _asks_for_next(text: str, messages: Sequence[BaseMessage]) -> bool:
+    """Return True for "when is the next pilates?", if an earlier request names it."""
+    is_asked = is_question(text) and ASKS_NEXT.search(times.fold(text)) is not None
+    return is_asked and _names_request(text, messages)
+
+
 def reminder_calls(
     text: str,
     messages: Sequence[BaseMessage],
@@ -568,7 +575,7 @@ def reminder_calls(
         kind: The kind of line that it is like; an order in other words than those of the rules.
     """
     has_reminders = LIST_REMINDERS in tool_names
-    if has_reminders and _asks_for_list(text):
+    if has_reminders and (_asks_for_list(text) or _asks_for_next(text, messages)):
         return [(LIST_REMINDERS, {})]
     order = _find_change(text, messages, kind) if has_reminders else None
     if order is not None:

@@ -886,6 +886,14 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
 
 
+@pytest.mark.parametrize("text", ["so whens the next pilates", "when is my next pilates?"])
+def test_a_question_for_the_next_time_of_a_reminder_lists_them(text: str) -> None:
+    asked = [*prompt("remind me every tuesday at 10 about pilates"), AIMessage("ok")]
+    listing = ("list_reminders", {})
+    assert calls([*asked, *prompt(text)[-1:]], CANCELS) == [listing]
+    assert listing not in calls(prompt(text), CANCELS), "it may be in a note"
+
+
 @pytest.mark.parametrize(("text", "call"), [
     ("no sorry, 10", ("set_reminder", {"text": "it", "when": "at 10", "moves": "it"})),
     ("ой, лучше в 11", ("set_reminder", {"text": "it", "when": "в 11", "moves": "it"})),
