@@ -220,10 +220,14 @@ def term_groups(text: str) -> list[tuple[str, ...]]:
     return list(groups)
 
 
+AS_RUSSIAN = str.maketrans("іїєґё", "ииеге")  # "Славік" is "Славик"
+
+
 def may_be_same_name(one: str, other: str) -> bool:
-    """Return True for names in different scripts of which one may be written as the other."""
+    """Return True for names in two scripts or languages that may be written as each other."""
+    one, other = one.lstrip("~"), other.lstrip("~")
     if one.isascii() == other.isascii():
-        return False
+        return one.translate(AS_RUSSIAN) == other.translate(AS_RUSSIAN)
     return any(not set(group).isdisjoint(terms(other)) for group in term_groups(one.title()))
 
 

@@ -68,6 +68,7 @@ IN_ITS_PLACE = lexicon.AnyCase(
     r"|.{1,60}\s<lines.continues>\W*$"
 )
 DIGIT = re.compile(r"\d")
+IT = lexicon.AnyCase(r"\b<move.it>\b")
 ALSO = lexicon.AnyCase(r"\W*<lines.question_and>\s+(?=\w)")
 SIGN = re.compile(r"[,.;:!)—–]|\s-")
 ASK_ME = lexicon.AnyCase(r"^\W*<lines.ask_me>[\s,]+")
@@ -210,8 +211,11 @@ class OfflineTurn:
         if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
             self._kind = QUESTION  # "what did I say about reminders"
         is_slip = replies.corrects(self.text) and not is_question(self.text)
+        is_told = self._kind == UNDO and reminders.tells_of_past(self.text)
         if to_remember(self.text) is not None or (is_slip and DIGIT.search(self.text)):
             self._kind = NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
+        elif is_told and IT.search(self.text) is None:
+            self._kind = NOTE  # "i got my deposit back"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = history.last_user_index(talk)
         self._earlier, self._latest = talk[:last], talk[last:]

@@ -55,6 +55,7 @@ CORRECTS = lexicon.AnyCase(
 )
 # "540 а не 450", "90 not 80": the old value behind the new one.
 INSTEAD_OF = lexicon.AnyCase(r"\s<lines.instead_of>\s+(?:\w{1,2} )?(?P<old>[\w'-]+)")
+NUMBERED = re.compile(r"([^\W\d_]{3,}) (\d+)(?!\w)")
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 # "Add gel to it" behind a list.
 ADDS = lexicon.AnyCase(r"(?<!\w)<lines.adds>(?!\w)")
@@ -275,7 +276,8 @@ def newest_first(records: Found, question: str) -> list[Record]:
 
     def holds(record: Record) -> bool:
         text = record["text"].translate(FOLD)
-        is_past = PAST.search(text) is not None and not (asks_of_past or corrects(text))
+        is_news = asks_of_past or corrects(text) or CHANGED.search(text) is not None
+        is_past = PAST.search(text) is not None and not is_news
         return bool(record.get("holds", True)) and not is_past
 
     ordered = sorted(records, key=lambda one: (holds(one), _sort_key(one)))
@@ -292,6 +294,7 @@ def _near(records: Found, pool: Found, question: str) -> list[Record]:
     """
     pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
     pool = [r for r in pool if not _has_other_role(r["text"], question)]
+    pool = [r for r in pool if not _has_other_number(r["text"], question)]
     scores = {id(r): _closeness(r, question) for r in pool}
     pool = sorted(pool, key=lambda r: -scores[id(r)])
     floor = max(SURE, max(scores.values(), default=0.0) - GAP)
@@ -463,6 +466,14 @@ def _has_other_role(text: str, question: str) -> bool:
     return bool(told and asked) and told.isdisjoint(asked)
 
 
+def _has_other_number(text: str, question: str) -> bool:
+    """Return True if "chapter 3" is told and "chapter 5" is asked."""
+    told, asked = (NUMBERED.findall(one.translate(FOLD)) for one in (text, question))
+    numbers = {number for _, number in told}
+    same = (number for thing, number in asked if any(shared(thing, other) for other, _ in told))
+    return any(number not in numbers for number in same)
+
+
 def _is_name_in(name: str, word: str) -> bool:
     """Return True if a word is a name or a diminutive of it: "тимурка"."""
     word, stem = word.lstrip("~"), name.rstrip("аеиоуяй") if len(name) > PET_STEM else name
@@ -527,7 +538,8 @@ def _share(asked: Sequence[Lemmas], text: str) -> float:
 def _asked_words(question: str) -> list[Lemmas]:
     """Return the words of a question that an answer may contain; all if there are no others."""
     function_words = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
-    rest = [one for one in content(END.sub("", question)) if not one & function_words]
+    asked = PAST.sub(" ", END.sub("", question.translate(FOLD)))
+    rest = [one for one in content(asked) if not one & function_words]
     return rest or list(content(question))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 
 from babel.dates import format_datetime
 
@@ -15,7 +16,7 @@ from src.base import zones
 from src.reading import lexicon
 from src.reading.sentences import FOLD, OPENER, TAG, sentences
 from src.reading.words import content, has_verb, mend_orders
-from src.texts import Language
+from src.texts import Language, morphology
 from src.texts.morphology import is_action_verb, lemmas
 from src.texts.plain_text import plain
 
@@ -75,6 +76,7 @@ ORDER_WORDS = lexicon.AnyCase(
     r"(?<![\w'-])(?:<forget.verb>|<forget.last_verb>|<requests.please>)(?![\w'-])"
 )
 PLAIN_REASON = lexicon.AnyCase(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))")
+SAYS = lexicon.AnyCase("<forget.says>")
 ALL = lexicon.AnyCase(r"\b<forget.all>\b")
 OF_ME = lexicon.AnyCase(r"\b<forget.of_me>\b")
 
@@ -165,7 +167,11 @@ def without_order(text: str) -> str:
 
 def without_plain_reason(about: str) -> str:
     """Return the text before a possible reason ("… in Sochi she is home"), or ""."""
-    heads = (about[: reason.start()] for reason in PLAIN_REASON.finditer(about.translate(FOLD)))
+    starts = [reason.start() for reason in PLAIN_REASON.finditer(about.translate(FOLD))]
+    for subject, verb in pairwise(morphology.WORD.finditer(about)):
+        if is_action_verb(verb[0]) or SAYS.fullmatch(verb[0].translate(FOLD)):
+            starts.append(subject.start())  # "the gate code boss says no"
+    heads = (about[:start].rstrip() for start in sorted(starts))
     return next((TRAILING.sub("", head) for head in heads if content(head)), "")
 
 

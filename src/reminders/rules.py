@@ -421,7 +421,7 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
     is_short, named = len(words(about)) <= MAX_LEAD, ""
     if is_short and _names_request(about, messages):
         named = about.strip(" ,")
-    elif not about or (is_short and SHIFT.fullmatch(when)):
+    elif BEFORE_ABOUT.fullmatch(about) or (is_short and SHIFT.fullmatch(when)):
         named = IT
     return ReminderOrder(text=named, when=when, moves=named) if when and named else None
 

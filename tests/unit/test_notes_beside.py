@@ -226,6 +226,17 @@ def test_a_thing_of_the_question_that_only_another_note_names_is_quoted_too() ->
     )
 
 
+@pytest.mark.parametrize(("question", "note", "other"), [
+    ("when is chapter 5 due", "chapter 5 is due in may", "chapter 3 is due in april"),
+    ("какой размер обуви у славика", "славік носить 45 взуття", "тарас носить 43 взуття"),
+    ("сколько альпака раньше стоила", "альпака по 850", "мохер по 690"),
+])  # fmt: skip
+def test_a_number_a_name_and_a_price_tell_notes_apart(
+    question: str, note: str, other: str
+) -> None:
+    assert quoted(question, record(1, note, 0.79), record(9, other, 0.79)) == [note]
+
+
 def test_what_is_far_below_the_nearest_stays_out() -> None:
     told = (
         record(1, "spare key is under the green pot", 0.85),

@@ -851,6 +851,7 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("shove the rent one to tuesday same time", "rent", "tuesday"),
     ("actually the party is at 8pm move it", "party", "at 8pm"),
     ("move the gym to 8 mate cant make 7", "gym", "at 8"),
+    ("from now on make the swim 6:40 instead", "swim", "6:40"),
     ("педикюр перенеси на среду мастер занят", "педикюр", "среду"),
 ])  # fmt: skip
 def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, when: str) -> None:
@@ -911,6 +912,7 @@ def test_a_question_for_the_next_time_of_a_reminder_lists_them(text: str) -> Non
      ("set_reminder", {"text": "vet", "when": "an hour later", "moves": "vet"})),
     ("the vet at 8 instead",
      ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
+    ("it from now on at 8", ("set_reminder", {"text": "it", "when": "at 8", "moves": "it"})),
     ("the vet now at 8",
      ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
     ("rather in an hour the vet",
