@@ -171,13 +171,13 @@ class _McpFile(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(hide_input_in_errors=True)
 
     servers: Annotated[dict[str, Any], pydantic.Field(max_length=MAX_SERVERS)] = pydantic.Field(
-        validation_alias="mcpServers"
+        validation_alias=pydantic.AliasChoices("mcpServers", "servers")
     )
 
 
 def _read_entries(path: Path) -> dict[str, Any]:
     try:
-        return _McpFile.model_validate_json(path.read_bytes()).servers
+        return _McpFile.model_validate_json(path.read_text("utf-8-sig")).servers
     except pydantic.ValidationError as error:
         problem = error.errors()[0]["msg"]
         raise ValueError(
@@ -208,6 +208,8 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
         raise ValueError("it has neither command nor url. Write one of them")
     if not fields.keys() & {"type", "transport"}:
         fields["type"] = {True: "stdio", False: "http"}[has_command]
+        if str(fields.get("url")).partition("?")[0].rstrip("/").endswith("/sse"):
+            fields["type"] = "sse"
     try:
         server = McpServer.model_validate({**fields, "name": name})
     except pydantic.ValidationError as error:

@@ -41,6 +41,18 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
     assert CANARY not in repr(found) and all(CANARY in one.secrets for one in (files, web))
 
 
+@pytest.mark.parametrize("url", ["http://h/sse", "http://h/v1/sse/?key=x"])
+def test_an_address_of_events_needs_no_type(tmp_path: Path, url: str) -> None:
+    [server], wrong = read(tmp_path, {"a": {"url": url}})
+    assert wrong == [] and (server.transport, server.url) == ("sse", url)
+
+
+def test_the_file_of_another_editor_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"inputs": [], "servers": {"a": GOOD}}), encoding="utf-8-sig")
+    assert [server.name for server in read_servers(path, {})[0]] == ["a"]
+
+
 @pytest.mark.parametrize(("name", "entry", "problem"), [
     ("a", {}, "neither command nor url"),
     ("a", [], "no object"), ("a", {**GOOD, "args": CANARY}, "its args does not fit"),
@@ -73,7 +85,7 @@ def test_what_is_wrong_is_one_line_without_values(
 
 @pytest.mark.parametrize(("content", "problem"), [
     (b"", "no mcpServers (Invalid JSON"), (b"[]", "no mcpServers"),
-    (b'{"mcpServers": []}', "no mcpServers"), (b"\xff\xfe", "no mcpServers"),
+    (b'{"mcpServers": []}', "no mcpServers"), (b"\xff\xfe", "cannot be read"),
     (b"[" * 100_000, "no mcpServers"), (None, "cannot be read"),
 ])  # fmt: skip
 def test_a_bad_file_is_one_line(
