@@ -274,7 +274,7 @@ class ToolCallError(ToolServerError):
     """A call of an MCP tool failed.
 
     Attributes:
-        result: Label for metrics: ``timeout``, ``away`` or ``error``.
+        result: Label for metrics: ``timeout`` or ``away``.
     """
 
     def __init__(self, result: str, problem: str) -> None:

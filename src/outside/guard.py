@@ -50,7 +50,7 @@ def main() -> None:
         if len(line) > longest or unasked < 0:
             break
         if "jsonrpc" in message:
-            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.write(line.removeprefix(b"\xef\xbb\xbf"))  # of .NET's first line
             sys.stdout.buffer.flush()
     _kill_group()
 

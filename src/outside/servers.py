@@ -23,7 +23,8 @@ from src.base.metrics import Metrics
 
 if TYPE_CHECKING:
     from mcp import ClientSession
-    from mcp.types import CallToolResult
+
+    from src.outside.sessions import ToolReply
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +91,11 @@ class ServerConnection:
             await asyncio.sleep(pause)
             pause = min(limits.MAX_PAUSE, pause * 2)
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
         """Call a tool by the server's name for it.
 
         Raises:
-            ToolCallError: The server is unavailable, timed out or sent an invalid reply.
+            ToolCallError: The server is unavailable or timed out.
         """
         result = "cancelled"
         self._calls += 1
@@ -106,15 +107,14 @@ class ServerConnection:
             return reply
         except ToolCallError as error:
             result = error.result
-            if result != "error":
-                ids = {"server": self._server.name, "result": result}
-                logger.warning("a call of a server's tool failed", extra=ids)
+            ids = {"server": self._server.name, "result": result}
+            logger.warning("a call of a server's tool failed", extra=ids)
             raise
         finally:
             self._calls -= 1
             self._metrics.tool_calls.labels(self._server.name, result).inc()
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
         """Wait for the reply, the end of the session or the time-out, whichever comes first."""
         if self._session is None:
             raise ToolCallError("away", AWAY)

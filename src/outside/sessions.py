@@ -18,7 +18,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import McpHttpClientFactory
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError, ToolServerError
@@ -27,9 +27,9 @@ CLIENT = types.Implementation(name="pomni", version="1")
 GUARD = Path(__file__).with_name("guard.py")
 STREAM_SECONDS = 86_400.0  # read timeout of the stream for unsolicited messages
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-# JSON-RPC codes by which the SDK reports the end of a session: a closed connection, or a session
-# that the server has forgotten.
-SESSION_OVER = (types.CONNECTION_CLOSED, 32600, -32600)
+# Messages with which the SDK reports the end of a session: a closed connection, or HTTP 404, by
+# which a server says that it has forgotten the session. Servers use the same codes for others.
+SESSION_OVER = ("Connection closed", "Session terminated")
 CLOSED_STREAM = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 ENDED = "it ended"
 # Causes of a session's end by type of error; the first match counts.
@@ -47,6 +47,14 @@ class ToolsPage(BaseModel):
 
     tools: list[Any]
     nextCursor: str | None = None
+
+
+class ToolReply(BaseModel):
+    """Result of a call as a server sends it, not validated: few servers keep to the schema."""
+
+    content: Any = None
+    structuredContent: Any = None
+    isError: Any = False
 
 
 @asynccontextmanager
@@ -172,24 +180,19 @@ async def fetch_tools(session: ClientSession) -> list[Any]:
     return tools
 
 
-async def call_tool(
-    session: ClientSession, tool: str, arguments: Mapping[str, Any]
-) -> types.CallToolResult:
-    """Call a tool, for as long as the caller waits.
+async def call_tool(session: ClientSession, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
+    """Call a tool, for as long as the caller waits; a refusal tells the model what is wrong.
 
     Raises:
-        ToolCallError: The answer is invalid or a refusal, or the session is over.
+        ToolCallError: The session is over.
     """
     params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
     request = types.ClientRequest(types.CallToolRequest(params=params))
     try:
-        return await session.send_request(request, types.CallToolResult)
-    except ValidationError:
-        raise ToolCallError("error", "answered with nonsense") from None
+        return await session.send_request(request, ToolReply)
     except McpError as error:
-        code = error.error.code
-        if code not in SESSION_OVER:
-            raise ToolCallError("error", f"refused the call (code {code})") from None
+        if error.error.message not in SESSION_OVER:
+            return ToolReply(content=error.error.message, isError=True)
     except CLOSED_STREAM:
         pass
     raise ToolCallError("away", "is away now")
@@ -204,7 +207,7 @@ async def ping(session: ClientSession) -> None:
     try:
         await session.send_ping()
     except McpError as error:
-        if error.error.code in SESSION_OVER:
+        if error.error.message in SESSION_OVER:
             raise
 
 
@@ -216,7 +219,7 @@ def describe(error: BaseException) -> str:
         return str(error)
     if isinstance(error, httpx.HTTPStatusError):
         return f"it answers with HTTP {error.response.status_code}"
-    if isinstance(error, McpError) and error.error.code not in SESSION_OVER:
+    if isinstance(error, McpError) and error.error.message not in SESSION_OVER:
         return "it refuses the session"
     cause = next(cause for kinds, cause in CAUSES if isinstance(error, kinds))
     return cause.format(type(error).__name__)

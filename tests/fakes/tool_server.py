@@ -197,18 +197,56 @@ def frozen() -> None:
     by_hand([tool("freeze")], call)
 
 
-def nonsense() -> None:
-    def call(request: Json) -> Any:
-        return {"wrong": {"content": "no list"}, "empty": {"content": []}}[request["name"]]
+# Results that do not keep to the schema, and what a model is told of them.
+CARELESS: dict[str, tuple[Any, str]] = {
+    "empty": ({"content": []}, "(it answered nothing)"),
+    "error": ({"content": [], "isError": True}, "(it answered nothing)"),
+    "structured": ({"structuredContent": {"temp": 21}}, '{"temp": 21}'),
+    "null": ({"content": None, "isError": None, "structuredContent": [1]}, "[1]"),
+    "bare": ({"content": "plain words"}, "plain words"),
+    "number": ({"content": [{"type": "text", "text": 42}]}, "42"),
+    "kind": (
+        {"content": [{"type": "text", "text": "a"}, {"type": "video", "data": "x"}, "b", None]},
+        "a\n[something else, not shown]\nb\n[something else, not shown]",
+    ),
+    "picture": (
+        {"content": [{"type": "image", "data": "aGk="}]},
+        "[a picture, of unknown kind, 0 KB, not shown]",
+    ),
+    "file": (
+        {"content": [{"type": "resource", "resource": {"uri": "/a", "blob": "x" * 4096}}]},
+        "[a file, of unknown kind, 3 KB, not shown]",
+    ),
+    "relative": (
+        {"content": [{"type": "resource", "resource": {"uri": "a.txt", "text": "its words"}}]},
+        "its words",
+    ),
+}
+REFUSALS = {
+    "arguments": (-32602, "city is required"), "limit": (-32000, "wait 5 seconds"),
+    "request": (-32600, "page must be > 0"),
+}  # fmt: skip
 
-    by_hand([tool("empty"), tool("wrong")], call)
+
+def careless() -> None:
+    """Keep to the protocol roughly: a byte order mark, odd results, refusals in its errors."""
+
+    def call(request: Json) -> Any:
+        name = request["name"]
+        if name in CARELESS:
+            return CARELESS[name][0]
+        code, message = REFUSALS[name]
+        return send({"id": request["id"], "error": {"code": code, "message": message}})
+
+    sys.stdout.write("\ufeff")
+    by_hand([tool(name) for name in (*CARELESS, *REFUSALS)], call)
 
 
 KINDS: dict[str, Callable[[], None]] = {
     function.__name__: function
     for function in (
         silent, mute, late, mortal, orphan, huge, garbage, crowd, odd, preacher, parent, deaf,
-        nonsense, chatty, busy, frozen,
+        careless, chatty, busy, frozen,
     )
 }  # fmt: skip
 

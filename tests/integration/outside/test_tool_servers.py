@@ -27,7 +27,7 @@ from src.pg.client import PgClient
 from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import Reply
-from tests.fakes.tool_server import ORDER
+from tests.fakes.tool_server import CARELESS, ORDER, REFUSALS
 from tests.integration.person import Person, called, results, saved
 from tests.integration.tool_servers import (
     GOOD,
@@ -219,7 +219,6 @@ HOSTILE = {
     "mortal": ("mortal__die", "is away now"),
     "orphan": ("orphan__die", "is away now"),
     "huge": ("huge__huge", "is away now"),
-    "nonsense": ("nonsense__wrong", "answered with nonsense"),
 }
 
 
@@ -246,6 +245,20 @@ async def test_a_call_that_does_not_work_ends_in_an_answer_and_others_go_on(
             assert said(result) == "Ж" * MAX_OUTPUT
             assert f"{100_000 - MAX_OUTPUT} more characters are left out" in result
     await until(lambda: not living(pids), "the processes to be gone")
+
+
+async def test_results_that_fit_no_schema_and_refusals_are_told_all_the_same(
+    opened: Opening,
+) -> None:
+    async with opened(careless=fake("careless")) as person:
+        for name, (_, expected) in CARELESS.items():
+            result = await ask(person, f"careless__{name}")
+            assert said(result) == expected, name
+            assert ("did not work" in result) == (name == "error")
+        for name, (_, message) in REFUSALS.items():
+            result = await ask(person, f"careless__{name}")
+            assert "did not work" in result and said(result) == message
+        assert is_ready(person, "careless")(), "a refusal ends no session"
 
 
 @pytest.mark.parametrize("transport", ["streamable-http", "resumable", "sse"])
@@ -339,8 +352,7 @@ async def test_odd_tools_cost_nobody_else_a_place(opened: Opening) -> None:
         assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)
         its = [name for name in names if name.startswith("odd__")]
         assert "odd__forget_fact" in its and "odd__config" in its
-        for odd in ("circle", "doubling", "far", "key", "kind", "array", "text", "half"):
-            assert f"odd__{odd}" not in its
+        assert "odd__circle" in its and "odd__array" not in its
         assert sum(name.startswith("odd__nnn") for name in its) == 2
         sent = json.dumps(person.requests[-1].tools, ensure_ascii=False)
         assert not re.search("[\x00\u202e\U000e0041]", sent)
@@ -460,7 +472,7 @@ async def test_the_page_of_tools_shows_servers_and_how_they_are(
         assert "• bad: " in page and "\n   tool_00000\n" in page and "ddd" not in page
         described, mangled = "system", re.compile(r"nnn|_[0-9a-f]{8}\b|с пробелами")
         assert described not in page and not mangled.search(page)
-        assert "\n   forget_fact\n" in page and page.endswith(say("tools_more", language, count=4))
+        assert "\n   forget_fact\n" in page and page.endswith(say("tools_more", language, count=3))
     async with opened() as person:
         page = await person.rig.command("tools", person.user, language=language)
         assert "MCP_SERVERS" not in page and str(tmp_path) not in page
