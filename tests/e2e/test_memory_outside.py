@@ -64,6 +64,10 @@ async def test_a_link_opens_the_memory_in_a_browser_once(
     await page.get_by_text(FACT).wait_for()
     await page.reload()
     await page.get_by_text(FACT).wait_for()
+    await page.goto("about:blank")
+    await page.goto(f"{process.http}/app/page{link}")  # once more, in the browser that used it
+    await page.get_by_role("button", name=say("enter_button", "uk")).click()
+    await page.get_by_text(FACT).wait_for()
 
     other = await browser.new_context(locale="uk-UA")
     late = await other.new_page()

@@ -18,12 +18,12 @@ function fail(sentence) {
   problem.hidden = false;
 }
 
-// Learn the language and its sentences, and show a section in it.
-async function begin(section) {
+// Learn the language and its sentences, and show a section in it, or why that cannot be.
+async function begin(section, refusal) {
   try {
     await learn();
   } catch (error) {
-    fail(error.message);
+    fail(refusal ?? error.message);
     return;
   }
   build(MAKERS);
@@ -39,14 +39,14 @@ function enter(link) {
   asking.hidden = false;
   const open = asking.querySelector("button");
   open.addEventListener("click", () => busy(open, async () => {
+    let refusal;
     try {
       await ask("enter", { link });
     } catch (error) {
-      fail(error.message);
-      return;
+      refusal = error.message; // but this browser may have used the link before
     }
     asking.remove();
-    await begin("facts");
+    await begin("facts", refusal);
   }));
   open.focus();
 }
