@@ -13,6 +13,7 @@ import pytest
 
 from bot import parse_arguments
 from src.base.config import Settings
+from src.web.app_api import MAX_UPLOAD
 from tests.pages import ROOT
 
 UNIT = (ROOT / "deploy/pomni.service").read_text()
@@ -70,12 +71,17 @@ def choose_location(path: str) -> str:
 
 @pytest.mark.parametrize(("path", "passed"), [
     ("/telegram/webhook", True), ("/app", True), ("/app/api/facts", True), ("/admin", True),
-    ("/admin/login", True), ("/metrics", False), ("/readyz", False), ("/healthz", False),
+    ("/admin/login", True), ("/mcp", True), ("/mcp/", True), ("/mcpx", False),
+    ("/metrics", False), ("/readyz", False), ("/healthz", False),
     ("/", False), ("/application", False),
 ])  # fmt: skip
 def test_nginx_passes_on_what_is_for_others_and_nothing_else(path: str, passed: bool) -> None:
     target = f"proxy_pass http://{DEFAULTS['http_host']}:{DEFAULTS['http_port']};"
-    assert choose_location(path) == (target if passed else "return 404;")
+    assert choose_location(path).endswith(target if passed else "return 404;")
+
+
+def test_nginx_takes_an_upload_as_long_as_the_bot_does() -> None:
+    assert f"client_max_body_size {MAX_UPLOAD >> 20}m;" in choose_location("/app/api/import")
 
 
 def test_nginx_tells_the_bot_who_asked_and_sends_everybody_to_https() -> None:
