@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -357,6 +358,7 @@ class MemoryServer:
         """List the routes: the server, and what OAuth clients ask about it."""
         return [
             Route(PATH, self, methods=["POST"]),
+            Route(f"{PATH}/", self, methods=["POST"]),
             Route(METADATA_PATH, self.describe, methods=["GET"]),
             Route(f"{METADATA_PATH}{PATH}", self.describe, methods=["GET"]),
         ]
@@ -382,6 +384,7 @@ class MemoryServer:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
+        MutableHeaders(scope=scope)["accept"] = "application/json"  # curl accepts */*, others none
         await self._sessions.handle_request(scope, receive, send)
 
     async def _admit(self, request: Request) -> Response | None:

@@ -42,11 +42,12 @@ class Lender:
 
     person: Person
     port: int
+    path: str = "/mcp"
     tokens: dict[int, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http://127.0.0.1:{self.port}{self.path}"
 
     def connect(
         self, user: int | None = None, *, remembers: bool = False, name: str = "Claude Code"
@@ -321,6 +322,15 @@ async def test_without_a_good_token_there_is_a_challenge(lender: Lender) -> None
             assert metadata["bearer_methods_supported"] == ["header"]
         for method in ("GET", "DELETE"):
             assert (await http.request(method, "/mcp")).status_code == 405
+
+
+@pytest.mark.parametrize("accept", ["*/*", "", "application/json", "Application/JSON"])
+async def test_whatever_a_client_accepts_it_is_answered_in_json(
+    lender: Lender, accept: str
+) -> None:
+    for lender.path in ("/mcp", "/mcp/"):
+        response = await lender.post(Authorization=f"Bearer {lender.connect()}", Accept=accept)
+        assert response.status_code == 200 and response.json()["result"]["tools"]
 
 
 async def test_a_revoked_token_ends_with_the_next_call(lender: Lender) -> None:
