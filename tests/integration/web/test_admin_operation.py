@@ -108,6 +108,9 @@ async def test_usage_is_summed_up_by_what_is_asked_for_and_priced(
     rig: Rig, inside: Browser
 ) -> None:
     rig.client.execute(CALLS)
+    for by in admin_figures.BY:
+        unpriced = told((await inside.get("/usage", params={"by": by})).text)
+        assert "no price" in unpriced.rpartition("Total" if by != "person" else "These 2")[2]
     form = {"token": await token(inside)}
     done = await inside.post("/prices", data={**form, **PRICE})
     assert "Saved: openai:a." in done.text
