@@ -259,6 +259,7 @@ Call = Callable[[str, Mapping[str, Any]], Awaitable[ToolReply]]
 
 MAX_NAME = 64  # characters; OpenAI's and Anthropic's limit
 INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")  # which people are shown
 
 
 def adapt_tools(
@@ -328,7 +329,7 @@ def _adapt_tool(
         return message
 
     name, plain_name = tool_name(server.name, tool), ""
-    if name == f"{server.name}__{tool}":
+    if PLAIN_NAME.fullmatch(tool):
         plain_name = tool
     description = describe_tool(server.name, str(entry.get("description") or ""))
     offered = types.Tool(name=name, description=description, inputSchema=schema)
