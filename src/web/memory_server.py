@@ -178,7 +178,7 @@ class MemoryTools:
         )
         hits = await self._memories.retriever.search(query)
         results = [
-            {"id": hit_id(hit), "title": _title(hit.text), "url": self._url(hit_id(hit))}
+            {"id": hit_id(hit), "title": _title(hit.text), "url": self._url(hit.message_id)}
             for hit in hits
             if hit.memory_type != PRIVATE and gate.MASK not in hit.text
         ]
@@ -197,7 +197,7 @@ class MemoryTools:
             found = await self._fetch_message(call.caller, uid)
         if found is None or gate.MASK in found["text"]:
             raise ToolRefusedError("there is no memory with this id")
-        return {"id": uid, "title": _title(found["text"]), "url": self._url(uid), **found}
+        return {"id": uid, "title": _title(found["text"]), **found}
 
     async def _fetch_fact(self, caller: Caller, uid: str) -> Json | None:
         number = fact_number(uid) or 0
@@ -211,7 +211,8 @@ class MemoryTools:
             "told_by": fact.source.speaker or "the user",
             "holds": fact.retirement is None,
         }
-        return {"text": fact.text, "metadata": metadata}
+        url = self._url(fact.source.message_id)
+        return {"text": fact.text, "url": url, "metadata": metadata}
 
     async def _fetch_message(self, caller: Caller, uid: str) -> Json | None:
         number, owner = message_number(uid), caller.owner
@@ -230,7 +231,7 @@ class MemoryTools:
             "said_at": _moment(source.said_at, caller),
             "told_by": "the user" if message.is_own else message.speaker or "somebody else",
         }
-        return {"text": message.text, "metadata": metadata}
+        return {"text": message.text, "url": self._url(number), "metadata": metadata}
 
     async def list_facts(self, call: LentCall) -> Json:
         """Return a page of current facts, the most important first, without private ones."""
@@ -301,11 +302,13 @@ class MemoryTools:
             return {"saved": False, "id": None, "reason": outcome.reason}
         return {"saved": True, "id": fact_uid(outcome.memory_id), "reason": None}
 
-    def _url(self, uid: str) -> str:
-        """Return where the person sees a memory: their page, else the server itself."""
+    def _url(self, message_id: int | None) -> str:
+        """Return where the person sees a message: on their page, else the server itself."""
         settings = self._core.settings
         base = settings.page_url or settings.app_url or settings.memory_server_url
-        return f"{base}#{uid}"
+        if message_id is None:
+            return str(base)
+        return f"{base}#msg-{message_id}"
 
 
 def _title(text: str) -> str:

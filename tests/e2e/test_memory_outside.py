@@ -64,6 +64,12 @@ async def test_a_link_opens_the_memory_in_a_browser_once(
     await page.get_by_text(FACT).wait_for()
     await page.reload()
     await page.get_by_text(FACT).wait_for()
+    [(message,)] = world.query(
+        "SELECT message_id FROM facts WHERE telegram_user_id = %s AND text = %s", user, FACT
+    )
+    await page.goto("about:blank")
+    await page.goto(f"{process.http}/app/page#msg-{message}")  # as another assistant cites it
+    await page.locator(f'.found[data-message="{message}"]').wait_for()
     await page.goto("about:blank")
     await page.goto(f"{process.http}/app/page{link}")  # once more, in the browser that used it
     await page.get_by_role("button", name=say("enter_button", "uk")).click()
@@ -115,7 +121,10 @@ async def test_another_assistant_reads_and_stores_by_a_token_of_the_chat(
         await session.initialize()
         found = await session.call_tool("search", {"query": "аллергия"})
         assert found.structuredContent is not None
-        assert FACT in [one["title"] for one in found.structuredContent["results"]]
+        [cited] = [
+            one["url"] for one in found.structuredContent["results"] if one["title"] == FACT
+        ]
+        assert re.fullmatch(r"http://127\.0\.0\.1:1/app/page#msg-\d+", cited)
         stored = await session.call_tool("remember", {"text": "Пишет на Rust"})
         assert stored.structuredContent is not None and stored.structuredContent["saved"]
     kept = "SELECT speaker FROM facts WHERE telegram_user_id = %s AND origin = 'connected'"

@@ -1,11 +1,11 @@
 // The memory as a page in Telegram: what opens first, and what holds for all of it.
 
-import { ask, busy, knows, learn, paint, prose, telegram } from "./app/base.js";
+import { ask, busy, knows, learn, paint, prose, t, telegram } from "./app/base.js";
 import { makeFacts } from "./app/facts.js";
 import { makeMenu } from "./app/menu.js";
 import { makeReminders } from "./app/reminders.js";
-import { build, goBack, open } from "./app/screens.js";
-import { makeTalk } from "./app/talk.js";
+import { build, goBack, open, push } from "./app/screens.js";
+import { makeTalk, timelineAt } from "./app/talk.js";
 
 const MAKERS = {
   facts: makeFacts, talk: makeTalk, reminders: makeReminders, menu: () => makeMenu(begin),
@@ -28,6 +28,10 @@ async function begin(section, refusal) {
   }
   build(MAKERS);
   open(section);
+  const place = /^#msg-(\d+)$/.exec(location.hash); // from another assistant's search
+  if (!place) return;
+  history.replaceState(null, "", location.pathname);
+  push(t("talk"), timelineAt({ message: place[1] }));
 }
 
 // Outside Telegram: a one-time link opens the page, once its button is pressed. What stands behind
