@@ -202,10 +202,8 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
         if key in ENTRY_KEYS and value is not None
     }
     has_command, has_url = (str(fields.get(key, "")).strip() != "" for key in ("command", "url"))
-    if has_command and has_url:
-        raise ValueError("it has both command and url. Write one of them")
-    if not has_command and not has_url:
-        raise ValueError("it has neither command nor url. Write one of them")
+    if has_command == has_url:
+        raise ValueError("it needs either a command or a url. Write one of them")
     if not fields.keys() & {"type", "transport"}:
         fields["type"] = {True: "stdio", False: "http"}[has_command]
         if str(fields.get("url")).partition("?")[0].rstrip("/").endswith("/sse"):

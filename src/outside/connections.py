@@ -97,8 +97,8 @@ class ConnectionRepository(Repository):
 
     def allow(self, owner: Owner, number: int, *, may_remember: bool) -> bool:
         """Allow a connection to store facts, or forbid it; False if there is no such one."""
-        values: dict[str, Any] = {"id": number, "may_remember": may_remember}
-        return self._client.execute(UPDATE_RIGHT, owner, **values) > 0
+        sql = UPDATE_RIGHT
+        return self._client.execute(sql, owner, id=number, may_remember=may_remember) > 0
 
     def delete(self, owner: Owner, number: int) -> bool:
         """Revoke a connection; False if there is no such one."""
@@ -180,8 +180,7 @@ class PageSessionRepository(Repository):
 
     def open(self, token: str) -> str | None:
         """Open a session with a link; return its id, None if the link is void, used or over."""
-        values: dict[str, Any] = {"link_hash": hash_token(token), "time": SESSION_TIME}
-        return self._first(str, UPDATE_OPENED, **values)
+        return self._first(str, UPDATE_OPENED, link_hash=hash_token(token), time=SESSION_TIME)
 
     def find_user(self, session_id: UUID) -> int | None:
         """Return the Telegram id of the person whose page a session shows; None if it is over."""

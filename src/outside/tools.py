@@ -17,7 +17,7 @@ from src.base import mcp_file as limits
 from src.llm.quoting import block
 from src.llm.reply import sanitize
 from src.outside.sessions import ToolReply
-from src.texts.plain_text import INVISIBLE
+from src.texts.plain_text import INVISIBLE, shortened
 
 # What stands in a result, by its ``isError``.
 INTROS = {
@@ -34,11 +34,8 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the text on one line, cut to ``limit`` characters."""
-    line = " ".join(visible(text[: limit * 4]).split())
-    if len(line) <= limit:
-        return line
-    return f"{line[: limit - 1]}…"
+    """Return the text on one line, cut after a word to about ``limit`` characters."""
+    return shortened(visible(text[: limit * 4]), limit)
 
 
 def describe_tool(server: str, description: str) -> str:

@@ -6,7 +6,7 @@ and a revoked token ends with the next request. The tools say what each takes an
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,6 +51,7 @@ MAX_QUERY = 500  # characters
 MAX_HITS = 10
 FACTS = 50  # per page
 MAX_TITLE = 100  # characters
+USER = "the user"  # as assistants are told who told something
 REMEMBER = "remember"  # the one tool that writes
 
 Json = dict[str, Any]
@@ -178,7 +179,11 @@ class MemoryTools:
         )
         hits = await self._memories.retriever.search(query)
         results = [
-            {"id": hit_id(hit), "title": _title(hit.text), "url": self._url(hit.message_id)}
+            {
+                "id": hit_id(hit),
+                "title": shortened(hit.text, MAX_TITLE),
+                "url": self._url(hit.message_id),
+            }
             for hit in hits
             if hit.memory_type != PRIVATE and gate.MASK not in hit.text
         ]
@@ -190,14 +195,11 @@ class MemoryTools:
         Raises:
             ToolRefusedError: There is none with this id, or it is private.
         """
-        uid = call.arguments["id"]
-        if fact_number(uid) is not None:
-            found = await self._fetch_fact(call.caller, uid)
-        else:
-            found = await self._fetch_message(call.caller, uid)
+        caller, uid = call.caller, call.arguments["id"]
+        found = await self._fetch_fact(caller, uid) or await self._fetch_message(caller, uid)
         if found is None or gate.MASK in found["text"]:
             raise ToolRefusedError("there is no memory with this id")
-        return {"id": uid, "title": _title(found["text"]), **found}
+        return {"id": uid, "title": shortened(found["text"], MAX_TITLE), **found}
 
     async def _fetch_fact(self, caller: Caller, uid: str) -> Json | None:
         number = fact_number(uid) or 0
@@ -208,7 +210,7 @@ class MemoryTools:
             "kind": fact.fact.memory_type,
             "said_at": _moment(fact.source.said_at, caller),
             "quote": fact.source.quote or "",
-            "told_by": fact.source.speaker or "the user",
+            "told_by": fact.source.speaker or USER,
             "holds": fact.retirement is None,
         }
         url = self._url(fact.source.message_id)
@@ -229,7 +231,7 @@ class MemoryTools:
         metadata = {
             "kind": "message",
             "said_at": _moment(source.said_at, caller),
-            "told_by": "the user" if message.is_own else message.speaker or "somebody else",
+            "told_by": USER if message.is_own else message.speaker or "somebody else",
         }
         return {"text": message.text, "url": self._url(number), "metadata": metadata}
 
@@ -240,18 +242,16 @@ class MemoryTools:
             "weight", kind=call.arguments.get("kind") or None, limit=FACTS + 1, offset=offset
         )
         facts = await self._run(self._memories.facts.list_facts, call.caller.owner, query)
-        shown = []
-        for fact in facts[:FACTS]:
-            said_on = local_time(fact.source.said_at, call.caller.time_zone)
-            record = {
+        shown = [
+            {
                 "id": fact_uid(fact.id),
                 "text": fact.text,
                 "kind": fact.fact.memory_type,
-                "said_on": f"{said_on:%Y-%m-%d}",
+                "said_on": f"{local_time(fact.source.said_at, call.caller.time_zone):%Y-%m-%d}",
+                "told_by": fact.source.speaker or USER,
             }
-            if fact.source.speaker is not None:
-                record["told_by"] = fact.source.speaker
-            shown.append(record)
+            for fact in facts[:FACTS]
+        ]
         following = None
         if len(facts) > FACTS:
             following = offset + FACTS
@@ -259,13 +259,10 @@ class MemoryTools:
 
     async def today(self, call: LentCall) -> Json:
         """Return the lines of the caller's day (``/today``), without its heading."""
-        caller = call.caller
-        day = caller.now.date()
-        page = await self._core.day.describe(caller)
-        lines = []
+        page, lines = await self._core.day.describe(call.caller), []
         if page is not None:
             lines = page.text.splitlines()[1:]
-        return {"date": day.isoformat(), "lines": lines}
+        return {"date": call.caller.now.date().isoformat(), "lines": lines}
 
     async def remember(self, call: LentCall) -> Json:
         """Store a fact in the words of the calling assistant, under its name.
@@ -311,10 +308,6 @@ class MemoryTools:
         return f"{base}#msg-{message_id}"
 
 
-def _title(text: str) -> str:
-    return shortened(" ".join(text.split()), MAX_TITLE)
-
-
 def _moment(moment: datetime, caller: Caller) -> str:
     return local_time(moment.astimezone(UTC), caller.time_zone).isoformat(timespec="minutes")
 
@@ -326,6 +319,7 @@ METADATA_PATH = "/.well-known/oauth-protected-resource"  # RFC 9728
 BURST, PER_SECOND = 60.0, 1.0  # requests of a token at once; regained in a second
 MAX_BODY = 65_536  # bytes
 SCHEME = "bearer "
+NO_STORE = {"Cache-Control": "no-store"}
 
 
 class MemoryServer:
@@ -399,19 +393,15 @@ class MemoryServer:
         if token is not None:
             found = await self._core.client.run(self._connections.find_caller, token)
         if found is None:
-            refusal = _refusal(401, "invalid_token")
             metadata = f"{self._base(request)}{METADATA_PATH}"
             challenge = f'Bearer error="invalid_token", resource_metadata="{metadata}"'
-            refusal.headers["WWW-Authenticate"] = challenge
-            return refusal
+            return _refusal(401, "invalid_token", {"WWW-Authenticate": challenge})
         user_id, connection = found
         chosen = await self._core.client.run(self._core.user_settings.get, user_id)
         if chosen.is_blocked or not self._permits(user_id):
             return _refusal(403, "access_denied")
         if not await self._allowance.take(connection.id):
-            refusal = _refusal(429, "too_many_requests")
-            refusal.headers["Retry-After"] = "10"
-            return refusal
+            return _refusal(429, "too_many_requests", {"Retry-After": "10"})
         owner = Owner(user_id)
         await self._core.client.run(self._connections.mark_used, owner, connection.id)
         request.state.caller = self._core.caller(owner, chosen, member=user_id)
@@ -450,8 +440,8 @@ class MemoryServer:
         return request.state.caller, request.state.connection
 
 
-def _refusal(status: int, error: str) -> Response:
-    return JSONResponse({"error": error}, status, headers={"Cache-Control": "no-store"})
+def _refusal(status: int, error: str, headers: Mapping[str, str] = NO_STORE) -> Response:
+    return JSONResponse({"error": error}, status, headers={**headers, **NO_STORE})
 
 
 def _error(sentence: str) -> CallToolResult:

@@ -131,7 +131,7 @@ def test_names_are_fit_for_every_provider_and_differ_as_the_tools_do(a: str, b: 
 
 def test_a_usual_name_stays_as_it_is() -> None:
     assert tool_name("time", "get_current-time") == "time__get_current-time"
-    assert one_line("a\x00\n b\u202e" + "c" * 50, 10) == "a b" + "c" * 6 + "…"
+    assert one_line("a\x00\n b\u202e" + " c" * 50, 10) == "a b c c c…"
 
 
 REQUEST = httpx.Request("POST", "http://h/secret")

@@ -54,13 +54,13 @@ def test_the_file_of_another_editor_is_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "entry", "problem"), [
-    ("a", {}, "neither command nor url"),
+    ("a", {}, "either a command or a url"),
     ("a", [], "no object"), ("a", {**GOOD, "args": CANARY}, "its args does not fit"),
     ("a", {**GOOD, "cwd": 7}, "its cwd does not fit"),
     ("a", {"url": f"ftp://{CANARY}"}, "not an http(s) address"),
     ("a", {"url": "http://h", "headers": {f"{CANARY} ": "x"}}, "headers cannot be sent"),
     ("a", {"url": "http://h", "type": "stdio"}, "type does not fit"),
-    ("a", {"command": "x", "url": "http://h"}, "both command and url"),
+    ("a", {"command": "x", "url": "http://h"}, "either a command or a url"),
     ("a", {"command": 5}, "its command does not fit"),
     ("a", {"url": f"http://h/{CANARY} x"}, "space"),
     ("a", {"url": "http://h", "type": CANARY}, "type does not fit"),
