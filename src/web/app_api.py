@@ -47,7 +47,7 @@ from src.web.app_gate import (
     read_json,
     to_number,
 )
-from src.web.http_server import WithHeaders, send_file
+from src.web.http_server import WithHeaders, read_pieces, send_file
 
 HERE = Path(__file__).parent
 # The only script of others; it provides ``initData`` and the theme.
@@ -368,7 +368,7 @@ class Api:
         name = call.request.query_params.get("name", "")[:MAX_QUERY]
         with tempfile.TemporaryFile() as file:
             size = 0
-            async for piece in call.request.stream():
+            async for piece in read_pieces(call.request):
                 size += len(piece)
                 if size > MAX_UPLOAD:
                     raise call.refusal(413, "import_too_big")

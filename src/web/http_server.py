@@ -6,7 +6,7 @@ import errno
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -33,10 +34,23 @@ KEEP_ALIVE_SECONDS = 5  # between an answer and the next request
 PIECE = 65_536  # bytes of a file that are in memory at once
 
 
+async def read_pieces(request: Request) -> AsyncIterator[bytes]:
+    """Yield the body of a request.
+
+    Raises:
+        HTTPException: The client went away in its middle; nobody sees the answer.
+    """
+    try:
+        async for piece in request.stream():
+            yield piece
+    except ClientDisconnect as error:
+        raise HTTPException(400) from error
+
+
 async def read_body(request: Request, limit: int) -> bytes | None:
     """Read the body of a request; None if it is longer than ``limit`` bytes."""
     body = b""
-    async for piece in request.stream():
+    async for piece in read_pieces(request):
         body += piece
         if len(body) > limit:
             return None

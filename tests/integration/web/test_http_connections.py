@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from src.base.errors import ConfigError
-from src.web.http_server import MAX_CONNECTIONS, MAX_HEADERS, HttpServer
+from src.web.http_server import MAX_CONNECTIONS, MAX_HEADERS, HttpServer, read_body
 from tests.e2e.bot_process import eventually
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
@@ -25,7 +25,7 @@ async def healthz(_request: Request) -> Response:
 
 
 async def echo(request: Request) -> Response:
-    return PlainTextResponse(await request.body())
+    return PlainTextResponse(await read_body(request, 100))
 
 
 @pytest.fixture
@@ -77,6 +77,16 @@ async def test_a_slow_honest_request_is_answered_its_connection_kept(server: Htt
     for _ in range(2):
         assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
     writer.close()
+
+
+async def test_a_client_that_goes_away_in_the_middle_is_no_failure(
+    server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, writer = await send(server, SLOW_BODY)
+    await eventually(lambda: server.server_state.tasks, "the request")
+    writer.close()
+    await eventually(lambda: not server.server_state.tasks, "its end")
+    assert not caplog.records
 
 
 async def test_requests_on_too_many_connections_are_refused(server: HttpServer) -> None:
