@@ -136,6 +136,7 @@ class Api:
             post("/buttons", CHANGE, self.press),
             post("/commands/{command}", CHANGE, self.command),
             self._route("PUT", "/import", EXPORT, self.bring),
+            get("/imports/{number}", LOOK, self.watch),
         ]
 
     async def start(self, call: VerifiedCall) -> Json:
@@ -378,6 +379,15 @@ class Api:
                 call.caller, Opened(name, partial(open_again, file))
             )
         return views.reply_view(reply)
+
+    async def watch(self, call: VerifiedCall) -> Json:
+        """Show how far an import is; ``goes_on`` until it is over."""
+        imports, caller = self._core.commands.imports, call.caller
+        found = await self._run(imports.service.rows.find, caller.owner, call.number("number"))
+        if found is None:
+            return {"text": "", "goes_on": False}
+        shown = views.reply_view(await imports.screen(caller, found))
+        return {**shown, "goes_on": found.state in ("storing", "undoing")}
 
     def _route(self, method: str, path: str, cost: float, endpoint: Endpoint) -> Route:
         async def serve(request: Request) -> Response:

@@ -16,11 +16,13 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Locator, Page, Route
 
+from src.texts import say
 from src.web.app_api import TELEGRAM_SCRIPT
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.e2e.operation_tour import AXE
 from tests.fakes.init_data import signed
 from tests.fakes.openai_server import Reply
+from tests.integration.imports.bringing import chat
 
 USER = 2**41 + 15
 PHONE: Any = {"width": 390, "height": 844}
@@ -98,6 +100,7 @@ TAUGHT = (
     "Я живу в Одессе", "Я живу во Львове", "У меня аллергия на орехи", "У меня есть кот Барсик",
     "Я люблю зелёный чай без сахара", "Хочу выучить польский до лета",
 )  # fmt: skip
+TALKED = json.dumps([chat("c1", "Мой велосипед стоит в подвале")]).encode()
 MEMORIES = "- Любит зелёный чай\n- Живёт во Львове\n".encode()
 # Without a model all facts are of one kind, and none replaces another.
 MOVED = """
@@ -397,6 +400,11 @@ class Tour:
         await page.locator("input[type=file]").set_input_files(memories)
         await self.press("Отмена")
         await self.look()
+        talk = {"name": "conversations.json", "mimeType": "application/json", "buffer": TALKED}
+        await page.locator("input[type=file]").set_input_files(talk)
+        await self.press(say("import_search", "ru"))
+        done = say("import_done", "ru", name="ChatGPT", count="1")
+        await page.get_by_text(done, exact=True).wait_for()
         await self.back()
 
     async def erase(self) -> None:

@@ -14,8 +14,8 @@ from src.telegram.delivery import Delivery
 from src.telegram.handlers import ImportProgress
 from src.texts import say
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.imports.bringing import chat, with_memories
-from tests.integration.person import Agents, Person
+from tests.integration.imports.bringing import Bringer, chat, with_memories
+from tests.integration.person import Agents, Person, new_user
 from tests.integration.phone import USER, Phone, buttons, never, open_phone
 from tests.integration.web_page import open_page
 
@@ -159,5 +159,13 @@ async def test_the_page_takes_an_upload(person: Person) -> None:
         ]  # fmt: skip
         chosen = await page.ask("buttons", {"action": action})
         assert chosen["text"] == say("import_storing", "ru", name="ChatGPT", done="0", total="1")
+        number = action.split(":")[1]
+        assert (await page.ask(f"imports/{number}"))["goes_on"]
+        await Bringer(person).work()
+        over = await page.ask(f"imports/{number}")
+        assert over["text"] == say("import_done", "ru", name="ChatGPT", count="1")
+        assert not over["goes_on"]
+        foreign = await page.of(new_user()).ask(f"imports/{number}")
+        assert foreign == {"text": "", "goes_on": False}
         refused = await page.http.put("/api/import", headers=page.headers, content=b"\x89PNG")
         assert refused.json()["text"] == say("import_unknown", "ru")

@@ -90,7 +90,7 @@ async def test_every_address_refuses_whom_telegram_does_not_vouch_for(page: WebP
         f"tma {'x' * 20_000}": "app_unauthorized",
     }
     found = routes(page)
-    assert len(found) == 19
+    assert len(found) == 20
     for method, path in found:
         for value, key in refused.items():
             headers = {"Authorization": value} if value else {}

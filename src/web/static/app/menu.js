@@ -6,6 +6,7 @@ import {
 import { end, goBack, push, pushForm } from "./screens.js";
 
 const KEPT_URL_MS = 60 * 1000;
+const PROGRESS_MS = 3000; // between two looks at an import
 
 // A line that leads on, with what holds now at its end.
 function way(label, onclick, value = "", name = "head") {
@@ -87,13 +88,27 @@ export function makeMenu(begin) {
 
   function bringAlong() {
     const body = el("div", {});
+    let followed = ""; // the import whose progress is shown
     const show = (reply) => body.replaceChildren(prose(reply.text),
       el("div", { class: "actions" }, ...reply.buttons.map(({ label, action }) =>
-        button(label, (pressed) => busy(pressed, async () =>
-          show(await ask("buttons", { action })))))));
+        button(label, (pressed) => busy(pressed, async () => {
+          const next = await ask("buttons", { action });
+          show(next);
+          if (!next.buttons.length) await follow(action.split(":")[1]);
+        })))));
+    async function follow(number) {
+      followed = number;
+      while (followed === number && body.isConnected) {
+        const now = await ask(`imports/${number}`);
+        if (followed === number && now.text) show(now);
+        if (!now.goes_on) return;
+        await new Promise((wake) => setTimeout(wake, PROGRESS_MS));
+      }
+    }
     const field = el("input", { type: "file", "aria-label": t("import") });
     field.addEventListener("change", () => {
       const [file] = field.files;
+      followed = "";
       if (file) fill(body, () => ask(`import?name=${encodeURIComponent(file.name)}`, file), show);
     });
     push(t("import"), [prose(t("import_about")), el("div", { class: "group padded" }, field, body)]);
