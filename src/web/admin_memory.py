@@ -98,17 +98,11 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
     else:
         rows = await site.rows(SELECT_NEWER, owner, position=after, limit=MESSAGES + 1)
         page, has_older, has_newer = rows[:MESSAGES], after > 0, len(rows) > MESSAGES
-    older = None
-    if page and has_older:
-        older = page[0]["position"]
-    newer = None
-    if page and has_newer:
-        newer = page[-1]["position"]
     ids = [row["id"] for row in page]
     bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids, zone=site.zone)
     calls = await site.rows(SELECT_CALLS, owner, ids=ids)
     asked: Values = {"missing": missing, "day": query.get("day", ""), "is_opened": not query}
-    shown: Values = {"bubbles": bubbles, "calls": calls, "older": older, "newer": newer}
+    shown: Values = {"bubbles": bubbles, "calls": calls, "older": has_older, "newer": has_newer}
     return site.render(request, "talk.html", owner=owner, **asked, **shown)
 
 

@@ -120,18 +120,16 @@ class AdminSite:
             is_forwarded="x-forwarded-for" in request.headers,
         )
         try:
-            role = await self._access.check(
-                form.get("password", ""), guesser, is_stranger=is_stranger
-            )
+            typed = form.get("password", "")
+            role = await self._access.check(typed, guesser, is_stranger=is_stranger)
         except admin_access.TooManyGuessesError as error:
             problem = f"Too many wrong passwords. Try again in {error.seconds} seconds."
             page = self.render(request, "login.html", status=429, problem=problem, next=next_)
             page.headers["Retry-After"] = str(error.seconds)
             return page
         if role is None:
-            logger.warning(
-                "a wrong password for the admin page", extra={"address": client_address(request)}
-            )
+            address = {"address": client_address(request)}
+            logger.warning("a wrong password for the admin page", extra=address)
             await self.note(request, "wrong password")
             problem = "This is not the password."
             return self.render(request, "login.html", status=401, problem=problem, next=next_)
@@ -305,8 +303,6 @@ def session_of(request: Request) -> AdminSession | None:
 
 async def _read_form(request: Request) -> dict[str, str]:
     body = await read_body(request, MAX_FORM)
-    if body is None:
-        raise HTTPException(413)
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 

@@ -405,8 +405,10 @@ async def explain(request: Request, error: Exception) -> Response:
     if isinstance(error, RefusedError):
         return JSONResponse({"error": error.detail}, error.status_code)
     language = accepted_language(request)
-    if isinstance(error, HTTPException):
+    if isinstance(error, HTTPException) and error.status_code in (404, 405):
         return JSONResponse({"error": say("app_not_here", language)}, error.status_code)
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": say("app_bad_request", language)}, error.status_code)
     return JSONResponse({"error": say("app_unavailable", language)}, 500)
 
 

@@ -385,11 +385,8 @@ async def read_json(request: Request, language: Language) -> Json:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(415, sentence)
-    body = await read_body(request, MAX_BODY)
-    if body is None:
-        raise RefusedError(413, sentence)
     try:
-        data = json.loads(body)
+        data = json.loads(await read_body(request, MAX_BODY))
     except (ValueError, RecursionError) as error:
         raise RefusedError(400, sentence) from error
     if not isinstance(data, dict):

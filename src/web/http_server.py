@@ -47,13 +47,17 @@ async def read_pieces(request: Request) -> AsyncIterator[bytes]:
         raise HTTPException(400) from error
 
 
-async def read_body(request: Request, limit: int) -> bytes | None:
-    """Read the body of a request; None if it is longer than ``limit`` bytes."""
+async def read_body(request: Request, limit: int) -> bytes:
+    """Read the body of a request.
+
+    Raises:
+        HTTPException: It is longer than ``limit`` bytes.
+    """
     body = b""
     async for piece in read_pieces(request):
         body += piece
         if len(body) > limit:
-            return None
+            raise HTTPException(413)
     return body
 
 

@@ -39,7 +39,7 @@ from src.reading import gate
 from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, fact_number, fact_uid
 from src.reading.gate import Voice
 from src.texts.plain_text import shortened
-from src.web.app_gate import Allowance, find_credentials
+from src.web.app_gate import Allowance, Json, find_credentials
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +53,6 @@ FACTS = 50  # per page
 MAX_TITLE = 100  # characters
 USER = "the user"  # as assistants are told who told something
 REMEMBER = "remember"  # the one tool that writes
-
-Json = dict[str, Any]
 
 
 class ToolRefusedError(AppError):
@@ -218,8 +216,6 @@ class MemoryTools:
 
     async def _fetch_message(self, caller: Caller, uid: str) -> Json | None:
         number, owner = message_number(uid), caller.owner
-        if number is None:
-            return None
 
         def find(transaction: Transaction) -> Any:
             return StoringRepository(transaction, owner).find_message(number)
@@ -389,9 +385,8 @@ class MemoryServer:
         origin, own = request.headers.get("origin"), urlsplit(self._base(request))
         if origin is not None and origin != f"{own.scheme}://{own.netloc}":
             return _refusal(403, "forbidden_origin")
-        token, found = find_credentials(request, SCHEME), None
-        if token is not None:
-            found = await self._core.client.run(self._connections.find_caller, token)
+        token = (find_credentials(request, SCHEME) or "").strip()
+        found = await self._core.client.run(self._connections.find_caller, token)
         if found is None:
             metadata = f"{self._base(request)}{METADATA_PATH}"
             challenge = f'Bearer error="invalid_token", resource_metadata="{metadata}"'
