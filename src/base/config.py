@@ -295,17 +295,17 @@ class Settings(
         return is_open and provider is not None and not provider.is_near(self)
 
     @property
-    def app_url(self) -> str | None:
-        """Address of the Mini App; None if it has no public address.
-
-        It is below ``PUBLIC_URL``, else on the host of the webhook.
-        """
-        if self.public_url is not None:
-            return f"{self.public_url}/app/"
-        if self.telegram_webhook_url is None:
-            return None
+    def base_url(self) -> str | None:
+        """Public address of the HTTP port, or None: ``PUBLIC_URL``, else the webhook's origin."""
+        if self.public_url or not self.telegram_webhook_url:
+            return self.public_url
         scheme, host, *_ = urlsplit(self.telegram_webhook_url)
-        return f"{scheme}://{host}/app/"
+        return f"{scheme}://{host}"
+
+    @property
+    def app_url(self) -> str | None:
+        """Address of the Mini App; None if it has no public address."""
+        return None if self.base_url is None else f"{self.base_url}/app/"
 
     @property
     def page_url(self) -> str | None:
@@ -317,7 +317,8 @@ class Settings(
         """Address of the MCP server of the memory; None if it is off."""
         if not self.memory_server:
             return None
-        return f"{self.public_url or f'http://{self.http_host}:{self.http_port}'}/mcp"
+        host = self.http_host.replace("0.0.0.0", "localhost")  # of containers
+        return f"{self.base_url or f'http://{host}:{self.http_port}'}/mcp"
 
     def secrets(self) -> list[str]:
         """Return all secret values that are set, for the log to redact."""

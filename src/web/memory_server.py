@@ -405,7 +405,7 @@ class MemoryServer:
 
     def _base(self, request: Request) -> str:
         """Return the public address of the HTTP port; without one, that of the request."""
-        return self._core.settings.public_url or str(request.base_url).rstrip("/")
+        return self._core.settings.base_url or str(request.base_url).rstrip("/")
 
     async def list_tools(self) -> list[Tool]:
         """List the tools that the calling connection may use; the SDK calls it."""

@@ -474,8 +474,14 @@ async def test_an_export_names_the_connections_and_no_hashes(lender: Lender) -> 
 
 def test_the_server_is_off_unless_it_is_switched_on() -> None:
     assert Settings().memory_server_url is None
-    assert (
-        Settings(memory_server=True, http_port=81).memory_server_url == "http://127.0.0.1:81/mcp"
-    )
-    public = Settings(memory_server=True, public_url="https://bot.example.org")
-    assert public.memory_server_url == "https://bot.example.org/mcp"
+    webhook: Any = {
+        "telegram_webhook_url": "https://hook.example.org/telegram/webhook",
+        "telegram_webhook_secret": "x" * 20,
+    }
+    for settings, address in (
+        ({"http_port": 81}, "http://127.0.0.1:81"),
+        ({"http_port": 81, "http_host": "0.0.0.0"}, "http://localhost:81"),
+        (webhook, "https://hook.example.org"),
+        ({**webhook, "public_url": "https://bot.example.org"}, "https://bot.example.org"),
+    ):
+        assert Settings(memory_server=True, **settings).memory_server_url == f"{address}/mcp"
