@@ -236,7 +236,7 @@ class ConnectScreens:
         return Reply("\n".join(lines), tuple(rows), hint, is_screen=True)
 
     async def add(self, caller: Caller, name: str = "") -> Reply:
-        """Add a connection that reads, and show its token, this once."""
+        """Add a connection that reads, and show its token, this once; no tap replaces it."""
         language = caller.language
         refusal = self._refusal(caller)
         if refusal is not None:
@@ -245,9 +245,8 @@ class ConnectScreens:
         added = await self._client.run(self._connections.add, caller.owner, name)
         if added is None:
             return Reply(say("connect_full", language, count=MAX_CONNECTIONS))
-        connection, token = added
-        text = say("connect_added", language, name=name, url=self._url, token=token)
-        return Reply(text, (_buttons(connection, caller),))
+        _, token = added
+        return Reply(say("connect_added", language, name=name, url=self._url, token=token))
 
     async def press_new(self, caller: Caller, count: int) -> Reply:
         """Add a connection, unless there are others than the ``count`` that the list showed.

@@ -419,6 +419,7 @@ async def test_connect_shows_a_token_once_and_keeps_only_its_hash(lender: Lender
     [token] = set(re.findall(r"pomni_[\w-]{43}", made.text))
     assert (await lender.post(Authorization=f"Bearer {token}")).status_code == 200
     assert token not in json.dumps(rows_of(person.client.dsn, person.owner))
+    assert buttons_of(made) == [], "a tap would put the list in the place of the key"
     listed = await person.rig.run_command("connect", person.user)
     assert "Claude Code" in listed.text and token not in listed.text
     allow, revoke, new = buttons_of(listed)
