@@ -235,8 +235,9 @@ def _clean_scalars(schema: Schema) -> Schema:
     choices = schema.get("enum")
     if "const" in schema:
         choices = [schema["const"]]
-    if _are_choices(_as(list, choices)):
-        clean["enum"] = choices
+    texts = [one for one in _as(list, choices) if one is not None]
+    if schema.get("type") in (None, "string") and _are_choices(texts):
+        clean["enum"] = texts
     return clean
 
 
@@ -246,10 +247,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_choices(values: list[Any]) -> bool:
-    are_scalars = not any(isinstance(one, dict | list) for one in values)
-    texts = [one for one in values if isinstance(one, str)]
-    are_short = texts == [one_line(text, limits.MAX_NOTE) for text in texts]
-    return are_scalars and are_short and 0 < len(values) <= MAX_ENUM
+    """Return True for an enumeration that Google accepts as well: texts, none of them empty."""
+    texts = [one_line(str(one), limits.MAX_NOTE) for one in values]
+    return texts == values and all(texts) and 0 < len(texts) <= MAX_ENUM
 
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[ToolReply]]

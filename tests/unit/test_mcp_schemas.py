@@ -59,6 +59,10 @@ TREE = {
     (of(a={"type": "int", "required": True}, b={"type": {}}), of(a={}, b={})),
     (of(a={"type": "string", "enum": [f"C{n}" for n in range(249)]}), of(a=STRING)),
     (of(a={"enum": [{}]}, b={"enum": ["x" * 301]}), of(a={}, b={})),
+    (of(a={"type": "integer", "enum": [1, 2]}, b={"enum": ["", "b"]}, c={"enum": [True]}),
+     of(a={"type": "integer"}, b={}, c={})),
+    (of(a={"type": ["string", "null"], "enum": ["b", None]}),
+     of(a={"anyOf": [{"type": "string", "enum": ["b"]}, {"type": "null"}]})),
 ])  # fmt: skip
 def test_a_schema_is_put_as_providers_want_it(schema: Any, clean: Any) -> None:
     assert clean_schema(schema)[0] == clean
