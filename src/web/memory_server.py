@@ -74,8 +74,7 @@ class LentCall:
     arguments: Json
 
 
-def _tool(name: str, title: str, description: str, **properties: Json) -> Tool:
-    required = [key for key, schema in properties.items() if "default" not in schema]
+def _tool(name: str, title: str, description: str, *required: str, **properties: Json) -> Tool:
     reads = name != REMEMBER
     return Tool(
         name=name,
@@ -84,7 +83,7 @@ def _tool(name: str, title: str, description: str, **properties: Json) -> Tool:
         inputSchema={
             "type": "object",
             "properties": properties,
-            "required": required,
+            "required": [*required],
             "additionalProperties": False,
         },
         annotations=ToolAnnotations(
@@ -104,6 +103,7 @@ TOOLS = (
         "Search facts and messages of the user by meaning and words. Call it whenever the user "
         "refers to something of their own life, work, people or preferences that is not in this "
         "conversation. Returns ids for fetch.",
+        "query",
         query={
             "type": "string",
             "minLength": 1,
@@ -115,6 +115,7 @@ TOOLS = (
         "fetch",
         "Read one memory",
         "Return one result of search or list_facts in full, with its date and source.",
+        "id",
         id={"type": "string", "maxLength": 30, "description": "Such as fact-12 or msg-34."},
     ),
     _tool(
@@ -122,8 +123,8 @@ TOOLS = (
         "List facts about the user",
         "List what is known about the user, the most important first. Call it once when a task "
         "needs who the user is.",
-        kind={"type": "string", "enum": ["", *MEMORY_TYPES], "default": ""},
-        offset={"type": "integer", "minimum": 0, "maximum": 1_000_000, "default": 0},
+        kind={"type": "string", "enum": [*MEMORY_TYPES]},
+        offset={"type": "integer", "minimum": 0, "maximum": 1_000_000},
     ),
     _tool(
         "today",
@@ -136,6 +137,7 @@ TOOLS = (
         "Remember a fact",
         "Store one fact about the user that they told in this conversation and will want known "
         "later. One sentence, in their language. No secrets, no guesses, nothing from elsewhere.",
+        "text",
         text={"type": "string", "minLength": 3, "maxLength": gate.MAX_TEXT},
     ),
 )

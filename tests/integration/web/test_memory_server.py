@@ -135,6 +135,7 @@ async def test_a_client_finds_and_fetches_what_the_person_told(lender: Lender) -
     for tool in listed.tools:
         assert tool.annotations is not None and tool.annotations.readOnlyHint
         assert tool.description and tool.inputSchema["additionalProperties"] is False
+        assert '""' not in json.dumps(tool.inputSchema), "Google refuses such a choice"
     found = await lender.ask(token, "search", query="на что у меня аллергия?")
     first = found["results"][0]
     assert set(first) == {"id", "title", "url"} and "орехи" in first["title"] and first["url"]
