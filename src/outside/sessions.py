@@ -36,7 +36,7 @@ ENDED = "it ended"
 CAUSES: tuple[tuple[Any, str], ...] = (
     (TimeoutError, "it does not answer"),
     (OSError, "its process cannot be started ({})"),
-    (httpx.ConnectError, "nobody listens at its address"),
+    (httpx.ConnectError, "its address does not answer (name, port or certificate)"),
     ((McpError, *CLOSED_STREAM), ENDED),
     (Exception, "it cannot be used ({})"),
 )

@@ -148,7 +148,7 @@ def refusal(code: int, message: str = "secret") -> McpError:
 @pytest.mark.parametrize(("error", "said"), [
     (TimeoutError("secret"), "it does not answer"),
     (FileNotFoundError("secret"), "its process cannot be started (FileNotFoundError)"),
-    (httpx.ConnectError("secret"), "nobody listens at its address"),
+    (httpx.ConnectError("secret"), "its address does not answer (name, port or certificate)"),
     (httpx.HTTPStatusError("secret", request=REQUEST, response=httpx.Response(503)),
      "it answers with HTTP 503"),
     (refusal(-32603), "it refuses the session"), (refusal(-32000), "it refuses the session"),

@@ -221,7 +221,7 @@ async def test_each_tool_server_and_what_is_wrong_with_it_is_named(
     found = [one for one in json.loads(report.text)["findings"] if one["subject"] == "mcp server"]
     remedy = "check its entry in MCP_SERVERS"
     assert [(one["state"], one["mend"]) for one in found] == [
-        ("gone: nobody listens at its address", remedy),
+        ("gone: its address does not answer (name, port or certificate)", remedy),
         ("no: its command is not found", remedy), ("time, 2 tools", None),
     ]  # fmt: skip
     assert report.status == 1 and KEY not in report.text
