@@ -277,7 +277,7 @@ class ToolCallError(ToolServerError):
         result: Label for metrics: ``timeout`` or ``away``.
     """
 
-    def __init__(self, result: str, problem: str) -> None:
+    def __init__(self, result: str, problem: str = "is away now") -> None:
         """``problem`` continues the sentence "the outside server …"."""
         super().__init__(f"the outside server {problem}")
         self.result = result

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-AWAY = "is away now"
-
 
 @dataclass(frozen=True)
 class ServerState:
@@ -117,7 +115,7 @@ class ServerConnection:
     async def _call(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
         """Wait for the reply, the end of the session or the time-out, whichever comes first."""
         if self._session is None:
-            raise ToolCallError("away", AWAY)
+            raise ToolCallError("away")
         from src.outside.sessions import call_tool
 
         seconds = self._server.timeout
@@ -135,7 +133,7 @@ class ServerConnection:
             reply.cancel()
             over.cancel()
         if self._over.is_set():
-            raise ToolCallError("away", AWAY)
+            raise ToolCallError("away")
         self._wake.set()  # have the server pinged
         raise ToolCallError("timeout", f"did not answer within {seconds:g} seconds")
 

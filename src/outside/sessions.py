@@ -195,7 +195,7 @@ async def call_tool(session: ClientSession, tool: str, arguments: Mapping[str, A
             return ToolReply(content=error.error.message, isError=True)
     except CLOSED_STREAM:
         pass
-    raise ToolCallError("away", "is away now")
+    raise ToolCallError("away")
 
 
 async def ping(session: ClientSession) -> None:

@@ -274,7 +274,7 @@ def adapt_tools(
     unusable = 0
     for entry in (_as(dict, entry) for entry in entries):
         name = str(entry.get("name") or "")
-        if server.tools is not None and name not in server.tools:
+        if not name or (server.tools is not None and name not in server.tools):
             continue
         try:
             adapted = _adapt_tool(server, name, entry, session, call)
@@ -308,8 +308,6 @@ def fit_name(full_name: str) -> str:
 def _adapt_tool(
     server: limits.McpServer, tool: str, entry: Schema, session: ClientSession, call: Call
 ) -> BaseTool:
-    if not tool:
-        raise BadSchemaError("no name")
     schema, names = clean_schema(entry.get("inputSchema"))
 
     async def intercept(
