@@ -154,7 +154,7 @@ async def _check_servers(settings: Settings) -> list[CheckResult]:
         for state in servers.states():
             about, mend = f"{state.name}, {len(state.tools)} tools", None
             if state.left_out:
-                about += f", {state.left_out} more are not usable"
+                about += f', {state.left_out} more left out; of many, "tools" in its entry chooses'
             if not state.is_ready:
                 about = f"{state.name}: {state.cause or 'it does not answer'}"
                 mend = "check its entry in MCP_SERVERS"

@@ -24,7 +24,7 @@ from tests.fakes.proxies import FakeProxy, Fault, Kind
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.old_schema import build_old_database
 from tests.integration.outside.test_tool_servers import TIME
-from tests.integration.tool_servers import file_of
+from tests.integration.tool_servers import fake, file_of
 from tests.unit.settings_environment import load
 
 SUBJECTS = [
@@ -214,13 +214,15 @@ async def test_the_hop_behind_a_proxy_that_fails_is_named(
 async def test_each_tool_server_and_what_is_wrong_with_it_is_named(
     doctor: Doctor, tmp_path: Path
 ) -> None:
-    file = file_of(
-        tmp_path, time=TIME, gone={"url": f"http://127.0.0.1:1/{KEY}"}, no={"command": KEY}
-    )
+    gone = {"url": f"http://127.0.0.1:1/{KEY}"}
+    servers = {"crowd": fake("crowd"), "gone": gone, "no": {"command": KEY}, "time": TIME}
+    file = file_of(tmp_path, **servers)
     report = await doctor(as_json=True, MCP_SERVERS=str(file))
     found = [one for one in json.loads(report.text)["findings"] if one["subject"] == "mcp server"]
     remedy = "check its entry in MCP_SERVERS"
+    crowd = 'crowd, 32 tools, 4968 more left out; of many, "tools" in its entry chooses'
     assert [(one["state"], one["mend"]) for one in found] == [
+        (crowd, None),
         ("gone: its address does not answer (name, port or certificate)", remedy),
         ("no: its command is not found", remedy), ("time, 2 tools", None),
     ]  # fmt: skip
