@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from src.base.owners import Caller, Owner
-from src.pg.client import PgClient, Repository, Transaction, storable
+from src.pg.client import PgClient, Repository, storable
 from src.reading.gate import clean_name
 from src.texts import say
 from src.texts.reply import Action, Button, Reply
@@ -125,14 +125,12 @@ class ConnectionRepository(Repository):
 LINK_TIME = timedelta(minutes=10)  # that a link may be used
 SESSION_TIME = timedelta(days=30)
 
-# Delete what is over of the owner, and an older link that was not used.
-DELETE_OVER = """
-DELETE FROM page_sessions
-WHERE owner_id = %(owner)s AND (ends_at < now() OR link_hash IS NOT NULL)
-"""
-
-# Add a link.
+# Add a link; delete what is over of the owner, and an older link that was not used.
 INSERT_LINK = """
+WITH over AS (
+    DELETE FROM page_sessions
+    WHERE owner_id = %(owner)s AND (ends_at < now() OR link_hash IS NOT NULL)
+)
 INSERT INTO page_sessions (owner_id, link_hash, ends_at)
 VALUES (add_owner(%(user)s, %(thread_id)s), %(link_hash)s, now() + %(time)s)
 """
@@ -169,13 +167,7 @@ class PageSessionRepository(Repository):
     def add_link(self, owner: Owner) -> str:
         """Return the token of a new link; an older one is void."""
         token = secrets.token_urlsafe(32)
-        values: dict[str, Any] = {"link_hash": hash_token(token), "time": LINK_TIME}
-
-        def work(transaction: Transaction) -> None:
-            transaction.execute(DELETE_OVER, owner)
-            transaction.execute(INSERT_LINK, owner, **values)
-
-        self._client.in_transaction(work)
+        self._client.execute(INSERT_LINK, owner, link_hash=hash_token(token), time=LINK_TIME)
         return token
 
     def open(self, token: str) -> str | None:
@@ -227,8 +219,7 @@ class ConnectScreens:
         if refusal is not None:
             return refusal
         connections = await self._client.run(self._connections.list_all, caller.owner)
-        lines = [say("connect_about", language)]
-        lines += [_line(connection, caller) for connection in connections]
+        lines = [say("connect_about", language), *(_line(one, caller) for one in connections)]
         rows = [_buttons(connection, caller) for connection in connections]
         if len(connections) < MAX_CONNECTIONS:
             new = Action("lend", (len(connections),))
@@ -289,8 +280,7 @@ def _line(connection: Connection, caller: Caller) -> str:
     if connection.may_remember:
         right = say("connect_remembers", language)
     since = caller.day(connection.created_at)
-    name = connection.name
-    return say("connect_line", language, name=name, right=right, since=since, used=used)
+    return say("connect_line", language, name=connection.name, right=right, since=since, used=used)
 
 
 def _buttons(connection: Connection, caller: Caller) -> tuple[Button, ...]:
