@@ -160,15 +160,17 @@ WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 """
 
 # Store a message once per Telegram message in the conversation ``held``; a duplicate returns no
-# row. Unless it is private, it is queued for the search index.
+# row. Unless it is private, it is queued for the search index. What another assistant stores, a
+# ``bot`` without a Telegram message, takes no place in the conversation: it shares the last one.
 STORE_MESSAGE = """
 , stored AS (
     INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
                           telegram_message_id, sender_id, author_id, mentions, is_private,
                           provenance, speaker, origin, quoted, quoted_author_id, file_id)
     SELECT c.id, %(role)s, %(content)s,
-           1 + greatest(c.last_position, (SELECT max(position) FROM messages
-                                          WHERE conversation_id = c.id)),
+           greatest(1, (%(provenance)s <> 'bot' OR %(message_id)s::bigint IS NOT NULL)::int
+               + greatest(c.last_position, (SELECT max(position) FROM messages
+                                            WHERE conversation_id = c.id))),
            coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
            %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s,
            %(speaker)s, %(origin)s, %(quoted)s, %(quoted_author_id)s, %(file_id)s
@@ -215,7 +217,7 @@ WHERE c.owner_id = %(owner)s AND c.thread_id = %(thread_id)s
 ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
 
-# The newest messages of a conversation, without forgotten ones.
+# The newest messages of a conversation, without forgotten ones and those of other assistants.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
        CASE WHEN asks <> 'erase_all'  -- which must not be confirmed by a late yes
@@ -225,6 +227,7 @@ SELECT id, role, content, position,
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
   AND (failed_at IS NULL OR NOT is_private)  -- not those left out: see UPDATE_LEFT_OUT
+  AND (provenance <> 'bot' OR telegram_message_id IS NOT NULL)
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 """
 
@@ -233,13 +236,14 @@ SELECT_LAST_POSITION = """
 SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
 """
 
-# Messages between two positions, without forgotten and private ones.
+# Messages between two positions, without forgotten and private ones and other assistants'.
 SELECT_MESSAGES = """
 SELECT id, position, role, message_text(content), said_at,
        provenance, speaker, origin, quoted, quoted_author_id
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
   AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+  AND (provenance <> 'bot' OR telegram_message_id IS NOT NULL)
 ORDER BY position, id LIMIT 1000
 """
 

@@ -44,9 +44,9 @@ IN_TALK = """ FROM messages WHERE conversation_id =
 (SELECT id FROM conversations WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
 """
 SELECT_OLDER = f"""SELECT id, position {IN_TALK}
-AND position < %(position)s ORDER BY position DESC, id DESC LIMIT %(limit)s"""
+AND position < %(position)s ORDER BY position DESC FETCH FIRST %(limit)s ROWS WITH TIES"""
 SELECT_NEWER = f"""SELECT id, position {IN_TALK}
-AND position > %(position)s ORDER BY position, id LIMIT %(limit)s"""
+AND position > %(position)s ORDER BY position FETCH FIRST %(limit)s ROWS WITH TIES"""
 
 # Position of a message, and of the first one since a moment.
 SELECT_POSITION = f"SELECT position {IN_TALK} AND id = %(id)s"
@@ -94,16 +94,23 @@ async def show_talk(site: AdminSite, request: Request) -> Response:
     after, before, missing = await _locate(site, owner, request)
     if after is None:
         rows = await site.rows(SELECT_OLDER, owner, position=before, limit=MESSAGES + 1)
-        page, has_older, has_newer = rows[:MESSAGES][::-1], len(rows) > MESSAGES, before < LAST
+        page, has_older, has_newer = _whole(rows), len(rows) > MESSAGES, before < LAST
     else:
         rows = await site.rows(SELECT_NEWER, owner, position=after, limit=MESSAGES + 1)
-        page, has_older, has_newer = rows[:MESSAGES], after > 0, len(rows) > MESSAGES
+        page, has_older, has_newer = _whole(rows), after > 0, len(rows) > MESSAGES
     ids = [row["id"] for row in page]
     bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids, zone=site.zone)
     calls = await site.rows(SELECT_CALLS, owner, ids=ids)
     asked: Values = {"missing": missing, "day": query.get("day", ""), "is_opened": not query}
     shown: Values = {"bubbles": bubbles, "calls": calls, "older": has_older, "newer": has_newer}
     return site.render(request, "talk.html", owner=owner, **asked, **shown)
+
+
+def _whole(rows: list[Record]) -> list[Record]:
+    """Return a page that ends between two positions; other assistants' messages share one."""
+    if len(rows) <= MESSAGES:
+        return rows
+    return [row for row in rows if row["position"] != rows[-1]["position"]] or rows
 
 
 async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int | None, int, str]:

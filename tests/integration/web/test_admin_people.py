@@ -14,6 +14,7 @@ from src.base.owners import Owner
 from src.memory.consolidation import SELECT_MERGES
 from src.memory.memory_repo import SELECT_FACTS, FactQuery
 from src.queue.update_repo import NewUpdate, UpdateRepository
+from src.reading.gate import TYPED, Voice
 from src.texts import say
 from src.web import admin_figures, admin_lists, admin_memory, admin_people
 from src.web.admin_people import ORDERS
@@ -208,6 +209,20 @@ async def test_a_talk_opens_at_its_end_and_is_paged_both_ways(rig: Rig, inside: 
     assert "msg-999999999999 is no longer in this talk" in missing and "слово119" in missing
 
 
+async def test_what_assistants_stored_in_a_row_is_paged_too(rig: Rig, inside: Browser) -> None:
+    somebody, expected = Person(rig, user=USER + 23), list[str]()
+    for number in range(60):
+        voice = Voice("bot", origin="Cursor") if number % 30 else TYPED
+        somebody.write(f"слово{number}", voice=voice)
+        expected.append(f"слово{number}")
+    found, query = list[str](), ""
+    for _ in range(2):
+        page = (await inside.get(f"/users/{USER + 23}/0{query}")).text
+        found = texts_of(page) + found
+        query = re.findall(r'href="(\?before=\d+)', page)[0] if "?before=" in page else ""
+    assert not query and found == expected
+
+
 async def test_days_are_headings_that_can_be_jumped_to(rig: Rig, inside: Browser) -> None:
     somebody = Person(rig, user=USER + 21)
     rig.fill(somebody.conversation(), *((("user", f"слово{n}")) for n in range(120)))
@@ -278,7 +293,7 @@ def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) ->
             node for node in nodes_of(plan["Plan"]) if node.get("Relation Name") == "messages"
         ]
         assert scans and all(scan["Node Type"].startswith("Index") for scan in scans)
-        assert sum(scan["Actual Rows"] for scan in scans) <= 41
+        assert sum(scan["Actual Rows"] for scan in scans) <= 42, "one tells that the page ends"
 
 
 @pytest.mark.parametrize("statement", [

@@ -227,6 +227,15 @@ async def test_what_an_assistant_stores_never_passes_as_the_person_s_words(lende
     assert hits and not any(hit.author.provenance == "typed" for hit in hits), "nor after /new"
 
 
+async def test_what_assistants_store_takes_no_place_in_the_conversation(person: Person) -> None:
+    await person.say("В субботу еду в Снегири", "Хорошей дороги")
+    for number in range(40):
+        person.write(f"Держит слона номер {number}", voice=Voice("bot", origin="Cursor"))
+    await person.say("что взять с собой?", "зонт")
+    prompt = "\n".join(text for _, text in person.rig.prompt())
+    assert "Снегири" in prompt and "слона" not in prompt
+
+
 async def test_an_assistant_replaces_nothing_that_the_person_told(lender: Lender) -> None:
     person = lender.person
     told = await person.tell("Мой цвет — синий", relation="favorite_color", object="синий")
