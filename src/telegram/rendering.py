@@ -170,6 +170,7 @@ PICTURE = "🖼 "
 INLINE = {"Emphasis": "italic", "Strong": "bold", "Strikethrough": "strikethrough"}
 LINKS = ("Link", "Image")
 NOT_IN_LINKS = ("code", "text_link")  # Telegram would keep these and drop the link around them
+BREAKS, BREAK_IN_CELL = ("<br>", "<br/>", "<br />"), " / "
 OUTER = ("Paragraph", "List", "HtmlBlock")  # what is in them begins the line
 BLANK_LINE = re.compile(rb"\n[ \t>]*\n")
 MARKER = re.compile(rb"[ \t]*([0-9]{1,9}[.)]|[-+])")
@@ -277,7 +278,9 @@ class _Writer:
         else:
             for piece in self._signs.split(text):
                 formula = FORMULA.fullmatch(piece)
-                if formula is None:
+                if self._rows and piece in BREAKS:
+                    self._write(BREAK_IN_CELL)
+                elif formula is None:
                     self._write(piece)
                 else:
                     self._write(formula[formula.lastindex or 0].strip(), "code")

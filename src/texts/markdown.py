@@ -11,20 +11,29 @@ from typing import Any
 import pyromark
 
 _WORD = r"[^\W\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]"  # not of scripts without spaces
+_COMMAND = r"\\(?![bBdDsSwW](?![A-Za-z]))[^()\[\]\n]"  # of a formula, not \d
 SIGNS = re.compile(
     rf"""
     ^(?:[ \t>]|[-*+][ ]|[0-9]{{1,9}}[.)][ ])*
       (?P<fence>```|~~~)[^`\n]*$(?s:.*?)(?:^[ \t>]*(?P=fence)|\Z)
     | (?P<code>(?<!\w)`[^`\n]+`(?!\w))
     # Formulas; without a sign of one, a bracket after a backslash is only no link, and $$ a price.
-    | \\\((?=[^\\\n]*(?:[\^_={{}}]|\\[^()\n]))(?:[^\\\n]|\\[^()\n])+\\\)
-    | \\\[(?=[^\\]*(?:[\^_={{}}]|\\[^\[\]]))(?:[^\\\n]|\\[^\[\]]|\n(?![ \t]*\n))+\\\]
+    | \\\((?=[^\\\n]*(?:[\^_={{}}]|{_COMMAND}))(?:[^\\\n]|\\[^()\n])+\\\)
+    | \\\[(?=[^\\]*(?:[\^_={{}}]|{_COMMAND}))(?:[^\\\n]|\\[^\[\]]|\n(?![ \t]*\n))+\\\]
     | \$\$(?=[^$]*[\^_={{}}\\])(?:[^$\n]|\n(?![ \t]*\n))+\$\$
     | (?<![\w$])\$(?=[^$\n\\]*\\[A-Za-z{{}}])[^$\n]+\$(?!\w)
     # C:\path and \\server\path; any other backslash before a sign is an escape.
     | (?<![\w\\])[A-Za-z]:\\(?!\\)[^\s`*"'<>|,;)]*
     | (?<![\w\\])\\\\(?=\w[\w.-]*\\[\w$])
+    # A word with a backslash before a letter has no escapes: ^\+\d+\.\d, src\*.py
+    | \\[^\w\s\\](?=(?:[^\s`\\]|\\[^\w\s\\]){{0,40}}\\[A-Za-z])
+    | \\[A-Za-z](?:\*(?!\*))?(?:[^\s\\`*_~|\]]|\\\S|\](?!\()|\*(?=[\w\\()$.\[]))*
     | (?P<escape>\\[!-/:-@\[-`{{-~])
+    # **Sum: **5 and, at the start of a line, ** Sum:** 5
+    | (?:^(?P<item>[ \t]*(?:(?:[-*+]|[0-9]{{1,9}}[.)])[ ]+)?)\*\*[ ]+|(?<![^\s(«|])\*\*)
+      (?P<strong>[^\s*|](?:[^*|\n]*[^\s*|])?)
+      (?P<gap>(?(item)|(?:[ ]+(?=\*\*(?!\w))|(?<=[:.!?…—–-])[ ]+)))\*\*
+    | <br[ ]?/?>  # as one sign: a line break in a table
     # Tags and comments, but not <https://…>, <me@…> and [text](<address>).
     | (?<!\]\()<(?!(?:[A-Za-z][A-Za-z0-9+.-]{{1,31}}:[^\s<>]*|[^\s<>@]{{1,64}}@[^\s<>@]+)>)
     | (?<!<)(?:https?://|www\.)[^\s<>()\[\]"'`|\\]*[^\s<>()\[\]"'`|\\*_~.,:;!?]
@@ -80,6 +89,9 @@ class Signs:
     def _replace(self, match: re.Match[str]) -> str:
         if match["fence"] or match["escape"]:
             return match[0]
+        if match["strong"]:
+            inner = SIGNS.sub(self._replace, match["strong"])
+            return f"{match['item'] or ''}**{inner}**{match['gap']}"
         if match["code"]:
             return BAR.sub(lambda bar: self._stand_in(bar[0]), match[0])
         before = match["before"] or ""

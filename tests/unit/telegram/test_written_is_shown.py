@@ -35,7 +35,7 @@ INSERTS = (
 # formulas and lines of tables are marked with.
 MARKUP = re.compile(
     r"(?<=\])\((?:\"[^\"\n]*\"|\([^()\n]*\)|[^\"\n)])*\)|(?:```|~~~)[^\n]*|&#?\w+;|<(?=\w+:|\S+@)"
-    r"|\$\$|\\|^[-=:| \t>]+$",
+    r"|<br ?/?>|\$\$|\\|^[-=:| \t>]+$",
     re.MULTILINE,
 )
 SIGNS = "€₴₽$%@=/{}^;?,.:'\"<+&№«»—−×≥"
