@@ -39,7 +39,12 @@ from src.texts.reply import Action, Reply, in_rows
 Place = Literal["private", "group", "console"]
 EVERYWHERE: tuple[Place, ...] = ("private", "group", "console")
 ALONE: tuple[Place, ...] = ("private", "console")  # places of one user
-PATTERN = re.compile(r"/((?a:\w){1,32})(?:@((?a:\w){3,64}))?[:,;.!?…]*(?:\s+(.*))?$", re.DOTALL)
+# Signs around a command: invisible ones, arrows, emoji.
+SIGNS = "\u200b-\u200f\u2060-\u2064\ufe0f\u2190-\u2bff\U0001f000-\U0001faff"
+PATTERN = re.compile(
+    rf"(?:[{SIGNS}][\s{SIGNS}]*)?/((?a:\w){{1,32}})(?:@((?a:\w){{3,64}}))?[:,;.!?…{SIGNS}]*(?:\s+(.*))?$",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)

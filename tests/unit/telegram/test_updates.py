@@ -67,6 +67,8 @@ def test_every_kind_that_telegram_is_asked_for_is_read() -> None:
     ("как /new", "message"), ("/", "message"), ("/привет", "message"), ("/stop!", "stop"),
     ("/remember: ключ", "teach"), ("/NEW…", "new"), ("/help?!", "command"),
     ("/etc/hosts где?", "message"), ("/2.5 литра", "message"), ("/new:всё", "message"),
+    ("👉 /new", "new"), ("➡️/stop🙏🏽", "stop"), ("\u200e/new", "new"), ("🤔 /dev/null", "message"),
+    ("жми 👉 /new", "message"), ("«/new»", "message"),
 ])  # fmt: skip
 def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
     assert kind(text=text) == expected
