@@ -75,6 +75,8 @@ UNANNOUNCED = (
     rf"|{LINE_START}{LEFT}\s{{0,9}}/\s{{0,9}}(?:{LIKELY})\s{{0,9}}{RIGHT}"
 )
 # Control tokens of templates and records of the prompt, dropped wherever they stand outside code.
+UID = r"(?:fact|msg|summary|reminder)-\d{1,20}"
+LABEL = rf"(?:n\s?[=:]\s?\d{{1,4}}|u?id\s?[=:]\s?[\"']?{UID}[\"']?)"
 TOKENS = (
     r"<\|(?:im_)?start\|>\w*"
     r"|<\|start_(?:header_id|of_role)\|>\w*<\|end_(?:header_id|of_role)\|>\s{0,9}"
@@ -83,8 +85,9 @@ TOKENS = (
     r"|<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w*\s?)?<\|message\|>"
     r"|<[|｜](?![\w▁]*(?:tool|python|action|plugin|recipient|content|function|channel|think|header|role))"
     r"[\w▁]{2,30}[|｜]>"
-    r"|\[?\{(?:\"?n\"?: ?\d{1,4}, ?)?\"?id\"?: ?\"(?:fact|msg|summary|reminder)-\d{1,20}\""
-    r"[^{}]{0,4000}\}\]?\n?"
+    rf"|\[?\{{(?:\"?n\"?: ?\d{{1,4}}, ?)?\"?id\"?: ?\"{UID}\"[^{{}}]{{0,4000}}\}}\]?\n?"
+    rf"|[(\[](?=[^()\[\]]{{0,40}}{UID}){LABEL}(?:[,;] ?{LABEL}){{0,9}}[)\]]"
+    rf"|\({UID}(?:, ?{UID}){{0,9}}\)"
 )
 WRAPPER = r"</?(?:final_)?(?:answer|response|output)>\n?"  # of the answer, after thoughts
 CODE = r"(?P<fence>```)|(?P<code>`[^`\n]{1,200}`)"
@@ -250,6 +253,8 @@ class ReplyText:
             self._add(text)
         elif self._is_text(kind):
             self._add(text)
+        elif kind == "token" and self._calls_at is None:
+            self._text = self._text.rstrip(" ")
         elif kind == "end":
             self._kind = None
         elif kind == "unannounced":  # all before it was thoughts

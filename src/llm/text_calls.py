@@ -77,14 +77,14 @@ UNSURE = (
     rf"{OBJECT}[\"'](?:{GIVEN}|{NESTED}|NAMES|PARAMETERS)[\"']{GAP}:",
     r"\bThought:",  # …, Action: x, Action Input: {…}
     rf"[*@]{{0,2}}{CALLED}[*:]{{0,3}}{GAP}(?:```\w{{0,9}}{GAP})?\{{",  # x and its arguments
-    rf"(?:\[|print\()?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
+    rf"(?:\[|print\(|re\w{{0,7}} = )?{CALLED}(?:\.call)?\(",  # x(a="…"), [x(a="…")]
     rf"\*{{0,2}}{LABEL}(?:NAMES)\b",  # Tool: x, and its arguments in YAML
 )
-FENCE = r"(?:```(?:json|xml|yaml|function|tool_\w{1,10})?\s{0,9})?"
+FENCE = r"(?:```(?:json|xml|yaml|function|py(?:thon)?3?|tool_\w{1,10})?\s{0,9})?"
 SURE_OPENING = f"{FENCE}(?:{'|'.join(SURE)})"
 OPENING = f"(?P<call>{FENCE}(?:{'|'.join(SURE + UNSURE)}))"
 BEGINNINGS = (  # of thoughts, too
-    r"[<&＜‹⟨◁\[`{✿]|>>>|^>|\A[aH]|[*@]{0,2}\b(?:action|thought|tool|function|name|NAMES)\b"
+    r"[<&＜‹⟨◁(\[`{✿]|>>>|^>|\A[aH]|[*@]{0,2}\b(?:action|thought|tool|function|name|NAMES)\b"
     r"|(?:assistant)?commentary|\b(?:to=|print|func|call:|default_api|NAMES)"
     r"|[*@]{1,2}\Z|[*@]{0,2}\b\w{1,40}\Z"
 )

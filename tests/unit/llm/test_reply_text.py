@@ -114,9 +114,11 @@ def test_blocks_and_records_of_the_prompt_are_not_shown(size: int) -> None:
         f"<memories>{record}</memories>",
         '[{id: "fact-7", "text": "чай"}]',
         f"<history_summary>\n{record}",
+        *("(n=1, id=fact-3)", '[id: "msg-12", n: 2]', "(fact-3, msg-4)", "(id=fact-3; id=msg-5)"),
     ):
         assert shown_of(f"Ви п'єте чай. {echoed}", size)[1].strip() == "Ви п'єте чай."
-    for text in ('{"n": 1, "of": 2}', "the tag <memories> opens it", '`{"n": 1, "id": "fact-3"}`'):
+    for text in ('{"n": 1, "of": 2}', "the tag <memories> opens it", '`{"n": 1, "id": "fact-3"}`',
+                 "f(n=1)", '{"replaces": ["fact-1"], "ids": [fact-2]}', "a (id=7)"):  # fmt: skip
         assert shown_of(text, size) == (text, text)
 
 

@@ -79,6 +79,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     ('[save_user_fact(quote="x"), current_time()]', [X, ("current_time", {})]),
     ('```tool_code\nprint(default_api.save_user_fact(quote="x (y)"))\n```',
      [("save_user_fact", {"quote": "x (y)"})]),
+    ('```python\nsave_user_fact(quote="x")\n```\nDone!', [X]),
+    ('```py\nresult = save_user_fact(\n    quote="x",\n)\nprint(result)\n```', [X]),
     ("<save_user_fact><quote>x</quote></save_user_fact>", [X]),
     (f"<think>{TIME}? no</think>{SAVED}", [SAVE]),
     ("<|python_start|>set_reminder(text='call mum', when='at 9')<|python_end|>", [REMIND]),
@@ -241,7 +243,7 @@ def test_a_block_of_the_prompt_is_no_answer(size: int) -> None:
 
 
 def test_text_comes_at_once_as_soon_as_it_cannot_become_a_call() -> None:
-    for text, first in (("привет всем", 0), ("```python\nprint(1)", 4), ("[1] так", 2),
+    for text, first in (("привет всем", 0), ("```python\nprint(1)", 16), ("[1] так", 2),
                         ("<b>так</b>", 2), ('{"name": "Анна", "q": [', 22)):  # fmt: skip
         shown, _ = reply_of(text, 1)
         assert shown.index(next(filter(None, shown))) <= first, text
