@@ -137,7 +137,7 @@ def _declare_form(arguments: type[BaseModel]) -> dict[str, Any]:
         told = _descriptions().get(field["title"], {})
         fields = field.get("properties", {}).items()
         properties = {
-            name: {**declare(one), "description": told[name]}
+            name: {**declare(one), "description": told.get(name, "")}
             for name, one in fields
             if name not in hidden
         }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from src.memory.prompts import (
     understanding_messages,
 )
 from src.reading.gate import disarm
+from src.talk.tools import build_tools
 
 TAGS = (
     "memories",
@@ -75,6 +79,19 @@ def test_no_prompt_of_ours_can_be_broken_out_of(text: str) -> None:
     ]  # fmt: skip
     for prompt in prompts:
         check_structure(prompt)
+
+
+def descriptions(schema: Any, at: str) -> Iterator[tuple[str, str]]:
+    for name, field in schema.get("properties", {}).items():
+        yield f"{at}.{name}", field["description"]
+        yield from descriptions(field.get("items", field), f"{at}.{name}")
+
+
+def test_every_argument_of_a_tool_has_its_line_in_the_table() -> None:
+    services: Any = SimpleNamespace(vision=True)
+    tools = build_tools(services, services, services, services, for_notebook=True)
+    told = [line for tool in tools for line in descriptions(tool.tool_call_schema, tool.name)]
+    assert len(told) > 30 and [name for name, line in told if not line] == []
 
 
 def check_structure(prompt: str) -> None:
