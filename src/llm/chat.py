@@ -261,7 +261,7 @@ class ModelCaller:
 
     def _build_reply(self, call: Call) -> ModelReply:
         if call.is_form:  # what looks like a call there is what was asked for
-            return ModelReply(may_think_first=self.may_think_first)
+            return ModelReply(may_think_first=self.may_think_first, is_form=True)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
         offered: dict[str, Collection[str]] = {}
         for tool in call.tools:

@@ -136,6 +136,7 @@ class ModelReply:
         known: Collection[str] = (),
         asked: str = "",
         may_think_first: bool = False,
+        is_form: bool = False,
     ) -> None:
         """Expect a reply.
 
@@ -145,10 +146,11 @@ class ModelReply:
             known: Names of other tools, whose calls are not shown either.
             asked: What the user wrote: a text that calls tools which they name is an example.
             may_think_first: True if it may begin with thoughts that no tag announces.
+            is_form: True if it is JSON, which some models write into their thoughts alone.
         """
         self.is_coming = False
         self.is_finished = False
-        self._offered = offered or {}
+        self._offered, self._is_form = offered or {}, is_form
         named = {**dict.fromkeys(known, ()), **self._offered}
         named = {name: keys for name, keys in named.items() if name not in asked}
         self._text = ReplyText(named, tuple(prompt), may_think_first=may_think_first, asked=asked)
@@ -229,6 +231,8 @@ class ModelReply:
         reasoning back between two calls). See ``ending_of``.
         """
         text = self._text.kept
+        if self._is_form and not self._ending:
+            text = text or "".join(self._text.thoughts)
         merged = merge_content([], *self._blocks)
         blocks = [b for b in merged if isinstance(b, dict) and b.get("type") not in REPEATED]
         content: Any = text

@@ -116,6 +116,7 @@ class ReplyText:
     Attributes:
         has_thoughts: True after the first thought.
         was_unannounced: True if thoughts ended that had no opening tag.
+        thoughts: The pieces of the announced ones.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class ReplyText:
         self._are_words = MENTIONED.search(asked) is not None
         self.has_thoughts = False
         self.was_unannounced = False
+        self.thoughts: list[str] = []
         self._suspects = may_think_first
         self._kind: int | None = None  # of the thoughts that are being read
         self._is_code = False
@@ -231,10 +233,12 @@ class ReplyText:
         return len(text), None
 
     def _add(self, text: str) -> None:
-        if self._kind is None:
-            if self.has_thoughts and not (self._text or self._kept):
-                text = text.lstrip()
-            self._text += text
+        if self._kind is not None:
+            self.thoughts.append(text)
+            return
+        if self.has_thoughts and not (self._text or self._kept):
+            text = text.lstrip()
+        self._text += text
 
     def _is_text(self, kind: str) -> bool:
         """Return True for code, and for a tag amid an answer to a question about tags."""

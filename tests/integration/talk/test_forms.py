@@ -14,7 +14,8 @@ from src.core import build_caller
 from src.llm.reply import ModelUsage
 from src.talk.forms import ToldForm, find_words
 from src.texts import say
-from tests.fakes.openai_server import ChatRequest, Reply
+from tests.attacks.model_replies import Script
+from tests.fakes.openai_server import ChatRequest, Raw, Reply
 from tests.integration.person import Agents, Person, Rig, called, fact, new_user, saved
 from tests.integration.turns import answer_turn
 
@@ -53,6 +54,14 @@ async def test_what_is_told_comes_from_a_form_after_the_answer(person: Person) -
     assert "save_user_fact" not in prompt and "Tools used" not in prompt
     assert person.facts()[2:] == ["my cat is called Tom"], "only the user's own words are kept"
     assert answer.text == "Hi, Tom.", "a copied confirmation is none"
+
+
+async def test_a_form_that_stands_in_the_thoughts_alone_is_read(person: Person) -> None:
+    form = f"They told me something.\n{told('my cat is called Tom')}"
+    in_field = Script([], [], {}, "stop", extra={"reasoning_content": form}).stream()
+    for thoughts in (Reply(raw=Raw(in_field)), f"<think>{form.replace('Tom', 'Rex')}</think>"):
+        await person.say("my cat is called Tom, my cat is called Rex", "Noted!", thoughts)
+    assert person.facts() == ["my cat is called Tom", "my cat is called Rex"]
 
 
 @pytest.mark.parametrize(("wanted", "found"), [
