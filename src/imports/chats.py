@@ -33,16 +33,14 @@ OTHERS = ("forwarded_from", "forwarded_from_id", "saved_from", "via_bot")
 
 
 def read_telegram(file: Opened, reading: Reading) -> Records:
-    """Yield what people wrote themselves; only the user's, if the file tells who that is.
+    """Yield what people wrote themselves; ``who`` and ``details`` name writers but the user.
 
-    Otherwise ``who`` names each writer, and ``details`` has the name.
+    It may be the export of another person, or of the user's other account.
     """
     own, chat = f"user{reading.user_id}", dict[str, Any]()
     for prefix, value in walk_json(file, MESSAGES):
         if isinstance(value, Broken):
             yield value
-        elif prefix == "personal_information.user_id":
-            own = f"user{value}"
         elif prefix in MESSAGES:
             read_one = partial(_read_message, chat=chat, own=own, reading=reading)
             yield from read_or_name(read_one, value, title_of(chat.get("name")) or "?")

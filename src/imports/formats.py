@@ -107,7 +107,7 @@ def _recognise_json(entry: Opened, reading: Reading, signs: Signs) -> Reader | N
                         return lists.read_json_lines
                     return partial(read_each, prefix=place, read_one=signs[field])
                 if prefix == "format" and value == "pomni-export":
-                    return pomni.read
+                    return partial(pomni.read, reading=reading)
                 if prefix in TELEGRAM:
                     return partial(chats.read_telegram, reading=reading)
         except (ijson.JSONError, OSError, EOFError):

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pytz
@@ -9,7 +11,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from src.base.owners import Chosen
 from src.imports.files import walk_json
-from src.imports.records import MALFORMED, Broken, Kind, Opened, Record, Records, read_moment
+from src.imports.records import (
+    Broken,
+    Kind,
+    Opened,
+    Reading,
+    Record,
+    Records,
+    read_moment,
+    read_or_name,
+)
 from src.reading.facts import MEMORY_TYPES, PRIVATE
 from src.reading.recurrences import Recurrence
 from src.texts import Language
@@ -119,23 +130,30 @@ FIELDS: Mapping[Kind, type[_Fields]] = {
 }
 
 
-def read(file: Opened) -> Records:
+def read(file: Opened, reading: Reading) -> Records:
     """Yield facts, messages, summaries, reminders and settings, with all that is said of them.
 
-    An export of a group holds words of others, and yields nothing.
+    An export of a group holds words of others, and yields nothing. In that of another account
+    ``who`` names it.
     """
+    who = ""
     for number, (prefix, value) in enumerate(walk_json(file, KINDS)):
         if isinstance(value, Broken):
             yield value
-        elif prefix == "telegram_user_id" and isinstance(value, int) and value < 0:
-            return
+        elif prefix == "telegram_user_id" and isinstance(value, int):
+            if value < 0:
+                return
+            if value != reading.user_id:
+                who = f"Telegram {value}"
         elif prefix in KINDS:
-            try:
-                record = _build(KINDS[prefix], value, number)
-                if record.details.get("kind") != FOLLOW_UP:
-                    yield record
-            except MALFORMED:
-                yield Broken(f"{prefix.partition('.')[0]} {number}")
+            read_one = partial(_read, KINDS[prefix], number, who)
+            yield from read_or_name(read_one, value, f"{prefix.partition('.')[0]} {number}")
+
+
+def _read(kind: Kind, number: int, who: str, value: dict[str, Any]) -> Records:
+    record = _build(kind, value, number)
+    if record.details.get("kind") != FOLLOW_UP:
+        yield replace(record, who=who)
 
 
 def _build(kind: Kind, value: dict[str, Any], number: int) -> Record:

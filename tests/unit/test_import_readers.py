@@ -391,10 +391,11 @@ def test_telegram_reads_all_chats_as_the_one_who_exported_them() -> None:
         "contacts": {"list": [{"name": "A", "date": "x"}]},
         "chats": {"about": "y", "list": chats}, "left_chats": {"list": []},
     }  # fmt: skip
-    content = json.dumps(export)
+    content = json.dumps(export).replace("77", "123")
     own = [(one.title, one.conversation) for one in read(content) if not one.who]
-    assert own == [("A", "1"), ("Saved Messages", "77")]
+    assert own == [("A", "1"), ("Saved Messages", "123")]
     assert broken(content) == ["Bad"]
+    assert [one.who for one in read(json.dumps(export))] == ["user77", "user5", "user77"]
     in_folder = zipped({"DataExport/result.json": content, "DataExport/a.html": "<html>"})
     assert len(read(in_folder)) == 3
 
@@ -673,6 +674,13 @@ def test_a_text_in_an_encoding_of_windows_is_read() -> None:
 def test_an_empty_export_is_no_page() -> None:
     parts = {"conversations.json": "[]", "chat.html": "<html>nothing</html>"}
     assert read(zipped(parts)) == []
+
+
+def test_an_export_of_another_account_says_so() -> None:
+    message = {"uid": "msg-1", "role": "user", "text": "x", "said_at": "2024-01-02"}
+    for number, who in ((123, ""), (5, "Telegram 5")):
+        export = {"format": "pomni-export", "telegram_user_id": number, "messages": [message]}
+        assert [one.who for one in read(json.dumps(export))] == [who]
 
 
 def test_an_export_of_a_group_holds_words_of_others() -> None:
