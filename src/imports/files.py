@@ -5,11 +5,13 @@ import gzip
 import json
 import os
 import re
+import shutil
 import stat
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import date, datetime, time
 from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path, PurePosixPath
@@ -23,9 +25,11 @@ from src.imports.records import Broken, Opened, Reading, Records, read_or_name, 
 from src.texts.plain_text import detect_encoding, find_mark
 
 MAX_ENTRIES = 200_000
+MAX_PACKED = 100  # archives in an archive
 MAX_TOTAL = 4 << 30  # bytes of all entries that are read
 MAX_RATIO = 300  # of a large entry; the JSON of chats is compressed to a tenth
 SMALL = 1 << 20  # bytes of an entry whose ratio does not matter
+ZIP, ZIP_EPOCH = ".zip", 1980
 READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
 # Folders of a vault that hold no notes, and those of archives that hold no files.
 SKIPPED = frozenset(
@@ -98,10 +102,8 @@ def list_entries(file: Opened, reading: Reading) -> Iterator[Opened]:
             yield file
             return
         try:
-            with zipfile.ZipFile(content) as archive:
-                encoding = _find_name_encoding(archive)
-            with zipfile.ZipFile(content, metadata_encoding=encoding) as archive:
-                yield from _list_archive(archive, reading)
+            with ExitStack() as stack:
+                yield from _list_archive(stack, content, reading)
         except (zipfile.BadZipFile, NotImplementedError) as error:
             raise UnreadableFileError("import_broken_zip") from error
 
@@ -131,7 +133,46 @@ def _find_templates(archive: zipfile.ZipFile) -> set[str]:
     return folders
 
 
-def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened]:
+def _list_archive(stack: ExitStack, content: BinaryIO, reading: Reading) -> Iterator[Opened]:
+    """Yield the entries of an archive and of those in it; of these, damaged ones as they are."""
+    archive = _open_archive(stack, content)
+    found = dict.fromkeys(_choose(archive, READ_ENDINGS), archive)
+    packed = _choose(archive, (ZIP,))
+    if len(packed) > MAX_PACKED:
+        raise UnreadableFileError("import_too_big")
+    _check_size([*found, *packed])
+    for info in packed:
+        unpacked = stack.enter_context(_open_temporary())
+        try:
+            with archive.open(info) as entry:
+                shutil.copyfileobj(entry, unpacked)
+            inner = _open_archive(stack, unpacked)
+            found |= dict.fromkeys(_choose(inner, READ_ENDINGS), inner)
+        except DAMAGED:
+            found[info] = archive
+    _check_size(found)
+    for info in sorted(found, key=lambda info: info.filename):
+        yield _open_entry(found[info], info, reading)
+
+
+def _open_temporary() -> BinaryIO:
+    return cast("BinaryIO", tempfile.TemporaryFile())
+
+
+def _open_archive(stack: ExitStack, content: BinaryIO) -> zipfile.ZipFile:
+    with zipfile.ZipFile(content) as archive:
+        encoding = _find_name_encoding(archive)
+    return stack.enter_context(zipfile.ZipFile(content, metadata_encoding=encoding))
+
+
+def _check_size(infos: Collection[zipfile.ZipInfo]) -> None:
+    is_bomb = any(info.file_size > max(SMALL, MAX_RATIO * info.compress_size) for info in infos)
+    if is_bomb or sum(info.file_size for info in infos) > MAX_TOTAL:
+        raise UnreadableFileError("import_too_big")
+
+
+def _choose(archive: zipfile.ZipFile, endings: tuple[str, ...]) -> list[zipfile.ZipInfo]:
+    """Return the entries with one of these endings that may hold something."""
     infos = archive.infolist()
     if len(infos) > MAX_ENTRIES:
         raise UnreadableFileError("import_too_big")
@@ -142,28 +183,26 @@ def _list_archive(archive: zipfile.ZipFile, reading: Reading) -> Iterator[Opened
         folders = {part.lower() for part in path.parts[:-1]}
         is_link = stat.S_ISLNK(info.external_attr >> 16)
         is_hidden = path.name.startswith(".") or not folders.isdisjoint(skipped)
-        has_ending = path.name.lower().endswith(READ_ENDINGS)
+        has_ending = path.name.lower().endswith(endings)
         if not has_ending or info.is_dir() or is_link or is_hidden:
             continue
         if info.flag_bits & 1:
             raise UnreadableFileError("import_password")
-        if info.file_size > max(SMALL, MAX_RATIO * info.compress_size):
-            raise UnreadableFileError("import_too_big")
         wanted.append(info)
-    if sum(info.file_size for info in wanted) > MAX_TOTAL:
-        raise UnreadableFileError("import_too_big")
-    for info in sorted(wanted, key=lambda info: info.filename):
-        yield _open_entry(archive, info, reading)
+    return wanted
 
 
 def _open_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, reading: Reading) -> Opened:
     changed_at = None
     with suppress(ValueError, OverflowError):
         day, moment = date(*info.date_time[:3]), time(*info.date_time[3:])
-        changed_at = first_moment(datetime.combine(day, moment), reading.time_zone)
+        if day.year > ZIP_EPOCH:  # which stands for no time
+            changed_at = first_moment(datetime.combine(day, moment), reading.time_zone)
 
     def open_it() -> BinaryIO:
         content = cast("BinaryIO", archive.open(info))
+        if info.filename.lower().endswith(ZIP):
+            raise zipfile.BadZipFile
         if info.filename.lower().endswith(".gz"):
             return cast("BinaryIO", gzip.GzipFile(fileobj=content))
         return content

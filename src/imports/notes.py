@@ -13,8 +13,12 @@ CREATED = re.compile(
     r"(?im)^(?:(?:date[_ -]?)?creat(?:ed|ion)(?:[_ -]?(?:at|on|date|time))?|date"
     r"|дата(?: создания| створення)?|создано|створено)[ \t]*:[ \t]*(\S.*)"
 )
+# Properties below the title, as Notion has them, and the number behind its titles.
+HEADED = re.compile(r"\A#[^\n]*\n\n((?:[^\n:]{1,60}:[^\n]*\n)+)")
+NUMBER = re.compile(r" [0-9a-f]{32}\Z")
 EMBED = re.compile(r"!\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 LINK = re.compile(r"\[\[([^\[\]\n|#]{0,200})(#[^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]")
+NOTE_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\((?!\w+:)[^()\n]{1,400}\.(?:md|csv)\)")
 COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
 # A day as in 2024_05_13, 20240513 or 202405131030.
 DAY = re.compile(r"(?<!\d)(\d{4})[-_./]?(\d\d)[-_./]?(\d\d)(?:\d{4}|\d{6})?(?!\d)")
@@ -34,8 +38,13 @@ def read(file: Opened, reading: Reading) -> Records:
     text = "\n".join(read_lines(file))[:MAX_NOTE]
     zone = reading.time_zone
     said_at = _day_of(path.stem, zone) or _day_of(str(path.with_suffix("")), zone)
-    created = CREATED.search(text[:2000])
-    if said_at is None and created is not None and text.startswith("---"):
+    headed, properties = HEADED.match(text), ""
+    if text.startswith("---"):
+        properties = text[:2000]
+    elif headed is not None:
+        properties = headed[1]
+    created = CREATED.search(properties)
+    if said_at is None and created is not None:
         written = created[1].strip("\"'[] ")
         said_at = read_moment(written, zone) or read_day(written, zone)
     said_at = said_at or file.changed_at
@@ -48,7 +57,7 @@ def read(file: Opened, reading: Reading) -> Records:
         part, rest = rest[:cut].strip(), rest[cut:].strip()
         # Its folders may be others in the next archive.
         id_ = hashlib.sha256(f"{path.name}\n{part}".encode()).hexdigest()[:32]
-        yield Record("notes", str(path), title_of(path.stem), id_, part, said_at)
+        yield Record("notes", str(path), title_of(NUMBER.sub("", path.stem)), id_, part, said_at)
 
 
 def clean_note(text: str) -> str:
@@ -56,7 +65,7 @@ def clean_note(text: str) -> str:
     found = FRONTMATTER.match(text)
     if found is not None:
         text = f"{found[1].strip()}\n\n{text[found.end() :]}"
-    text = EMBED.sub(r"\1", COMMENT.sub("", text))
+    text = NOTE_LINK.sub(r"\1", EMBED.sub(r"\1", COMMENT.sub("", text)))
     return LINK.sub(lambda link: link[3] or link[1] or (link[2] or "").lstrip("#"), text).strip()
 
 

@@ -163,15 +163,15 @@ class ExportService(ExportRepository):
             caller: The owner and the time, and for Markdown the language and time zone.
         """
         owner = caller.owner
-        target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115
+        target = TextIOWrapper(_open_temporary(), encoding="utf-8")
         if form == "json":
             self.write_json(target, owner.telegram_user_id, caller.moment, _topic(owner))
         else:
             self.write_markdown(target, caller)
-        name, content = f"pomni-{caller.now:%Y-%m-%d}.{form}", cast("BinaryIO", target.detach())
+        name, content = f"pomni-{caller.now:%Y-%m-%d}.{form}", target.detach()
         if content.tell() <= LARGEST:
             return ReplyFile(name, content)
-        archive_file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+        archive_file = _open_temporary()
         content.seek(0)
         with (
             content,
@@ -179,7 +179,7 @@ class ExportService(ExportRepository):
             archive.open(name, "w", force_zip64=True) as entry,
         ):
             shutil.copyfileobj(content, entry)
-        return ReplyFile(f"{name}.zip", cast("BinaryIO", archive_file))
+        return ReplyFile(f"{name}.zip", archive_file)
 
     def write_json(
         self, target: TextIO, telegram_user_id: int, moment: datetime, thread_id: int | None = None
@@ -229,6 +229,10 @@ class ExportService(ExportRepository):
                 target.write(f"**{_speaker(message, language)}** {at:%H:%M}\n")
                 target.writelines(f"> {line}\n" for line in message["text"].splitlines() or [""])
                 target.write("\n")
+
+
+def _open_temporary() -> BinaryIO:
+    return cast("BinaryIO", tempfile.TemporaryFile())
 
 
 def _topic(owner: Owner) -> int | None:

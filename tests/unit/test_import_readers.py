@@ -665,6 +665,24 @@ def test_a_note_is_of_the_day_that_its_name_or_its_properties_tell(
     assert local_time(note.said_at, zone).date().isoformat() == day
 
 
+def test_notions_archive_of_archives_has_its_dates_and_no_numbers_in_titles() -> None:
+    number = "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d"
+    pages = {
+        "Дача": ("Created: May 13, 2024 9:15 AM\nTags: дом", f"[Гвозди](a%20{number}.md)"),
+        "Сад": ("Дата создания: 13 мая 2024 г. 9:15", "[сайт](https://x.example/a.md)"),
+        "Хата": ("Створено: 2024/05/13 9:15", "тепла"), "Без даты": ("Tags: x", "слова"),
+    }  # fmt: skip
+    part = zipped({
+        f"Private/{title} {number}.md": f"# {title}\n\n{head}\n\n{body}\n"
+        for title, (head, body) in pages.items()
+    })  # fmt: skip
+    export = zipped({"Part-1.zip": part, "Part-2.zip": part[:300], "index.html": "<html>"})
+    found = {one.title: one for one in read(export, "Export.zip")}
+    assert set(found) == set(pages) and broken(export, "Export.zip") == ["Part-2.zip"]
+    assert found["Дача"].text.endswith("Гвозди") and "(https" in found["Сад"].text
+    assert {one.said_at and f"{one.said_at:%F}" for one in found.values()} == {"2024-05-13", None}
+
+
 def test_a_text_in_an_encoding_of_windows_is_read() -> None:
     text = "**Робота**\n\nАндрій — зубний технік у Чернівцях, має власну лабораторію з 2018 року."
     [one] = texts(text.encode("cp1251"), "memory.txt", "memory")
@@ -709,6 +727,8 @@ def test_a_long_note_is_cut_between_paragraphs() -> None:
     ('{"a": 1}', "a.json", "import_unknown"), ("{", "a.json", "import_unknown"),
     (b"PK\x03\x04broken", "a.zip", "import_broken_zip"),
     (zipped({"a.json": "0" * 50_000_000}), "a.zip", "import_too_big"),
+    (zipped({"a.zip": zipped({"a.json": "0" * 50_000_000})}), "a.zip", "import_too_big"),
+    (zipped({f"{n}.zip": "x" for n in range(101)}), "a.zip", "import_too_big"),
     ("# Что помнит Помни, 1 мая\n\n- Гребёт\n- Поёт\n", "pomni-2026-05-01.md", "import_unknown"),
     (zipped({"pic.png": "x"}), "a.zip", "import_unknown"), ("text", "a.bin", "import_unknown"),
 ])  # fmt: skip
