@@ -14,7 +14,7 @@ from typing import Any
 from xml.parsers import expat
 
 import pypdfium2
-from pypdfium2.raw import FPDF_ERR_PASSWORD
+from pypdfium2.raw import FLAT_NORMALDISPLAY, FLATTEN_SUCCESS, FPDF_ERR_PASSWORD, FPDFPage_Flatten
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from src.base.errors import DocumentError
@@ -41,6 +41,7 @@ def read_pdf(data: bytes, collector: marks.TextCollector) -> None:
         if error.err_code == FPDF_ERR_PASSWORD:
             raise DocumentError("protected", "a PDF with a password") from error
         raise DocumentError("broken", "a broken PDF") from error
+    document.init_forms()
     pages = min(len(document), MAX_PAGES)
     if len(document) > pages:
         collector.mark_cut()
@@ -48,6 +49,9 @@ def read_pdf(data: bytes, collector: marks.TextCollector) -> None:
     for index in range(pages):
         try:
             page = document[index]
+            # What was filled in or typed over the page becomes a part of it.
+            if FPDFPage_Flatten(page, FLAT_NORMALDISPLAY) == FLATTEN_SUCCESS:
+                page = document[index]
             text_page = page.get_textpage()
             text = text_page.get_text_bounded()
         except pypdfium2.PdfiumError:

@@ -234,6 +234,27 @@ def scanned_pdf() -> bytes:
     return pdf_of([catalogue, pages, page, picture, pdf_stream(b"595 0 0 842 0 0 cm /Im Do")])
 
 
+def filled_pdf() -> bytes:
+    """Return a PDF with a field of a form that is filled in, and words typed over the page."""
+    font, more = b"/Font << /F 3 0 R >>", b"/Type /XObject /Subtype /Form /BBox [0 0 250 25]"
+    kinds = (b"/Widget /FT /Tx /T (name) /V (Bondar) /DA (/F 12 Tf)", b"/FreeText")
+    annotations, words = [], []
+    for number, (kind, word) in enumerate(zip(kinds, (b"Bondar", b"agreed"), strict=True)):
+        place = b"/F 4 /Rect [150 %d 400 %d] /AP << /N %d 0 R >>"
+        place %= (600 + 50 * number, 625 + 50 * number, 8 + number)
+        annotations.append(b"<< /Type /Annot /Subtype %s %s >>" % (kind, place))
+        drawn = b"/Tx BMC BT /F 12 Tf 2 5 Td (%s) Tj ET EMC" % word
+        words.append(pdf_stream(drawn, b"%s /Resources << %s >>" % (more, font)))
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 5 0 R "
+    return pdf_of([
+        b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] /DR << %s >> >> >>" % font,
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        page + b"/Annots [6 0 R 7 0 R] /Resources << %s >> >>" % font,
+        pdf_stream(b"BT /F 12 Tf 50 700 Td (Surname:) Tj ET"), *annotations, *words,
+    ])  # fmt: skip
+
+
 def locked_pdf(plain: bytes, algorithm: str, *, is_open: bool = False) -> bytes:
     """Return a PDF with a password for opening or, with ``is_open``, only for changing it."""
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(plain))

@@ -22,6 +22,7 @@ from tests.fakes.documents import (
     archive,
     cell,
     excel_file,
+    filled_pdf,
     locked_office_file,
     locked_pdf,
     office_file,
@@ -92,7 +93,8 @@ async def test_a_text_is_read_in_whatever_encoding(
     ("<div>їжак</div><div>ёж</div>".encode(), "a.HTM", "їжак\nёж"),
     ("<div>їжак</div><div>ёж</div>".encode(), "a.txt", "<div>їжак</div><div>ёж</div>"),
     ("я".encode() * MAX_CHARACTERS, "a.txt", "я" * MAX_CHARACTERS),
-], ids=range(12))  # fmt: skip
+    (filled_pdf(), "a.pdf", "Surname:\nBondar agreed"),
+], ids=range(13))  # fmt: skip
 async def test_what_an_honest_file_says_is_read(data: bytes, name: str, text: str) -> None:
     read = await DocumentReader().read(data, file_name=name)
     assert read == DocumentText(text, is_cut=False)
