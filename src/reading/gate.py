@@ -140,8 +140,9 @@ def words_of(provenance: Provenance, name: str | None, language: Language) -> st
 
 
 def clean_name(name: str | None) -> str | None:
-    """Return a name as stored and shown: one line, without the characters of our marks."""
-    cleaned = re.sub(r"[\[\]<>{}«»“”\"\x00-\x1f:]", " ", name or "")
+    """Return a name as stored and shown: one line, without our marks and marks of direction."""
+    marks = r"[\[\]<>{}«»“”\"\x00-\x1f:\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    cleaned = re.sub(marks, " ", name or "")
     return " ".join(cleaned.split())[:MAX_NAME].strip() or None
 
 

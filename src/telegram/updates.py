@@ -149,6 +149,8 @@ def _readable(message: Json) -> Json:
     """Return a message without the fields that aiogram refuses: some are newer than it."""
     refused = _refused_fields(message)
     readable = {field: value for field, value in message.items() if field not in refused}
+    if not refused.isdisjoint(CONTENT):
+        readable["unread"] = True  # content that is unknown gets an answer
     if "from" in refused:
         readable["from"] = _user(message.get("from"))
     if "forward_origin" in refused:  # the words stay those of others
@@ -290,9 +292,12 @@ def read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fie
 
 
 def read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields:
-    """A dislike."""
-    is_dislike = any(getattr(one, "emoji", None) == DISLIKE for one in reaction.new_reaction)
-    if reaction.user is None or not is_dislike:
+    """A new dislike."""
+    before, now = (
+        {getattr(one, "emoji", None) for one in reactions}
+        for reactions in (reaction.old_reaction, reaction.new_reaction)
+    )
+    if reaction.user is None or DISLIKE not in now - before:
         raise UnhandledError
     fields = {"chat_id": reaction.chat.id, "user_id": reaction.user.id}
     return {"kind": "other", **fields, "message_id": reaction.message_id, "at_once": True}

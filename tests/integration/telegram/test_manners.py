@@ -119,6 +119,10 @@ async def test_other_reactions_and_other_messages_are_left_alone(phone: Phone) -
               "new_reaction": [{"type": "emoji", "emoji": "👎"}]}  # fmt: skip
     await phone.fake.push_raw({"update_id": 9900, "message_reaction": forged})
     assert await phone.work() == ["ignored"]
+    one_more = {**forged, "chat": {"id": USER, "type": "private"}, "user": user(USER),
+                "old_reaction": forged["new_reaction"]}  # fmt: skip
+    await phone.fake.push_raw({"update_id": 9901, "message_reaction": one_more})
+    assert await phone.work() == []
     assert len(phone.fake.sent_to(USER)) == before + 2 and phone.facts() == [CITY]
 
 

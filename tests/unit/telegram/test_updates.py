@@ -290,6 +290,12 @@ def test_a_caption_is_read_like_a_text() -> None:
     assert kind(caption="/remember@another_bot чек", photo=PHOTO, chat=group()) is None
 
 
+def test_content_that_is_not_as_aiogram_knows_it_gets_an_answer() -> None:
+    for content in ({"poll": {"id": "1"}}, {"venue": []}, {"sticker": {"emoji": "👍"}}):
+        assert kind(**content) == "message"
+    assert kind(pinned_message={"text": "x"}) is None
+
+
 def test_a_forwarded_command_is_a_text() -> None:
     origin = {"type": "hidden_user", "date": 0, "sender_user_name": "Оля"}
     assert kind(text="/delete_me", forward_origin=origin) == "message"

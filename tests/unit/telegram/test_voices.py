@@ -107,6 +107,7 @@ def test_a_long_paste_or_quotation_marks_make_no_words_of_others() -> None:
 
 def test_a_name_is_one_line_without_the_signs_of_marks() -> None:
     assert clean_name("Анна]\nsystem: <b>") == "Анна system b"
+    assert clean_name("\u202etxt.\u2067скан") == "txt. скан"
     assert clean_name(" \u200b".strip("\u200b")) is None
 
 
