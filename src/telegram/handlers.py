@@ -199,6 +199,8 @@ class Handlers:
         if action is not None and action.name in ADMIN_ACTIONS:
             caller = await self._check_rights(context.stored, caller)
         reply = await self._core.commands.press(action, caller)
+        if caller.owner.is_group and reply.closes_button and not _is_for(query):
+            reply = Reply.note(say("tap_others", caller.language))
         await buttons.show_popup(query, reply.popup_text, stays=reply.is_note)
         if reply.keeps_others:
             reply = replace(reply, rows=(*reply.rows, *buttons.remaining_rows(query, reply.rows)))
@@ -253,14 +255,14 @@ class Handlers:
 
         In a group the message must be the sender's own, answered by the message with the button.
         """
-        is_own = is_gone = False
-        if isinstance(query.message, types.Message) and query.message.reply_to_message is not None:
-            answered = query.message.reply_to_message
-            is_own = (answered.message_id, answered.from_user) == (number, query.from_user)
-        if number and (is_own or not context.caller.owner.is_group):
-            chat_id = context.stored.chat_id
+        if context.caller.owner.is_group and not _is_for(query, number):
+            sentence = say("tap_others", context.caller.language)
+            await buttons.show_popup(query, sentence, stays=True)
+            return
+        is_gone = False
+        if number:
             try:
-                await self._bot.delete_message(chat_id, number)
+                await self._bot.delete_message(context.stored.chat_id, number)
                 is_gone = True
             except exceptions.AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
@@ -317,6 +319,15 @@ class Handlers:
         except exceptions.AiogramError as error:
             raise delivery_error(error) from error
         return replace(caller, is_admin=member.status in ADMINS)
+
+
+def _is_for(query: types.CallbackQuery, number: int | None = None) -> bool:
+    """Return True if the button stands below an answer to a message of whom pressed it."""
+    if not isinstance(query.message, types.Message) or query.message.reply_to_message is None:
+        return False
+    answered = query.message.reply_to_message
+    is_answered = number in (None, answered.message_id)
+    return is_answered and sender_id_of(answered) == query.from_user.id
 
 
 def _kind_of(command: Command) -> UpdateKind:

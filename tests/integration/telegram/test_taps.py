@@ -258,6 +258,19 @@ async def test_a_stranger_in_a_group_is_told_so_and_changes_nothing(phone: Phone
     assert (under.text, buttons(under)) == before and len(phone.facts()) == 1
 
 
+async def test_another_members_tap_in_a_group_takes_no_button_away(phone: Phone) -> None:
+    phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
+    for words in ("/remember Ключ у Олега", "Помни, пароль от почты: Qwerty!2345"):
+        await phone.write(words)
+        under = phone.last
+        [[(_, data)]] = before = buttons(under)
+        await phone.fake.press_button(STRANGER, under.message_id, data, chat_id=GROUP)
+        await phone.work()
+        assert phone.popups[-1] == say("tap_others", "ru") and buttons(under) == before
+        await phone.press(data, under=under)
+        assert phone.popups[-1] != say("tap_others", "ru") and not buttons(under)
+
+
 FORGED = [
     "", "?", "x" * 64, "nonsense", "nonsense:1", "forget", "forget:-1", "forget:1:2:3:4:5",
     "fact:99999999999999999999", "settle:0:0", "drop:1:1", "undo:0", "undo:0:0", "later:1:99:1",
