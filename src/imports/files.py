@@ -32,19 +32,9 @@ SMALL = 1 << 20  # bytes of an entry whose ratio does not matter
 ZIP, ZIP_EPOCH = ".zip", 1980
 READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
 # Folders of a vault that hold no notes, and those of archives that hold no files.
-SKIPPED = frozenset(
-    {
-        ".obsidian",
-        ".trash",
-        "templates",
-        "_templates",
-        "шаблоны",
-        "шаблони",
-        "bak",
-        "__macosx",
-        ".git",
-    }
-)
+TEMPLATE_FOLDERS = frozenset(("templates", "_templates", "шаблоны", "шаблони"))
+SKIPPED = TEMPLATE_FOLDERS | {".obsidian", ".trash", "bak", "__macosx", ".git"}
+DRAWING = ".excalidraw.md"
 TEMPLATES = ".obsidian/templates.json"
 WINDOWS = ("cp866", "cp1251")
 UTF8_FLAG = 0x800  # of an entry whose name is UTF-8
@@ -182,7 +172,8 @@ def _choose(archive: zipfile.ZipFile, endings: tuple[str, ...]) -> list[zipfile.
         path = PurePosixPath(info.filename)
         folders = {part.lower() for part in path.parts[:-1]}
         is_link = stat.S_ISLNK(info.external_attr >> 16)
-        is_hidden = path.name.startswith(".") or not folders.isdisjoint(skipped)
+        is_hidden = path.name.startswith(".") or path.name.endswith(DRAWING)
+        is_hidden = is_hidden or not folders.isdisjoint(skipped)
         has_ending = path.name.lower().endswith(endings)
         if not has_ending or info.is_dir() or is_link or is_hidden:
             continue
