@@ -2,13 +2,14 @@
 
 import hashlib
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from src.base.zones import first_moment
@@ -100,36 +101,16 @@ LINE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 MARKED = re.compile("\u200e.*")  # words of the program, as iPhones mark them
-# Words of the program in place of what was sent or deleted.
-PLACEHOLDER = re.compile(
-    r"<[^<>\n]{3,60}>|null|(?:null|\S+\.\w{2,4}) \([^()\n]{3,40}\)"
-    r"|[^\n]{1,120}\.\w{2,4} (?:• \u200e.*|\((?:file|файл|datei)\b[^()\n]{3,40}\))"
-    r"|(?:this message was deleted|you deleted this message|live location shared"
-    r"|diese nachricht wurde gelöscht|du hast diese nachricht gelöscht"
-    r"|(?:missed )?(?:voice|video) call(?:, .{1,20})?|verpasster (?:sprach|video)anruf"
-    r"|(?:пропущенный )?(?:аудио|видео)(?:звонок|вызов)(?:, .{1,20})?"
-    r"|(?:пропущений )?(?:аудіо|відео)(?:дзвінок|виклик)(?:, .{1,20})?"
-    r"|(?:waiting for this message|ожидание сообщения|очікування повідомлення)\..{0,60}"
-    r"|(?:данное |это )?сообщение удалено|вы удалили (?:данное|это) сообщение"
-    r"|(?:це )?повідомлення видалено|ви видалили це повідомлення"
-    r"|(?:image|video|audio|gif|sticker|document|contact card|video note) omitted"
-    r"|(?:изображение|фото|видео|аудиофайл|аудио|стикер|документ|gif) "
-    r"(?:отсутствует|опущено|пропущено|пропущен)"
-    r"|(?:зображення|фото|відео|аудіо|стікер|документ|gif) (?:відсутнє|відсутній|пропущено))\.?",
-    re.IGNORECASE,
-)
-EDITED = re.compile(
-    r"<(?:this message was edited|diese nachricht wurde bearbeitet\.?"
-    r"|(?:это )?сообщение изменено|(?:це )?повідомлення (?:було )?змінено)>[ \n]{0,4}$",
-    re.IGNORECASE,
-)
-CHAT_NAME = re.compile(
-    r"^(?:whatsapp chat (?:with|-)|чат whatsapp с(?: контактом)?|чат whatsapp із|whatsapp чат -?)"
-    r"\s*|\s*\(\d+\)$",
-    re.IGNORECASE,
-)
+PATTERNS = Path(__file__).with_name("whatsapp.toml")
 HALF_DAY = 12
 CENTURY = 2000
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """Return the pattern of some of the program's own words."""
+    words = tomllib.loads(PATTERNS.read_text("utf-8"))[name]
+    return re.compile(rf"(?:{'|'.join(words)})\.?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -189,7 +170,7 @@ def read_whatsapp(file: Opened, reading: Reading) -> Records:
 
     Where the order of day and month is open, ``details`` has the time in the other order.
     """
-    title = CHAT_NAME.sub("", PurePosixPath(file.name).stem).strip()
+    title = _pattern("chat_names").sub("", PurePosixPath(file.name).stem).strip()
     if title.lower() in ("_chat", "chat", ""):
         title = title_of(PurePosixPath(file.name).parent.name)
     days_first = find_order(line for line, _ in _messages(file))
@@ -198,10 +179,11 @@ def read_whatsapp(file: Opened, reading: Reading) -> Records:
         name, colon, text = line.words.partition(": ")
         if not colon:
             continue
-        if PLACEHOLDER.fullmatch(text.strip(INVISIBLE + " \n")):  # a caption may follow
+        if _pattern("placeholders").fullmatch(text.strip(INVISIBLE + " \n")):
+            # A caption may follow.
             text = ""
         text = MARKED.sub("", "\n".join([text, *body]))
-        text = EDITED.sub("", text).strip(INVISIBLE + " \n")
+        text = _pattern("edited").sub("", text).strip(INVISIBLE + " \n")
         name = name.strip(INVISIBLE + "~ ") or "?"
         said_at = line.moment(reading, days_first=days_first is not False)
         if said_at is None or not text:
