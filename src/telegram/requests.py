@@ -8,10 +8,12 @@ import asyncio
 import json
 import re
 import ssl
+import tomllib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from http import HTTPStatus
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -53,60 +55,32 @@ PROXY_FAILURES = (
 )  # fmt: skip
 
 
+TABLE = Path(__file__).with_name("refusals.toml")
 Scope = Literal["reply", "topic", "chat", "everywhere"]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Meaning of a refusal.
-
-    Attributes:
-        scope: What it concerns. ``reply``: the message replied to, so the message goes without
-            it. ``topic``: only this topic; the message goes to the general one, else to the person
-            in private. ``chat``: this chat, in which the bot may not write now; the message goes
-            to the person in private, and the next one is tried here again. ``everywhere``: the
-            chat or the person is gone until they write again; nothing goes there any more.
-        reason: Key of the words that say why a message comes elsewhere in its chat; in private
-            it ends in ``_group``.
-        phrases: Parts of Telegram's descriptions that have this meaning, in lower case.
-    """
+    """Row of ``refusals.toml``, which describes the fields."""
 
     scope: Scope
     reason: str
-    phrases: tuple[str, ...]
+    phrases: list[str]
 
 
-REFUSALS = (
-    Refusal("reply", "", (
-        "message to be replied not found", "replied message not found", "reply message not found",
-        "message to reply not found", "reply_message_id_invalid", "reply_to_invalid",
-    )),
-    Refusal("topic", "place_closed", ("topic_closed", "topic closed", "topic is closed")),
-    Refusal("topic", "place_gone", (
-        "topic_deleted", "topic deleted", "topic was deleted", "topic_id_invalid",
-        "topic not found", "thread not found", "thread_invalid", "message_thread_id_invalid",
-        "invalid message thread", "invalid message_thread_id", "chat is not a forum",
-    )),
-    Refusal("chat", "place_mute", (
-        "not enough rights", "have no rights to send", "chat_write_forbidden", "chat_restricted",
-        "chat_send_", "chat_guest_send_forbidden", "user_restricted", "user_banned_in_channel",
-        "chat_admin_required", "administrator rights",
-    )),
-    Refusal("everywhere", "", (
-        "chat not found", "user not found", "user is deactivated", "user_deactivated",
-        "user_is_deactivated", "bot was blocked", "blocked by the user", "user_is_blocked",
-        "you_blocked_user", "bot was kicked", "bot is not a member", "chat was deactivated",
-        "chat was deleted", "can't initiate conversation", "can't send messages to",
-        "chat_forbidden", "channel_private", "channel_invalid",
-        "chat_id_invalid", "peer_id_invalid", "user_id_invalid",
-    )),
-)  # fmt: skip
+@cache
+def refusals() -> tuple[Refusal, ...]:
+    """Return the rows of the table."""
+    rows = tomllib.loads(TABLE.read_text("utf-8"))["refusal"]
+    return tuple(Refusal(**row) for row in rows)
+
+
 SLOW_MODE = re.compile(r"slowmode_wait_(\d+)")
 
 
 def find_refusal(error: BaseException | None) -> Refusal | None:
     """Return the meaning of Telegram's 400 or 403; None if it concerns only this message."""
-    return next((one for one in REFUSALS if is_refusal(error, *one.phrases)), None)
+    return next((one for one in refusals() if is_refusal(error, *one.phrases)), None)
 
 
 def is_refusal(error: BaseException | None, *phrases: str) -> bool:

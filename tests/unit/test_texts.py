@@ -28,7 +28,7 @@ from src.talk.search_screens import SUBJECTS
 from src.talk.settings import CHOICES
 from src.talk.turn_state import RESOLUTIONS
 from src.telegram.incoming import UNREADABLE, UNSEEN
-from src.telegram.requests import REFUSALS as PLACES
+from src.telegram.requests import refusals
 from src.texts import (
     LANGUAGES,
     ROOMS,
@@ -60,7 +60,7 @@ REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'{self.lost.reason}{ending}'": {
-        f"{one.reason}{ending}" for one in PLACES for ending in ("", "_group") if one.reason
+        f"{one.reason}{ending}" for one in refusals() for ending in ("", "_group") if one.reason
     }
     - {"place_mute"},
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
