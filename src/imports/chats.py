@@ -13,17 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from src.base.zones import first_moment
+from src.imports import records
 from src.imports.files import read_lines, walk_json
-from src.imports.records import (
-    Broken,
-    Opened,
-    Reading,
-    Record,
-    Records,
-    read_moment,
-    read_or_name,
-    title_of,
-)
 
 # Telegram Desktop's ``result.json``, of one chat or of all.
 
@@ -33,18 +24,19 @@ FIELDS = frozenset(f"{prefix}{field}" for prefix in LISTS for field in ("name", 
 OTHERS = ("forwarded_from", "forwarded_from_id", "saved_from", "via_bot")
 
 
-def read_telegram(file: Opened, reading: Reading) -> Records:
+def read_telegram(file: records.Opened, reading: records.Reading) -> records.Records:
     """Yield what people wrote themselves; ``who`` and ``details`` name writers but the user.
 
     It may be the export of another person, or of the user's other account.
     """
     own, chat = f"user{reading.user_id}", dict[str, Any]()
     for prefix, value in walk_json(file, MESSAGES):
-        if isinstance(value, Broken):
+        if isinstance(value, records.Broken):
             yield value
         elif prefix in MESSAGES:
             read_one = partial(_read_message, chat=chat, own=own, reading=reading)
-            yield from read_or_name(read_one, value, title_of(chat.get("name")) or "?")
+            title = records.title_of(chat.get("name")) or "?"
+            yield from records.read_or_name(read_one, value, title)
         elif prefix in FIELDS:
             field = prefix.rpartition(".")[2]
             if field == "name" or field in chat:  # the next chat; Saved Messages has no name
@@ -53,8 +45,8 @@ def read_telegram(file: Opened, reading: Reading) -> Records:
 
 
 def _read_message(
-    message: dict[str, Any], chat: dict[str, Any], own: str, reading: Reading
-) -> Records:
+    message: dict[str, Any], chat: dict[str, Any], own: str, reading: records.Reading
+) -> records.Records:
     """Yield a message if its sender wrote it."""
     if message.get("type", "message") != "message" or any(key in message for key in OTHERS):
         return
@@ -63,14 +55,14 @@ def _read_message(
         sender = f"user{sender & 0xFFFFFFFF}"
     if not text or not str(sender).startswith("user"):  # a channel, or nobody
         return
-    said_at = read_moment(message.get("date_unixtime"))
-    said_at = said_at or read_moment(message["date"], reading.time_zone)
-    title = title_of(chat.get("name"))
+    said_at = records.read_moment(message.get("date_unixtime"))
+    said_at = said_at or records.read_moment(message["date"], reading.time_zone)
+    title = records.title_of(chat.get("name"))
     chat_id = str(chat.get("id", title))
     if chat.get("type") == "saved_messages" and not title:
         title = "Saved Messages"
-    source_id, name = f"{chat_id}:{message['id']}", title_of(message.get("from"))
-    record = Record("telegram", chat_id, title, source_id, text, said_at)
+    source_id, name = f"{chat_id}:{message['id']}", records.title_of(message.get("from"))
+    record = records.Record("telegram", chat_id, title, source_id, text, said_at)
     if sender != own:
         record = replace(record, who=str(sender), details={"name": name} if name else {})
     yield record
@@ -148,7 +140,7 @@ class _Line:
         is_clear = is_year_first or match[3] == "."
         return cls((first, second, third), time, match[10], is_clear, form)
 
-    def moment(self, reading: Reading, *, days_first: bool) -> datetime | None:
+    def moment(self, reading: records.Reading, *, days_first: bool) -> datetime | None:
         day, month, year = self.date
         if not days_first:
             day, month = month, day
@@ -165,14 +157,14 @@ def looks_like_whatsapp(text: str) -> bool:
     return 2 * len(list(filter(None, lines))) > len(lines) or any(lines[:1])
 
 
-def read_whatsapp(file: Opened, reading: Reading) -> Records:
+def read_whatsapp(file: records.Opened, reading: records.Reading) -> records.Records:
     """Yield all messages, each with its writer's name; the user's is not known.
 
     Where the order of day and month is open, ``details`` has the time in the other order.
     """
     title = _pattern("chat_names").sub("", PurePosixPath(file.name).stem).strip()
     if title.lower() in ("_chat", "chat", ""):
-        title = title_of(PurePosixPath(file.name).parent.name)
+        title = records.title_of(PurePosixPath(file.name).parent.name)
     days_first = find_order(line for line, _ in _messages(file))
     times = Counter[str]()
     for line, body in _messages(file):
@@ -195,7 +187,9 @@ def read_whatsapp(file: Opened, reading: Reading) -> Records:
         key = f"{line.date}{line.time}{name}\n{text}"
         times[key] += 1
         source_id = hashlib.sha256(f"{key}{times[key]}".encode()).hexdigest()[:32]
-        yield Record("whatsapp", title, title, source_id, text, said_at, name, details=details)
+        yield records.Record(
+            "whatsapp", title, title, source_id, text, said_at, name, details=details
+        )
 
 
 def find_order(lines: Iterable[_Line]) -> bool | None:
@@ -217,7 +211,7 @@ def find_order(lines: Iterable[_Line]) -> bool | None:
     return is_ordered
 
 
-def _messages(file: Opened) -> Iterator[tuple[_Line, list[str]]]:
+def _messages(file: records.Opened) -> Iterator[tuple[_Line, list[str]]]:
     """Yield the first line of each message, and the lines after it."""
     line: _Line | None = None
     body: list[str] = []

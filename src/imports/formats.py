@@ -8,15 +8,7 @@ from typing import Any
 
 import ijson
 
-from src.imports import assistants, chats, lists, notes, pomni
-from src.imports.files import (
-    DAMAGED,
-    MendedJson,
-    UnreadableFileError,
-    list_entries,
-    read_each,
-    read_head,
-)
+from src.imports import assistants, chats, files, lists, notes, pomni
 from src.imports.records import Broken, Opened, Reading, Records
 from src.texts import LANGUAGES, say
 
@@ -57,24 +49,28 @@ def read_file(file: Opened, reading: Reading) -> Records:
     is_recognised = has_pages = False
     memories = assistants.ChatGptMemories()
     signs = dict(SIGNS) | {"mapping": partial(assistants.read_chatgpt, memories)}
-    for entry in list_entries(file, reading):
+    for entry in files.list_entries(file, reading):
         try:
             reader = _recognise(entry, reading, signs, is_alone=entry.name == file.name)
             if reader is None:
-                has_pages |= read_head(entry).lstrip("\ufeff \t\r\n").lower().startswith(PAGES)
+                has_pages |= _is_page(files.read_head(entry))
                 continue
             is_recognised = True
             yield from reader(entry)
-        except DAMAGED:
+        except files.DAMAGED:
             is_recognised = True
             yield Broken(entry.name, is_end=True)
     yield from memories.read()
     if not is_recognised:
-        raise UnreadableFileError("import_html" if has_pages else "import_unknown")
+        raise files.UnreadableFileError("import_html" if has_pages else "import_unknown")
+
+
+def _is_page(head: str) -> bool:
+    return head.lstrip("\ufeff \t\r\n").lower().startswith(PAGES)
 
 
 def _recognise(entry: Opened, reading: Reading, signs: Signs, *, is_alone: bool) -> Reader | None:
-    head = read_head(entry)
+    head = files.read_head(entry)
     start = head.lstrip("\ufeff \t\r\n")
     if start.rstrip() == "[]":
         return lambda _: iter(())
@@ -83,7 +79,7 @@ def _recognise(entry: Opened, reading: Reading, signs: Signs, *, is_alone: bool)
         if found is not None or not is_alone or entry.name.lower().endswith(".json"):
             return found
     titles = [f"# {say('export_title', language, day='')}" for language in LANGUAGES]
-    if start.lower().startswith(PAGES) or "\0" in head or start.startswith(tuple(titles)):
+    if _is_page(head) or "\0" in head or start.startswith(tuple(titles)):
         return None  # our own export for people holds the bot's words, too
     if chats.looks_like_whatsapp(head):
         return partial(chats.read_whatsapp, reading=reading)
@@ -98,14 +94,14 @@ def _recognise(entry: Opened, reading: Reading, signs: Signs, *, is_alone: bool)
 
 def _recognise_json(entry: Opened, reading: Reading, signs: Signs) -> Reader | None:
     with entry.open() as content:
-        events = ijson.parse(MendedJson(content), multiple_values=True)
+        events = ijson.parse(files.MendedJson(content), multiple_values=True)
         try:
             for prefix, _, value in itertools.islice(events, MAX_EVENTS):
                 place, _, field = prefix.rpartition(".")
                 if field in signs and place in PLACES and prefix != FEEDBACK:
                     if not place and signs[field] is lists.read_row:
                         return lists.read_json_lines
-                    return partial(read_each, prefix=place, read_one=signs[field])
+                    return partial(files.read_each, prefix=place, read_one=signs[field])
                 if prefix == "format" and value == "pomni-export":
                     return partial(pomni.read, reading=reading)
                 if prefix in TELEGRAM:

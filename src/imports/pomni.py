@@ -10,22 +10,13 @@ import pytz
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from src.base.owners import Chosen
+from src.imports import records
 from src.imports.files import walk_json
-from src.imports.records import (
-    Broken,
-    Kind,
-    Opened,
-    Reading,
-    Record,
-    Records,
-    read_moment,
-    read_or_name,
-)
 from src.reading.facts import MEMORY_TYPES, PRIVATE
 from src.reading.recurrences import Recurrence
 from src.texts import Language
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, records.Kind] = {
     "facts.item": "fact",
     "messages.item": "message",
     "summaries.item": "summary",
@@ -48,7 +39,7 @@ def _check(is_right: Callable[[Any], object]) -> AfterValidator:
 
 Id = Annotated[int, Field(gt=-MAX_ID, lt=MAX_ID)]
 FactKind = Annotated[str, _check((*MEMORY_TYPES, PRIVATE).__contains__)]
-Moment = Annotated[str, _check(lambda text: read_moment(text) is not None)]
+Moment = Annotated[str, _check(lambda text: records.read_moment(text) is not None)]
 Rule = Annotated[str, _check(lambda text: Recurrence.from_text(text) is not None)]
 Zone = Annotated[str, _check(pytz.all_timezones_set.__contains__)]
 
@@ -121,7 +112,7 @@ class _Settings(_Fields):
 CHOSEN: dict[str, Any] = {
     name: (kind | None, None) for name, kind in get_type_hints(Chosen).items()
 }
-FIELDS: Mapping[Kind, type[_Fields]] = {
+FIELDS: Mapping[records.Kind, type[_Fields]] = {
     "message": _Message,
     "fact": _Fact,
     "reminder": _Reminder,
@@ -130,7 +121,7 @@ FIELDS: Mapping[Kind, type[_Fields]] = {
 }
 
 
-def read(file: Opened, reading: Reading) -> Records:
+def read(file: records.Opened, reading: records.Reading) -> records.Records:
     """Yield facts, messages, summaries, reminders and settings, with all that is said of them.
 
     An export of a group holds words of others, and yields nothing. In that of another account
@@ -138,7 +129,7 @@ def read(file: Opened, reading: Reading) -> Records:
     """
     who = ""
     for number, (prefix, value) in enumerate(walk_json(file, KINDS)):
-        if isinstance(value, Broken):
+        if isinstance(value, records.Broken):
             yield value
         elif prefix == "telegram_user_id" and isinstance(value, int):
             if value < 0:
@@ -147,27 +138,28 @@ def read(file: Opened, reading: Reading) -> Records:
                 who = f"Telegram {value}"
         elif prefix in KINDS:
             read_one = partial(_read, KINDS[prefix], number, who)
-            yield from read_or_name(read_one, value, f"{prefix.partition('.')[0]} {number}")
+            title = f"{prefix.partition('.')[0]} {number}"
+            yield from records.read_or_name(read_one, value, title)
 
 
-def _read(kind: Kind, number: int, who: str, value: dict[str, Any]) -> Records:
+def _read(kind: records.Kind, number: int, who: str, value: dict[str, Any]) -> records.Records:
     record = _build(kind, value, number)
     if record.details.get("kind") != FOLLOW_UP:
         yield replace(record, who=who)
 
 
-def _build(kind: Kind, value: dict[str, Any], number: int) -> Record:
+def _build(kind: records.Kind, value: dict[str, Any], number: int) -> records.Record:
     """Return a record with the known fields of a value.
 
     Raises:
         ValueError: A field does not have the form that it has in an export.
     """
     known = FIELDS[kind].model_validate(value).model_dump(exclude_none=True)
-    text, said_at = value.get("text", ""), read_moment(value.get(TIMES.get(kind, "")))
+    text, said_at = value.get("text", ""), records.read_moment(value.get(TIMES.get(kind, "")))
     if not isinstance(text, str) or (kind in TIMES and said_at is None):
         raise ValueError(f"{kind}: no text, or no time")
     topic, id_ = str(value.get("thread_id", 0)), str(value.get("id", number))
     if kind == "message":  # another bot gives out the same numbers
         written = f"{known.get('role')} {said_at} {text}"
         id_ = hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:32]
-    return Record("pomni", topic, "", id_, text, said_at, kind=kind, details=known)
+    return records.Record("pomni", topic, "", id_, text, said_at, kind=kind, details=known)

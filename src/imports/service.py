@@ -34,12 +34,7 @@ from src.pg.client import PgClient, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
-from src.queue.job_repo import (
-    BACKGROUND_QUEUE,
-    STORE_IMPORTS,
-    JobDeathRepository,
-    JobRepository,
-)
+from src.queue.job_repo import BACKGROUND_QUEUE, STORE_IMPORTS, JobDeathRepository, JobRepository
 from src.queue.workers import schedule
 from src.reading.facts import Fact, fact_number
 from src.reading.recurrences import Recurrence, next_after

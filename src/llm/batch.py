@@ -128,7 +128,6 @@ class LLMProvider(Protocol):
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
         """Encode a request for the batch."""
-        ...
 
     async def submit_batch(
         self, requests: Sequence[Mapping[str, Any]], model: str, *, job_id: str
@@ -201,7 +200,6 @@ class LLMProvider(Protocol):
 
     async def create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
         """Make the calls that send requests; return the provider's id of the batch."""
-        ...
 
     def list_batches(self) -> AsyncIterator[Any]:
         """Return the batches of this key, the newest first."""
@@ -209,11 +207,9 @@ class LLMProvider(Protocol):
 
     async def is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:
         """Return True if a batch was submitted for a job of ours; see ``find_batch``."""
-        ...
 
     def read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         """Yield the available results of a batch."""
-        ...
 
     async def call(self, call: str, batch_id: str) -> Any:
         """Make a call of the SDK that takes the id of a batch."""
@@ -263,8 +259,7 @@ class OpenAIProvider(LLMProvider):
         """Upload a file of requests, and start a batch of it."""
         content = "\n".join(json.dumps(entry, ensure_ascii=False) for entry in requests)
         file = await self._client.files.create(
-            file=(_name_of(job_id), content.encode("utf-8", "replace")),
-            purpose="batch",
+            file=(_name_of(job_id), content.encode("utf-8", "replace")), purpose="batch"
         )
         batch = await self._batches.create(
             input_file_id=file.id,
@@ -395,9 +390,7 @@ class GoogleProvider(LLMProvider):
 
         self._http = httpx2.AsyncClient(timeout=BATCH_TIMEOUT, proxy=proxy)
         options = HttpOptions(
-            base_url=url,
-            timeout=round(1000 * BATCH_TIMEOUT),
-            httpx_async_client=self._http,
+            base_url=url, timeout=round(1000 * BATCH_TIMEOUT), httpx_async_client=self._http
         )
         self._client = Client(api_key=api_key, vertexai=False, http_options=options)
         self._batches = self._client.aio.batches

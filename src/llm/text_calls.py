@@ -331,9 +331,7 @@ def _compile(
     return regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
 
 
-def compile_opening(
-    offered: Offered,
-) -> tuple[regex.Pattern[str], regex.Pattern[str]]:
+def compile_opening(offered: Offered) -> tuple[regex.Pattern[str], regex.Pattern[str]]:
     """Return what calls of the offered tools begin with, and what that begins with."""
     names, parameters = frozenset(offered), frozenset().union(*offered.values())
     return _compile(OPENING, names, parameters), _compile(BEGINNINGS, names)

@@ -14,17 +14,9 @@ from aiogram import Bot, enums, exceptions, types
 
 from src.base import errors
 from src.base.owners import Caller
-from src.telegram import rendering
+from src.telegram import rendering, requests
 from src.telegram.buttons import Inline, build_keyboard
 from src.telegram.rendering import Part, utf16_length
-from src.telegram.requests import (
-    UNKNOWN_ID,
-    best_effort,
-    find_refusal,
-    is_not_modified,
-    is_refusal,
-    with_quick_retries,
-)
 from src.texts import Language, say
 from src.texts.reply import Reply, ReplyFile, Times
 
@@ -199,7 +191,7 @@ class Delivery:
                 sent_id = await self._edit_or_send(route, edit, part)
             else:
                 sent_id = await self._send_part(route, part)
-            if sent_ids is not None and sent_id != UNKNOWN_ID:
+            if sent_ids is not None and sent_id != requests.UNKNOWN_ID:
                 sent_ids.append(sent_id)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
@@ -286,10 +278,14 @@ class Delivery:
         with contextlib.suppress(errors.DeliveryRefusedError):
             if text is None:
                 keep_text = self.bot.edit_message_reply_markup
-                await with_quick_retries(keep_text, chat_id=chat_id, message_id=message_id)
+                await requests.with_quick_retries(
+                    keep_text, chat_id=chat_id, message_id=message_id
+                )
             else:
                 part = Part(text, [])
-                await with_quick_retries(self.edit_once, Address(chat_id), message_id, part)
+                await requests.with_quick_retries(
+                    self.edit_once, Address(chat_id), message_id, part
+                )
 
     async def try_to_send(self, address: Address, text: str, **how: Any) -> bool:
         """Send one of the bot's own sentences in one way (see ``send_once``), or not.
@@ -298,7 +294,7 @@ class Delivery:
             False, with nothing sent, if Telegram does not take it so.
         """
         try:
-            await with_quick_retries(self.send_once, address, Part(text, []), **how)
+            await requests.with_quick_retries(self.send_once, address, Part(text, []), **how)
         except (errors.DeliveryRefusedError, errors.PlaceLostError) as error:
             logger.info("Telegram does not take a message so", exc_info=error)
             return False
@@ -362,9 +358,9 @@ class Delivery:
         """
         chat_id = route.address.chat_id
         try:
-            await with_quick_retries(self.edit_once, route.address, message_id, part)
+            await requests.with_quick_retries(self.edit_once, route.address, message_id, part)
         except errors.AppError as error:
-            if is_not_modified(error.__cause__):
+            if requests.is_not_modified(error.__cause__):
                 return message_id
             is_refused = isinstance(error, errors.DeliveryRefusedError | errors.PlaceLostError)
             if not is_refused and (error.retry_after or 0.0) <= MAX_EDIT_WAIT:
@@ -372,12 +368,12 @@ class Delivery:
         else:
             return message_id
         sent_id = await self._send_part(route, part)  # also follows a migrated group
-        await best_effort(self.bot.delete_message(chat_id, message_id))
+        await requests.best_effort(self.bot.delete_message(chat_id, message_id))
         return sent_id
 
     async def _send_part(self, route: Route, part: Part) -> int:
         async def send(address: Address) -> int:
-            sent_id = UNKNOWN_ID
+            sent_id = requests.UNKNOWN_ID
             for one in route.adapt(part):
                 sent_id = await self._send_formatted_or_plain(address, one)
             return sent_id
@@ -389,7 +385,7 @@ class Delivery:
         document = types.BufferedInputFile(file.content.read(), file.name)
 
         async def send(address: Address) -> None:
-            await with_quick_retries(
+            await requests.with_quick_retries(
                 self.bot.send_document,
                 **address.chat_fields,
                 document=document,
@@ -435,20 +431,20 @@ class Delivery:
     async def _send_formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send a part; without its reply if that is gone, else without what may be refused."""
         try:
-            return await with_quick_retries(self.send_once, address, part)
+            return await requests.with_quick_retries(self.send_once, address, part)
         except errors.DeliveryRefusedError as error:
             cause = error.__cause__
             if isinstance(cause, exceptions.TelegramMigrateToChat):
                 raise
             target, simpler = replace(address, reply_to=None), part
-            if find_refusal(cause) is None:
+            if requests.find_refusal(cause) is None:
                 simpler = replace(part, entities=[], keyboard=None)
-            if is_refusal(cause, "can't parse entities", "entity", "entities"):
+            if requests.is_refusal(cause, "can't parse entities", "entity", "entities"):
                 target, simpler = address, replace(part, entities=[])
             if simpler == part and target == address:
                 raise
             logger.warning("Telegram refused a message; sending a simpler one", exc_info=cause)
-            return await with_quick_retries(self.send_once, target, simpler)
+            return await requests.with_quick_retries(self.send_once, target, simpler)
 
 
 def with_times(part: Part, times: Times) -> Part:

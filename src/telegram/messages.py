@@ -296,11 +296,7 @@ def _build_incoming(
     if teaching is None and asked.get("asks") == "correction":
         teaching = Teaching(asked["memory_id"])
     return IncomingMessage(
-        caller,
-        text,
-        origin=origin,
-        voice=read_voice(message, caller.language),
-        teaching=teaching,
+        caller, text, origin=origin, voice=read_voice(message, caller.language), teaching=teaching
     )
 
 
