@@ -30,10 +30,11 @@ MAX_TOTAL = 4 << 30  # bytes of all entries that are read
 MAX_RATIO = 300  # of a large entry; the JSON of chats is compressed to a tenth
 SMALL = 1 << 20  # bytes of an entry whose ratio does not matter
 ZIP, ZIP_EPOCH = ".zip", 1980
-READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", ".html")
+PAGE = ".html"
+READ_ENDINGS = (".json", ".jsonl", ".gz", ".txt", ".md", ".markdown", PAGE)
 # Folders of a vault that hold no notes, and those of archives that hold no files.
-TEMPLATE_FOLDERS = frozenset(("templates", "_templates", "шаблоны", "шаблони"))
-SKIPPED = TEMPLATE_FOLDERS | {".obsidian", ".trash", "bak", "__macosx", ".git"}
+FOLDERS = ".obsidian .trash templates _templates шаблоны шаблони bak __macosx .git"
+SKIPPED = frozenset(FOLDERS.split())
 DRAWING = ".excalidraw.md"
 TEMPLATES = ".obsidian/templates.json"
 WINDOWS = ("cp866", "cp1251")
@@ -124,10 +125,15 @@ def _find_templates(archive: zipfile.ZipFile) -> set[str]:
 
 
 def _list_archive(stack: ExitStack, content: BinaryIO, reading: Reading) -> Iterator[Opened]:
-    """Yield the entries of an archive and of those in it; of these, damaged ones as they are."""
+    """Yield the entries of an archive; of one that holds archives alone, also theirs.
+
+    Damaged ones come as they are. Beside a chat archives are what people sent each other.
+    """
     archive = _open_archive(stack, content)
     found = dict.fromkeys(_choose(archive, READ_ENDINGS), archive)
     packed = _choose(archive, (ZIP,))
+    if not all(info.filename.endswith(PAGE) for info in found):
+        packed = []
     if len(packed) > MAX_PACKED:
         raise UnreadableFileError("import_too_big")
     _check_size([*found, *packed])
@@ -172,9 +178,8 @@ def _choose(archive: zipfile.ZipFile, endings: tuple[str, ...]) -> list[zipfile.
         path = PurePosixPath(info.filename)
         folders = {part.lower() for part in path.parts[:-1]}
         is_link = stat.S_ISLNK(info.external_attr >> 16)
-        is_hidden = path.name.startswith(".") or path.name.endswith(DRAWING)
-        is_hidden = is_hidden or not folders.isdisjoint(skipped)
-        has_ending = path.name.lower().endswith(endings)
+        is_hidden = path.name.startswith(".") or not folders.isdisjoint(skipped)
+        has_ending = path.name.lower().endswith(endings) and not path.name.endswith(DRAWING)
         if not has_ending or info.is_dir() or is_link or is_hidden:
             continue
         if info.flag_bits & 1:

@@ -13,8 +13,8 @@ CREATED = re.compile(
     r"(?im)^(?:(?:date[_ -]?)?creat(?:ed|ion)(?:[_ -]?(?:at|on|date|time))?|date"
     r"|дата(?: создания| створення)?|создано|створено)[ \t]*:[ \t]*(\S.*)"
 )
-# Properties below the title, as Notion has them, and the number behind its titles.
-HEADED = re.compile(r"\A#[^\n]*\n\n((?:[^\n:]{1,60}:[^\n]*\n)+)")
+# Properties, also below the title, as Notion has them, and the number behind its titles.
+HEAD = re.compile(r"\A(?:---.{0,2000}|#[^\n]*\n\n(?:[^\n:]{1,60}:[^\n]*\n)+|)", re.DOTALL)
 NUMBER = re.compile(r" [0-9a-f]{32}\Z")
 EMBED = re.compile(r"!\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 LINK = re.compile(r"\[\[([^\[\]\n|#]{0,200})(#[^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]")
@@ -38,12 +38,8 @@ def read(file: Opened, reading: Reading) -> Records:
     text = "\n".join(read_lines(file))[:MAX_NOTE]
     zone = reading.time_zone
     said_at = _day_of(path.stem, zone) or _day_of(str(path.with_suffix("")), zone)
-    headed, properties = HEADED.match(text), ""
-    if text.startswith("---"):
-        properties = text[:2000]
-    elif headed is not None:
-        properties = headed[1]
-    created = CREATED.search(properties)
+    [head] = HEAD.findall(text)
+    created = CREATED.search(head)
     if said_at is None and created is not None:
         written = created[1].strip("\"'[] ")
         said_at = read_moment(written, zone) or read_day(written, zone)

@@ -376,10 +376,8 @@ class GoogleProvider(LLMProvider):
     name = "google"
     max_requests = 10_000
     max_bytes = 15_000_000
-    pending = frozenset(
-        {"JOB_STATE_UNSPECIFIED", "JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING"}
-        | {"JOB_STATE_CANCELLING", "JOB_STATE_PAUSED", "JOB_STATE_UPDATING"}
-    )
+    states = "UNSPECIFIED QUEUED PENDING RUNNING CANCELLING PAUSED UPDATING"
+    pending = frozenset(f"JOB_STATE_{state}" for state in states.split())
     id_name, created_name, state_name = "name", "create_time", "state"
     retrieve, id_argument = "get", "name"
 

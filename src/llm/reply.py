@@ -33,12 +33,10 @@ REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_j
 
 Ending = Literal["", "length", "filter"]
 # Finish reasons of incomplete replies, and of those that failed: these are asked for again.
+FILTERED = re.compile("filter|refus|safety|recitation|prohibited|spii|sensitive|b(lock|lack)list")
 ENDINGS: tuple[tuple[Ending, re.Pattern[str]], ...] = (
     ("length", re.compile("length|max.*tokens|context_window")),
-    (
-        "filter",
-        re.compile("filter|refus|safety|recitation|prohibited|spii|sensitive|b(lock|lack)list"),
-    ),
+    ("filter", FILTERED),
 )
 FAILURE = re.compile("error|overload|^fail|abort|cancel|timeout|insufficient|malformed")
 # Controls other than whitespace, noncharacters, and surrogates.

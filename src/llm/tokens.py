@@ -28,10 +28,8 @@ TOKENS_OF_PRIMING = 3
 # Rough figure for a picture or a file, whose size does not determine its tokens: about that of a
 # large picture in Anthropic's documentation. The actual number depends on the provider.
 TOKENS_PER_ATTACHMENT = 1_600
-ATTACHMENTS = frozenset(
-    {"image", "image_url", "input_image", "media", "audio", "input_audio", "video", "file"}
-    | {"document"}
-)
+KINDS = "image image_url input_image media audio input_audio video file document"
+ATTACHMENTS = frozenset(KINDS.split())
 # Tool calls that some providers duplicate in the content; ``AIMessage.tool_calls`` has them all.
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "tool_call_chunk"})
 

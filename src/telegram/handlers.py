@@ -199,7 +199,8 @@ class Handlers:
         if action is not None and action.name in ADMIN_ACTIONS:
             caller = await self._check_rights(context.stored, caller)
         reply = await self._core.commands.press(action, caller)
-        if caller.owner.is_group and reply.closes_button and not _is_for(query):
+        closes_button = reply.is_note and not reply.keeps_button
+        if caller.owner.is_group and closes_button and not _is_for(query):
             reply = Reply.note(say("tap_others", caller.language))
         await buttons.show_popup(query, reply.popup_text, stays=reply.is_note)
         if reply.keeps_others:

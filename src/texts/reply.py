@@ -160,11 +160,6 @@ class Reply:
         return cls(text, is_note=True)
 
     @property
-    def closes_button(self) -> bool:
-        """True for a pop-up that removes its button."""
-        return self.is_note and not self.keeps_button
-
-    @property
     def popup_text(self) -> str:
         """Text of the pop-up for the user who pressed the button."""
         return self.popup or self.text.strip().partition("\n")[0]

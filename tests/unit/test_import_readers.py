@@ -665,6 +665,12 @@ def test_a_note_is_of_the_day_that_its_name_or_its_properties_tell(
     assert local_time(note.said_at, zone).date().isoformat() == day
 
 
+def test_archives_that_people_sent_each_other_are_not_opened() -> None:
+    sent = zipped({"Plan.md": "somebody's words"})
+    chat = {"_chat.txt": WHATSAPP, "00000007-plan.zip": sent}
+    assert {one.source for one in read(zipped(chat), "chat.zip")} == {"whatsapp"}
+
+
 def test_notions_archive_of_archives_has_its_dates_and_no_numbers_in_titles() -> None:
     number = "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d"
     pages = {
