@@ -15,13 +15,14 @@ from src.reading.gate import TYPED, UNKNOWN, Voice
 # Time labels.
 #
 # Every user message is stored and shown to the model as ``[Текущее время: YYYY-MM-DD HH:MM] text``
-# (the label is literal, whatever the user's language). Models sometimes copy the label, or its
-# time alone, into their answers; it is removed there, also while the answer streams.
+# (the label is literal, whatever the user's language). Models sometimes copy the label, translated
+# or its time alone, into their answers; it is removed there, also while the answer streams.
 
 # As the program writes it; the text that follows may imitate it.
 OWN_LABEL = re.compile(r"\[Текущее время: [0-9: -]+\] ")
 LABELS = regex.compile(
-    r"(?:\s*\[(?:Текущее время:[^\]\n]{0,40}|20\d\d-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?)\]\s*+)+"
+    r"(?:\s*(?:[\[(](?:Текущее время|Поточний час|Current time):[^\])\n]{0,40}[\])]"
+    r"|\[20\d\d-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?\])\s*+)+"
 )
 
 

@@ -47,6 +47,8 @@ def test_where_no_label_stands_no_moment_is_read(text: str) -> None:
     ("[2026-02-01] Привет", "[2026-02-01] Привет"), (f"Привет {LABEL}", f"Привет {LABEL}"),
     ("[Текущее время: не закрыто", "[Текущее время: не закрыто"),
     ("[Текущее время:\n12] Привет", "[Текущее время:\n12] Привет"), ("[1] Привет", "[1] Привет"),
+    ("(Текущее время: 2026-02-01 00:30) Да", "Да"), ("[Поточний час: 00:30] Так", "Так"),
+    ("[Current time: 2026-02-01 00:30] Yes", "Yes"), ("(2026-02-01 00:30) Да",) * 2,
 ])  # fmt: skip
 def test_only_labels_at_the_beginning_are_stripped(text: str, expected: str) -> None:
     assert strip_time_label(text) == expected
