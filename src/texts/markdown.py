@@ -32,7 +32,7 @@ SIGNS = re.compile(
     # **Sum: **5 and, at the start of a line, ** Sum:** 5
     | (?:^(?P<item>[ \t]*(?:(?:[-*+]|[0-9]{{1,9}}[.)])[ ]+)?)\*\*[ ]+|(?<![^\s(«|])\*\*)
       (?P<strong>[^\s*|](?:[^*|\n]*[^\s*|])?)
-      (?P<gap>(?(item)|(?:[ ]+(?=\*\*(?!\w))|(?<=[:.!?…—–-])[ ]+)))\*\*
+      (?P<gap>(?(item)|(?:[ ]+(?=\*\*(?!\w))|(?<=[:.!?…)»”—–-])[ ]+)))\*\*
     | <br[ ]?/?>  # as one sign: a line break in a table
     # Tags and comments, but not <https://…>, <me@…> and [text](<address>).
     | (?<!\]\()<(?!(?:[A-Za-z][A-Za-z0-9+.-]{{1,31}}:[^\s<>]*|[^\s<>@]{{1,64}}@[^\s<>@]+)>)
