@@ -200,7 +200,7 @@ class Handlers:
             caller = await self._check_rights(context.stored, caller)
         reply = await self._core.commands.press(action, caller)
         closes_button = reply.is_note and not reply.keeps_button
-        if caller.owner.is_group and closes_button and not _is_for(query):
+        if caller.owner.is_group and closes_button and _is_for_another(query):
             reply = Reply.note(say("tap_others", caller.language))
         await buttons.show_popup(query, reply.popup_text, stays=reply.is_note)
         if reply.keeps_others:
@@ -256,12 +256,14 @@ class Handlers:
 
         In a group the message must be the sender's own, answered by the message with the button.
         """
-        if context.caller.owner.is_group and not _is_for(query, number):
+        is_group, is_gone = context.caller.owner.is_group, False
+        if is_group and _is_for_another(query):
             sentence = say("tap_others", context.caller.language)
             await buttons.show_popup(query, sentence, stays=True)
             return
-        is_gone = False
-        if number:
+        answered = _answered(query)
+        is_own = not is_group or (answered is not None and answered.message_id == number)
+        if number and is_own:
             try:
                 await self._bot.delete_message(context.stored.chat_id, number)
                 is_gone = True
@@ -322,13 +324,16 @@ class Handlers:
         return replace(caller, is_admin=member.status in ADMINS)
 
 
-def _is_for(query: types.CallbackQuery, number: int | None = None) -> bool:
-    """Return True if the button stands below an answer to a message of whom pressed it."""
-    if not isinstance(query.message, types.Message) or query.message.reply_to_message is None:
-        return False
-    answered = query.message.reply_to_message
-    is_answered = number in (None, answered.message_id)
-    return is_answered and sender_id_of(answered) == query.from_user.id
+def _answered(query: types.CallbackQuery) -> types.Message | None:
+    """Return the message to which the one with the button replies, if that is known."""
+    if isinstance(query.message, types.Message):
+        return query.message.reply_to_message
+    return None
+
+
+def _is_for_another(query: types.CallbackQuery) -> bool:
+    answered = _answered(query)
+    return answered is not None and sender_id_of(answered) != query.from_user.id
 
 
 def _kind_of(command: Command) -> UpdateKind:

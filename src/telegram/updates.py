@@ -293,11 +293,9 @@ def read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fie
 
 def read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields:
     """A new dislike."""
-    before, now = (
-        {getattr(one, "emoji", None) for one in reactions}
-        for reactions in (reaction.old_reaction, reaction.new_reaction)
-    )
-    if reaction.user is None or DISLIKE not in now - before:
+    added = [one for one in reaction.new_reaction if one not in reaction.old_reaction]
+    is_dislike = any(getattr(one, "emoji", None) == DISLIKE for one in added)
+    if reaction.user is None or not is_dislike:
         raise UnhandledError
     fields = {"chat_id": reaction.chat.id, "user_id": reaction.user.id}
     return {"kind": "other", **fields, "message_id": reaction.message_id, "at_once": True}
