@@ -10,6 +10,7 @@ from aiogram import Router, enums, exceptions, types
 from src.base.errors import AppError, DocumentError
 from src.base.owners import Caller
 from src.core import Core
+from src.history.conversation_repo import TelegramOrigin
 from src.imports.import_repo import Import
 from src.imports.lists import is_list
 from src.imports.records import Opened
@@ -118,7 +119,7 @@ class Handlers:
     ) -> UpdateOutcome | None:
         """Run a command and send its reply; a command that teaches a text is a turn."""
         entry, kind = COMMANDS.get(command.name), _kind_of(command)
-        replied = _own_replied_text(message)
+        replied = await self._find_replied_text(message, context)
         text = command.argument or replied
         if kind == "teach" and (text or message.voice is not None):
             return await self._turns.answer(message, context, text=text, teaching=Teaching())
@@ -134,6 +135,22 @@ class Handlers:
         if reply.text:
             await self._reply(context.stored, caller, reply)
         return None
+
+    async def _find_replied_text(self, message: types.Message, context: Context) -> str:
+        """Return the sender's own words to which a message replies, or the part that it quotes."""
+        answered, stored = message.reply_to_message, context.stored
+        if answered is None or answered.forward_origin is not None:
+            return ""
+        sender = sender_id_of(message)
+        if sender_id_of(answered) != sender:
+            return ""
+        if message.quote is not None:
+            return message.quote.text.strip()
+        if answered.voice is None:
+            return text_of(answered).strip()
+        said = TelegramOrigin(stored.bot_id, stored.chat_id, answered.message_id, sender)
+        find = self._core.conversations.find_text
+        return await self._run(find, context.caller.owner, said) or ""
 
     async def _take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
@@ -352,18 +369,6 @@ def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> boo
         return message.location is not None or may_name_place(message.text or "")
     has_place = message.text is not None or message.location is not None
     return has_place and asked_by_bot(stored).get("asks") == "zone"
-
-
-def _own_replied_text(message: types.Message) -> str:
-    """Return the sender's own words to which a message replies, or the part that it quotes."""
-    answered = message.reply_to_message
-    if answered is None or answered.forward_origin is not None:
-        return ""
-    if sender_id_of(answered) != sender_id_of(message):
-        return ""
-    if message.quote is not None:
-        return message.quote.text.strip()
-    return text_of(answered).strip()
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:

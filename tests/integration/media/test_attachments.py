@@ -65,6 +65,13 @@ async def test_speech_is_shown_kept_as_own_words_and_answered(phone: Phone, kind
     assert SPEECH in phone.last.text
 
 
+async def test_what_was_spoken_is_kept_by_a_reply_to_it(phone: Phone) -> None:
+    spoken = await phone.fake.send_message(USER, **voice(), **phone.place)
+    await phone.work()
+    await phone.write("/remember", reply_to=spoken)
+    assert phone.facts() == [SPEECH]
+
+
 async def test_a_long_speech_stands_before_the_answer_and_silence_is_said(phone: Phone) -> None:
     phone.fake.state.files["voice"] = b"  "
     await phone.send(**voice())
