@@ -21,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr
 # error message, and look up a host of that name.
 
 ENCODE = "write special characters in the password percent-encoded (@ as %40)"
+UNKNOWN_PARAMETER = "libpq does not know a parameter after its ?, such as pgbouncer; leave it out"
 # A name, an IPv4 or IPv6 address, or a socket directory (percent-encoded, or abstract: @name).
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(%25[\w.]+)?\]|[\w.-]*|(%2[Ff]|%40)[\w.%~+-]*)(:\d{0,5})?")
 DATABASE = re.compile(r"[^/@:?#\s]*")
@@ -48,8 +49,8 @@ def find_url_problem(url: str) -> str | None:
         return ENCODE
     try:
         conninfo_to_dict(url)
-    except (Error, UnicodeError):
-        return ENCODE
+    except (Error, UnicodeError) as error:
+        return UNKNOWN_PARAMETER if "query parameter" in str(error) else ENCODE
     return None
 
 

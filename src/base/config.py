@@ -18,12 +18,12 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
     ValidationInfo,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base import addresses, mcp_file
 from src.base.env_file import EnvFile, find_remedy, find_strays, read_env_file
@@ -67,10 +67,9 @@ def _matching(pattern: str, problem: str) -> AfterValidator:
 
 def _model_matching(pattern: str, problem: str) -> AfterValidator:
     def check(value: str, info: ValidationInfo) -> str:
-        name = value.strip()
-        if re.fullmatch(pattern, name):
-            return name
-        lines = find_lines(str(info.field_name).upper(), name)
+        if re.fullmatch(pattern, value):
+            return value
+        lines = find_lines(str(info.field_name).upper(), value)
         if not any(re.fullmatch(pattern, line.partition("=")[2]) for line in lines):
             raise ValueError(problem)
         raise ValueError(f"{problem}. Write the lines {redact_text(' and '.join(lines))}")
@@ -96,15 +95,17 @@ WebhookSecret = Annotated[
 AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
 ModelName = Annotated[
     str,
+    BeforeValidator(addresses.clean_copied),
     _model_matching(f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+", "it is not provider:model"),
 ]
 EmbeddingName = Annotated[
     str,
+    BeforeValidator(addresses.clean_copied),
     _model_matching(f"{LOCAL_EMBEDDINGS}|openai:.+", "it is neither local nor openai:model"),
 ]
-UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
+UserIds = Annotated[frozenset[int], BeforeValidator(_split)]
 Networks = Annotated[
-    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(addresses.parse_networks)
+    tuple[str, ...], BeforeValidator(_split), AfterValidator(addresses.parse_networks)
 ]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -126,6 +127,13 @@ def _read_persona(value: str) -> str:
     if len(text) > MAX_PERSONA:
         raise ValueError(f"it is longer than {MAX_PERSONA} characters")
     return text
+
+
+def _read_folder(value: Path) -> Path:
+    try:
+        return Path(os.path.expandvars(value)).expanduser()
+    except RuntimeError:
+        raise ValueError("this machine has no user of that name") from None
 
 
 class TelegramSettings(BaseModel):
@@ -159,7 +167,7 @@ class DatabaseSettings(BaseModel):
     pg_password: SecretStr | None = None
     pg_pool_min: Annotated[int, Field(ge=1, le=100)] = 1
     pg_pool_max: Annotated[int, Field(ge=1, le=100)] = 10
-    data_dir: Path = Path("data")
+    data_dir: Annotated[Path, AfterValidator(_read_folder)] = Path("data")
 
     @property
     def uses_embedded_database(self) -> bool:
@@ -256,7 +264,6 @@ class Settings(
     DatabaseSettings,
     TelegramSettings,
     ProviderSettings,
-    BaseSettings,
 ):
     """Every setting, read once at start and never changed; those of the process are here.
 
@@ -264,9 +271,7 @@ class Settings(
     holds the settings of one subject; proxies are in ``addresses.py``.
     """
 
-    model_config = SettingsConfigDict(
-        frozen=True, env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
@@ -343,10 +348,11 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     """
     file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
-    outside = {name for name, value in os.environ.items() if value}
-    unset = Settings.model_fields.keys() - {name.lower() for name in outside}
-    lower: dict[str, Any] = {name.lower(): value for name, value in file.values.items()}
-    fields = {name: lower[name] for name in unset & lower.keys()}
+    # Docker's --env-file leaves the line ends of Windows in the values.
+    outside = {name: text.strip() for name, text in os.environ.items() if text.strip()}
+    fields: dict[str, Any] = {}
+    for name, value in (*file.values.items(), *outside.items()):
+        fields[name.lower()] = value
     try:
         settings = Settings(**fields)
     except ValidationError as error:
@@ -361,7 +367,7 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
         settings._servers, server_problems = mcp_file.read_servers(settings.mcp_servers, variables)
         problems += server_problems
         used |= mcp_file.find_references(settings.mcp_servers)
-    strays = find_strays(outside | file.values.keys(), VARIABLES)
+    strays = find_strays(outside.keys() | file.values.keys(), VARIABLES)
     strays = {name: meant for name, meant in strays.items() if name not in used}
     settings._warnings = tuple(_describe_stray(name, meant) for name, meant in strays.items())
     if problems or LIMITS & {*strays.values()}:

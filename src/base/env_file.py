@@ -56,8 +56,9 @@ def read_env_file(path: Path) -> EnvFile:
             entry = line.original.string  # with the blank lines before it
             blank = entry[: len(entry) - len(entry.lstrip())]
             broken.append(line.original.line + blank.count("\n"))
+    values = {name: text or "" for name, text in dotenv_values(stream=io.StringIO(lines)).items()}
     return EnvFile(
-        {name: value for name, value in dotenv_values(stream=io.StringIO(lines)).items() if value},
+        {name: text.strip() for name, text in values.items() if text.strip()},
         frozenset(REFERENCE.findall(text)),
         _describe(broken, path),
     )

@@ -50,6 +50,12 @@ def test_what_libpq_would_quote_is_refused_without_a_piece_of_it(
         assert "percent-encoded" in line
 
 
+@pytest.mark.parametrize("query", ["pgbouncer=true", "schema=public", "sslmode=require&pool=5"])
+def test_a_parameter_of_another_client_is_told_as_that(query: str) -> None:
+    problem = find_url_problem(f"postgresql://u:p@h:6543/db?{query}")
+    assert problem is not None and "does not know a parameter" in problem
+
+
 @pytest.mark.parametrize("name", BAD_VALUES)
 def test_a_value_that_libpq_does_not_know_is_quoted_by_nobody(name: str) -> None:
     with pytest.raises(StorageUnavailableError, match="libpq refuses the address") as caught:

@@ -28,7 +28,7 @@ BAD = [
     ("GATHER_SECONDS", "11"), ("CONSOLE_FALLBACK", "maybe"),
     ("PUBLIC_URL", "http://bot.example.org"), ("TRUSTED_PROXIES", "10.0.0.0/33"),
     ("ADMIN_PASSWORD", "short"), ("MODEL_PROXY", "socks4://h:1080"), ("HTTP_PROXY", "http://"),
-    ("ALL_PROXY", "ftp://h"),
+    ("ALL_PROXY", "ftp://h"), ("DATA_DIR", "~nobody-of-this-name/data"),
 ]  # fmt: skip
 
 
@@ -89,6 +89,26 @@ def test_a_terminal_has_the_language_that_gettext_would_choose(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert choose_language(*terminal_locales()) == expected
+
+
+def test_what_copying_and_shells_add_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    settings = load(
+        monkeypatch,
+        LLM_MODEL="“openai: gpt-5-mini”\r",
+        OPENAI_API_KEY="sk-key\r",
+        DATABASE_URL="postgresql://u:p@h/db \r",
+        PUBLIC_URL="https://bot.example.org/ ",
+        HTTP_HOST=" ",
+        LOG_LEVEL="debug\r",
+        DATA_DIR="$HOME/pomni",
+    )
+    assert (settings.llm_model, settings.log_level) == ("openai:gpt-5-mini", "DEBUG")
+    assert settings.database_dsn == "postgresql://u:p@h/db"
+    assert settings.public_url == "https://bot.example.org"
+    assert settings.http_host == "127.0.0.1"
+    assert settings.data_dir == Path("/home/ann/pomni")
+    assert load(monkeypatch, DATA_DIR="~/data").data_dir == Path("/home/ann/data")
 
 
 def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:

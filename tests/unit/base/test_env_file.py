@@ -47,6 +47,7 @@ FORMS = {
     "lower case": b"http_port=9000\nTimeZone=Asia/Tokyo\n",
     "twice": b"HTTP_PORT=1\nTIMEZONE=Asia/Tokyo\nHTTP_PORT=9000\n",
     "once without a value": b"HTTP_PORT=9000\nTIMEZONE=Asia/Tokyo\nHTTP_PORT=\nTIMEZONE=''",
+    "spaces in quotes": b"HTTP_PORT=' 9000 '\nTIMEZONE=\"Asia/Tokyo \"\nLOG_LEVEL='INFO '\n",
     "reference": b"CITY=Tokyo\nHTTP_PORT=9000\nTIMEZONE=Asia/${CITY}\n",
 }  # fmt: skip
 
