@@ -2,6 +2,7 @@
 
 import asyncio
 import html
+import os
 import re
 import shutil
 import time
@@ -82,11 +83,13 @@ def check_machine(settings: Settings, env_file: Path) -> Iterator[CheckResult]:
         state = "every user of this machine can read .env, its keys and passwords"
         yield CheckResult("env file", state, f"chmod 600 {env_file}")
     if settings.uses_embedded_database:
-        folder = settings.data_dir.expanduser().absolute()
+        folder = settings.data_dir.absolute()
         existing = next(place for place in (folder, *folder.parents) if place.exists())
         free, mend = shutil.disk_usage(existing).free / 2**30, None
         if free < LOW_DISK:
             mend = "free space, or move DATA_DIR to a larger disk: a full one stops the bot"
+        elif not (existing.is_dir() and os.access(existing, os.W_OK)):
+            mend = f"run it as the bot's user, who must be able to write into {existing}"
         yield CheckResult("disk", f"{free:.1f} GB free for DATA_DIR", mend)
 
 

@@ -66,8 +66,8 @@ class PostgresFolder:
     def __init__(self, data_dir: Path) -> None:
         """Resolve the paths; nothing is created yet."""
         try:
-            self.root = data_dir.expanduser().resolve()
-        except RuntimeError as error:  # an unknown ~user, or a loop of links
+            self.root = data_dir.resolve()
+        except RuntimeError as error:  # a loop of links
             raise StorageUnavailableError("DATA_DIR: there is no such folder") from error
         self.path = self.root / "postgres"
         self._pid_file = self.path / "postmaster.pid"
@@ -173,6 +173,19 @@ class PostgresFolder:
             return _grave_lines(self._log.read_text(errors="replace"), self.path)
         return ""
 
+    def find_owner_problem(self, error: Exception) -> str:
+        """Return whose the cluster is, and what to do, if that is why access was denied."""
+        with suppress(OSError, KeyError):
+            owner, user = self.path.owner(), pwd.getpwuid(os.geteuid()).pw_name
+            if os.geteuid() == 0:
+                user = SYSTEM_USER
+            if owner != user and "Permission denied" in str(error):
+                return (
+                    f"DATA_DIR/postgres belongs to {owner}, not to {user}: start the bot as the "
+                    f"user who started it before, or stop it and run: chown -R {user} DATA_DIR"
+                )
+        return ""
+
     def _remove_remains(self) -> None:
         """Kill backends that outlived a killed server, and remove its files.
 
@@ -206,18 +219,18 @@ class PostgresFolder:
             raise OSError(cause or f"{program} ended with status {done.returncode}")
 
 
-def start_failure(error: Exception) -> StorageUnavailableError:
-    """Return the error in one line without a path."""
-    cause = str(error)
+def start_failure(error: Exception, cause: str = "") -> StorageUnavailableError:
+    """Return the error in one line without a path; ``cause`` is a better one than its own."""
     if isinstance(error, OSError) and error.strerror:
-        cause = f"DATA_DIR: {error.strerror}"
+        cause = cause or f"DATA_DIR: {error.strerror}"
+    cause = cause or str(error)
     return StorageUnavailableError(f"the embedded PostgreSQL did not start: {cause}")
 
 
 def find_shortage(data_dir: Path) -> str | None:
     """Return a message if the disk has no space for a write-ahead log segment, else None."""
     with suppress(OSError):
-        if shutil.disk_usage(data_dir.expanduser() / "postgres" / "pg_wal").free < SEGMENT:
+        if shutil.disk_usage(data_dir / "postgres" / "pg_wal").free < SEGMENT:
             return "the disk is full: less than 16 MB are free for DATA_DIR/postgres"
     return None
 
@@ -295,7 +308,7 @@ class EmbeddedPostgres:
                     self._users = (self._folder.root / "postgres.users").open("w")
                     fcntl.flock(self._users, fcntl.LOCK_SH)
         except FAILURES as error:
-            raise start_failure(error) from error
+            raise start_failure(error, self._folder.find_owner_problem(error)) from error
         return self._folder.address()
 
     def look_after(self) -> None:

@@ -186,6 +186,8 @@ def test_a_readable_env_file_and_a_full_disk_are_named(tmp_path: Path) -> None:
         assert [result.subject for result in check_machine(settings, file)] == subjects
     [full] = check_machine(settings_of("offline", "", data_dir=Path("/proc")), file)
     assert full.mend is not None and "free space" in full.mend
+    [no_folder] = check_machine(settings_of("offline", "", data_dir=file / "data"), file)
+    assert no_folder.mend is not None and f"write into {file}" in no_folder.mend
 
 
 PAID = {"telegram_bot_token": "42:TEST", "llm_model": "openai:gpt", "openai_api_key": KEY}

@@ -389,9 +389,17 @@ def test_a_damaged_cluster_is_told_in_one_line(cluster: Path, damage: str) -> No
     assert "\n" not in str(caught.value) and str(data_dir) not in str(caught.value)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
+def test_a_cluster_of_another_user_is_told_with_its_owner(data_dir: Path) -> None:
+    os.chown(data_dir / "postgres", 65534, 65534)
+    with pytest.raises(StorageUnavailableError, match="belongs to nobody, not to embedded"):
+        EmbeddedPostgres(data_dir).start()
+
+
 def test_a_folder_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file" / "data", Path("~nobody-of-this-name/data")):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for folder in (tmp_path / "file" / "data", tmp_path / "loop"):
         with pytest.raises(StorageUnavailableError, match="DATA_DIR: ") as caught:
             EmbeddedPostgres(folder).start()
         assert "\n" not in str(caught.value) and str(tmp_path) not in str(caught.value)
