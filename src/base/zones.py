@@ -181,6 +181,7 @@ OFFSET = lexicon.Expression(
     r"(?::?(?P<minutes>\d\d))?(?: ?<settings.hours>)?",
     re.ASCII | re.IGNORECASE,
 )
+CLOCK = lexicon.Expression(r" <settings.clock>$")
 MOSCOW_HOURS = 3  # ahead of UTC since 2014
 EARLIEST, LATEST = -12, 14  # range of Etc/GMT zones in the tz database, in hours
 # Adjectives of cities: "Киевскому", "омское".
@@ -205,7 +206,7 @@ def find_time_zones(text: str) -> list[str]:
         text: "Europe/Kyiv", "UTC+05:30", "мск", "Сочи", "в Нижнем Новгороде", "Lisbon"; only the
             first 100 characters are read.
     """
-    phrase = plain_text.plain(text[:MAX_TEXT])
+    phrase = CLOCK.sub("", plain_text.plain(text[:MAX_TEXT]))
     if not phrase:
         return []
     offset = OFFSET.fullmatch(phrase)

@@ -37,11 +37,14 @@ NAMES = {
     "МСК+2": "Etc/GMT-5", "msk-1": "Etc/GMT-2", "московское время": "Europe/Moscow",
     "по киевскому времени": "Europe/Kyiv", "Europe/Kyiv": "Europe/Kyiv", "UTC": "UTC",
     "europe/kyiv": "Europe/Kyiv", "America/New York": "America/New_York", "+3 часа": "Etc/GMT-3",
-    "к\u200bи\u200bе\u200bв": "Europe/Kyiv",
+    "к\u200bи\u200bе\u200bв": "Europe/Kyiv", "Pacific Time": "America/Los_Angeles",
+    "Central European Summer Time": "Europe/Berlin", "Berlin time": "Europe/Berlin",
+    "Odessa": "Europe/Kyiv", "Kharkov": "Europe/Kyiv", "St. Petersburg": "Europe/Moscow",
+    "St Petersburg": "Europe/Moscow", "Odessa, Texas": "America/Chicago",
 }  # fmt: skip
 UNKNOWN = [
     "", " ", "+15", "+99", "+3:17", "мск+5:30", "Мордор", "а" * 100_000, "+" * 100_000,
-    "- " * 50_000, "9", "Mars/Olympus", "\u202e", "٣+",
+    "- " * 50_000, "9", "Mars/Olympus", "Atlantic Time", "\u202e", "٣+",
 ]  # fmt: skip
 
 
