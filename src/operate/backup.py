@@ -22,18 +22,20 @@ from src.pg.connection import connect
 
 MAGIC = b"PGDMP"  # beginning of a file in pg_dump's custom format
 TIMEOUT = 24 * 3600.0  # seconds; a large database takes long
-# The one row of alembic_version, as pg_restore writes it.
-VERSION_ROW = re.compile(rb"^COPY [^\n]*alembic_version [^\n]*\n([^\n]+)\n\\\.$", re.MULTILINE)
-# Entries of extensions in pg_restore's list: only a superuser may restore them.
-EXTENSION = re.compile(rb"^\d+; \d+ \d+ (?:COMMENT - )?EXTENSION .*\n", re.MULTILINE)
+# The schema and the one row of alembic_version, as pg_restore writes them.
+VERSION_ROW = re.compile(rb"^COPY ([^\n]+)\.alembic_version [^\n]*\n([^\n]+)\n\\\.$", re.MULTILINE)
+# Entries of pg_restore's list: extensions, which only a superuser may restore, and the schema.
+NOT_RESTORED = re.compile(rb"^\d+; \d+ \d+ (?:COMMENT - )?(?:EXTENSION|SCHEMA) .*\n", re.MULTILINE)
 OLDEST_SERVER = 170000  # that takes what the wheel's pg_restore sends
 NO_ROLES = ("--no-owner", "--no-privileges")
 MAX_CAUSE = 400  # characters of a program's errors, from their end
 
-# Number of tables and views that a restore could collide with; those of extensions do not count.
+# Schema where the bot looks for its tables, and the number of tables and views there with which a
+# restore could collide; those of extensions do not count.
 COUNT_TABLES = """
-SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname = 'public'
+SELECT quote_ident(current_schema()), count(*)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname = current_schema()
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
 """
 
@@ -80,8 +82,11 @@ def backup(dsn: str, file: Path) -> int:
     return file.stat().st_size
 
 
-def check_backup(file: Path) -> None:
+def check_backup(file: Path) -> str:
     """Check that a file is a backup that this program can restore, without any database.
+
+    Returns:
+        The name of the schema of its tables.
 
     Raises:
         BackupError: It is no backup of Pomni's, or damaged.
@@ -96,7 +101,8 @@ def check_backup(file: Path) -> None:
     match = VERSION_ROW.search(_read(file, "--data-only", "--table=alembic_version", "--file=-"))
     if match is None:
         raise BackupError(f"{file} does not hold a database of Pomni's")
-    migrations.check_version(match[1].decode())
+    migrations.check_version(match[2].decode())
+    return match[1].decode()
 
 
 def restore(dsn: str, file: Path) -> str:
@@ -109,14 +115,20 @@ def restore(dsn: str, file: Path) -> str:
         The version of the schema afterwards.
 
     Raises:
-        BackupError: See ``check_backup``; or the database is not empty.
+        BackupError: See ``check_backup``; or the database is not empty, or looks elsewhere.
         SchemaRefusedError: See ``check_backup``; nothing was restored.
         StorageError: The database cannot be reached, or refuses the extension.
     """
-    check_backup(file)
+    its_schema = check_backup(file)
     with closing(connect(dsn)) as connection, translate_errors(), connection.cursor() as cursor:
         cursor.execute(COUNT_TABLES)
-        (tables,) = cursor.fetchone() or (0,)
+        schema, tables = cursor.fetchone() or ("", 0)
+        if schema != its_schema:
+            raise BackupError(
+                f"its tables stand in the schema {its_schema}, where this database does not look: "
+                f"run there CREATE SCHEMA {its_schema}; "
+                f"ALTER DATABASE {connection.info.dbname} SET search_path = {its_schema}, public;"
+            )
         if tables:
             raise BackupError(
                 f"the database has {tables} tables: a backup is restored into an empty one. Give "
@@ -126,7 +138,7 @@ def restore(dsn: str, file: Path) -> str:
             raise BackupError("the server is older than PostgreSQL 17: restore into a newer one")
         migrations.create_extension(connection)
     with file.open("rb") as stream, tempfile.NamedTemporaryFile() as entries:
-        entries.write(EXTENSION.sub(b"", _read(file, "--list")))
+        entries.write(NOT_RESTORED.sub(b"", _read(file, "--list")))
         entries.flush()
         options = ["--single-transaction", "--exit-on-error", *NO_ROLES]
         target = "--dbname="  # of the environment

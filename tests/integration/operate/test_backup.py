@@ -11,7 +11,7 @@ import pytest
 from src.base.errors import BackupError, SchemaRefusedError
 from src.operate.backup import backup, restore
 from src.pg.client import PgClient
-from src.pg.migrations import find_version, newest_version
+from src.pg.migrations import find_version, migrate, newest_version
 from tests.conftest import execute, new_database, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.integration.person import Person, Rig
@@ -72,6 +72,22 @@ def test_a_database_that_is_not_empty_is_left_alone(dsn: str, tmp_path: Path) ->
     with pytest.raises(BackupError, match="into an empty one"):
         restore(dsn, file)
     assert query(dsn, "SELECT count(*) FROM user_settings") == [(1,)]
+
+
+def test_a_backup_from_another_schema_comes_back_where_the_bot_looks(
+    empty_dsn: str, other_dsn: str, tmp_path: Path
+) -> None:
+    execute(empty_dsn, "CREATE SCHEMA app")
+    app = "options=-csearch_path%3Dapp,public"
+    migrate(f"{empty_dsn}&{app}")
+    file = tmp_path / "pomni.backup"
+    backup(empty_dsn, file)
+    with pytest.raises(BackupError, match=r"SCHEMA app; ALTER .* search_path = app, public"):
+        restore(other_dsn, file)
+    assert query(other_dsn, TABLES) == []
+    execute(other_dsn, "CREATE SCHEMA app")
+    assert restore(f"{other_dsn}&{app}", file) == newest_version()
+    assert query(other_dsn, TABLES) == []
 
 
 @pytest.mark.parametrize("damage", ["text", "half", "bytes"])
