@@ -60,11 +60,14 @@ PROBLEMS = (
 SECONDS = 15.0  # for each step of a request
 POSTGRES, PGVECTOR = 17, (0, 7)  # minimum: of ``restore``; of halfvec and binary_quantize
 
-# Select the version of the server, and pgvector's: of this database, of the server's packages.
+# Select the version of the server, and pgvector's: of this database, of the server's packages; and
+# whether it takes no writes, and this user may create tables.
 SELECT_VERSIONS = """
 SELECT current_setting('server_version_num')::int / 10000,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')
+       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'),
+       current_setting('transaction_read_only')::bool,
+       has_schema_privilege(current_schema(), 'CREATE')
 """
 
 
@@ -110,8 +113,14 @@ def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckRe
 
 
 def check_versions(client: PgClient) -> Iterator[CheckResult]:
-    """Yield what the server lacks: a newer version, pgvector, or the right to create it."""
-    [(server, installed, packaged)] = client.fetch_all(SELECT_VERSIONS)
+    """Yield what the server lacks: a newer version, pgvector, or the right to write or create."""
+    [(server, installed, packaged, is_read_only, may_create)] = client.fetch_all(SELECT_VERSIONS)
+    if is_read_only:
+        mend = "name the server that is written to, not its replica"
+        yield CheckResult("database", "it takes no writes", mend)
+    elif not may_create:
+        mend = "its owner runs: ALTER DATABASE … OWNER TO this user; see search_path, too"
+        yield CheckResult("database", "this user may not create tables in it", mend)
     if server < POSTGRES:
         mend = f"upgrade it: Pomni needs PostgreSQL {POSTGRES} or newer"
         yield CheckResult("database", f"PostgreSQL {server} is too old", mend)

@@ -16,6 +16,9 @@ from src.base import errors
 DISK_FULL = "53100"
 LIMIT_EXCEEDED = "54"  # class of SQLSTATEs that the driver reports as operational errors
 TIMED_OUT = ("57014", "55P03", "25P03")  # statement, lock, idle in transaction
+# Faults that an operator has to mend at the server (an extension that is not installed, a missing
+# privilege or schema, a replica): their messages name objects of the schema and no rows.
+SHOWN_IN_FULL = ("0A000", "25006", "3F000", "42501", "58P01")
 STOPPED = ("57P01", "57P02", "57P03", "57P05")  # shut down, crashed, starting, idle for too long
 
 ADVICE = (
@@ -28,13 +31,17 @@ CONNECT_FAILURES = (
     ("could not translate host name", f"nobody knows its host by that name: {ADVICE}"),
     ("authentication failed|no password", f"the server refuses the user or password: {ADVICE}"),
     (r"no pg_hba\.conf entry", "the server takes no such connection: see its pg_hba.conf"),
-    ("role ", f"the server knows no such user: {ADVICE}"),
     ("too many|remaining connection slots", "it has no free connection (max_connections)"),
+    ("role ", f"the server knows no such user: {ADVICE}"),
     ("database ", f"the server does not open such a database: {ADVICE}"),
     ("starting up|shutting down|recovery mode", "the server is starting or stopping"),
     ("No space left on device", "the server's disk is full"),
     ("timeout expired|timed out", "it did not answer in time"),
-    ("refused", "nothing listens at that host and port"),
+    ("refused|unreachable|No route", "nothing listens at that host and port"),
+    (
+        "invalid response|closed the connection",
+        "it breaks off, or is no PostgreSQL",
+    ),
     ("No such file or directory", "no server has its socket there"),
     ("certificate|SSL", "it and libpq do not agree on TLS: see sslmode and sslrootcert"),
     ("invalid ", f"libpq refuses the address: {ADVICE}"),
@@ -53,6 +60,10 @@ def statement_failure(error: psycopg2.Error) -> errors.StorageError:
     code = error.pgcode or ""
     if code == DISK_FULL:
         return errors.StorageFullError("PostgreSQL's disk is full (53100)")
+    if code in SHOWN_IN_FULL:
+        return errors.StorageRejectedError(
+            f"PostgreSQL refused: {error.diag.message_primary}", code
+        )
     is_lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
     if not is_lost or code.startswith(LIMIT_EXCEEDED):
         name = type(error).__name__

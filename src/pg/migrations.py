@@ -11,7 +11,14 @@ from psycopg2.extensions import connection as Connection
 
 from src.base import errors
 from src.pg.client import translate_errors
-from src.pg.connection import MIGRATING, ORDINARY, Limits, connect, statement_failure
+from src.pg.connection import (
+    MIGRATING,
+    ORDINARY,
+    SHOWN_IN_FULL,
+    Limits,
+    connect,
+    statement_failure,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +27,8 @@ FOREIGN = (
     "The database holds tables of another program",
     "give Pomni a database of its own: make an empty one, and name it in DATABASE_URL or PG_DB",
 )
+
+ENCODING = "make another one with: CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"
 
 # Last migration of the old numbering, whose database ``migrations/env.py`` can take over.
 LAST_OLD = "0125"
@@ -64,9 +73,6 @@ MIGRATIONS = ROOT / "migrations"
 VERSIONS = MIGRATIONS / "versions"
 LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
 WAITING = Limits(statement=4 * 3600.0, lock=4 * 3600.0)  # while another process migrates
-# Errors that an operator has to fix on the server (an extension that is not installed, a missing
-# privilege) are shown in full: their messages name schema objects and no rows.
-SHOWN_IN_FULL = ("0A000", "42501", "58P01")
 
 # Create what only a superuser may create on most servers.
 CREATE_EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
@@ -137,10 +143,10 @@ def create_extension(connection: Connection) -> None:
 
 
 def _refusal(error: psycopg2.Error, remedy: str) -> errors.StorageError:
-    if error.pgcode not in SHOWN_IN_FULL:
-        return statement_failure(error)
-    message = f"PostgreSQL refused: {error.diag.message_primary}. {remedy}"
-    return errors.StorageRejectedError(message, error.pgcode)
+    failure = statement_failure(error)
+    if error.pgcode in SHOWN_IN_FULL:
+        return errors.StorageRejectedError(f"{failure}. {remedy}", error.pgcode)
+    return failure
 
 
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
@@ -203,6 +209,9 @@ def _read_version(connection: Connection) -> str | None:
             rows = cursor.fetchall()
     connection.rollback()
     if not rows and not tables:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise errors.SchemaRefusedError(f"The database's encoding is {encoding}", ENCODING)
         return None
     if len(rows) != 1 or not is_ours:
         raise errors.SchemaRefusedError(*FOREIGN)

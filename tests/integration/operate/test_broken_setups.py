@@ -219,9 +219,19 @@ def test_a_role_that_may_not_create_the_extension_learns_who_may(empty_dsn: str)
     execute(empty_dsn, "CREATE ROLE plain_reader LOGIN")
     client = PgClient(f"{empty_dsn}&user=plain_reader", max_connections=1)
     client.open()
-    [found] = check_versions(client)
+    tables, extension = check_versions(client)
     client.close()
-    assert_told(found, "superuser run in this database: CREATE EXTENSION vector")
+    assert_told(tables, "ALTER DATABASE … OWNER TO")
+    assert_told(extension, "superuser run in this database: CREATE EXTENSION vector")
+
+
+def test_a_replica_is_no_database_for_the_bot(empty_dsn: str) -> None:
+    options = "options=-cdefault_transaction_read_only%3Don"
+    client = PgClient(f"{empty_dsn}&{options}", max_connections=1)
+    client.open()
+    found = next(check_versions(client))
+    client.close()
+    assert_told(found, "not its replica")
 
 
 URL = "https://bot.example.org/telegram/webhook"

@@ -30,7 +30,7 @@ from src.pg.migrations import (
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
-from tests.conftest import execute, query
+from tests.conftest import execute, new_database, query
 from tests.integration.old_schema import SEEN, build_old_database
 
 pytestmark = pytest.mark.own_database
@@ -175,6 +175,20 @@ NEW = (
     " restore"
 )
 FOREIGN = "tables of another program; nothing was changed: give Pomni a database of its own"
+
+
+def test_a_database_that_is_not_in_utf_8_is_refused_while_it_is_empty(
+    postgres_server: str,
+) -> None:
+    for dsn in new_database(postgres_server, "template0 ENCODING 'SQL_ASCII' LOCALE 'C'"):
+        for attempt in (migrate, find_version):
+            with pytest.raises(SchemaRefusedError, match="encoding is SQL_ASCII; nothing was"):
+                attempt(dsn)
+
+
+def test_a_search_path_without_a_schema_is_told_as_that(empty_dsn: str) -> None:
+    with pytest.raises(StorageRejectedError, match="no schema has been selected to create in"):
+        migrate(f"{empty_dsn}&options=-csearch_path%3Dnowhere")
 
 
 @pytest.mark.parametrize(

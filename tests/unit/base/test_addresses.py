@@ -7,7 +7,7 @@ from psycopg2.extensions import parse_dsn
 
 from src.base.addresses import find_url_problem
 from src.base.errors import StorageUnavailableError
-from src.pg.connection import connect
+from src.pg.connection import connect, connect_failure
 from tests.attacks.database_urls import attack
 from tests.unit.settings_environment import load, problems
 
@@ -61,6 +61,22 @@ def test_a_value_that_libpq_does_not_know_is_quoted_by_nobody(name: str) -> None
     with pytest.raises(StorageUnavailableError, match="libpq refuses the address") as caught:
         connect(f"postgresql://u:p@127.0.0.1:1/db?{name}=CANARY")
     assert "CANARY" not in str(caught.value) and caught.value.__cause__ is None
+
+
+AT = 'connection to server at "10.0.0.5", port 5432 failed: '
+
+
+@pytest.mark.parametrize(("message", "told"), [
+    (f'{AT}FATAL:  too many connections for role "pomni"', "no free connection"),
+    (f'{AT}FATAL:  role "pomni" does not exist', "no such user"),
+    (f"{AT}No route to host", "nothing listens"),
+    (f"{AT}Network is unreachable", "nothing listens"),
+    (f"{AT}received invalid response to SSL negotiation: H", "is no PostgreSQL"),
+    (f"{AT}server closed the connection unexpectedly", "breaks off"),
+    (f"{AT}server does not support SSL, but SSL was required", "TLS"),
+])  # fmt: skip
+def test_what_libpq_says_is_told_in_our_words(message: str, told: str) -> None:
+    assert told in str(connect_failure(Exception(message)))
 
 
 def test_no_piece_of_a_password_is_printed_on_the_way_to_the_database() -> None:
