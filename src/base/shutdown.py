@@ -1,4 +1,4 @@
-"""Shutdown of the process on SIGINT and SIGTERM: orderly, with a deadline.
+"""Shutdown of the process on SIGINT, SIGTERM and SIGHUP: orderly, with a deadline.
 
 What does not end in time (a thread in a call that hangs) is ended by force. Nothing is lost by
 that: every step of a turn survives ``kill -9``.
@@ -16,11 +16,11 @@ logger = logging.getLogger(__name__)
 
 STATUS_FORCED = 3  # exit status after a forced shutdown
 EXTRA_SECONDS = 1.5  # beyond SHUTDOWN_TIMEOUT; the documentation promises 2
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last of a closed terminal
 
 
 class Shutdown:
-    """Handler of SIGINT and SIGTERM; a process has one.
+    """Handler of the signals; a process has one.
 
     Attributes:
         signal: Number of the first signal; None before it.
@@ -46,23 +46,10 @@ class Shutdown:
             Its exit status; 128 plus the signal's number if the signal cancelled it.
         """
         task = asyncio.ensure_future(command)
-
-        def end(number: int) -> None:
-            if self.signal is not None:
-                if number == signal.SIGINT:  # the second Ctrl-C
-                    self._exit()
-                return
-            self.signal = number
-            timer = threading.Timer(seconds + EXTRA_SECONDS, self._exit)
-            timer.daemon = True
-            timer.start()
-            if self._drain is not None:
-                self._drain.set()
-            else:
-                task.cancel()
-
         for number in SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, end, number)
+            if number != signal.SIGHUP or signal.getsignal(number) == signal.SIG_DFL:  # no nohup
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(number, self._end, number, task, seconds)
         try:
             self._status = await task
         except asyncio.CancelledError:
@@ -70,6 +57,20 @@ class Shutdown:
                 raise
             self._status = 128 + self.signal
         return self._status
+
+    def _end(self, number: int, task: asyncio.Future[int], seconds: float) -> None:
+        if self.signal is not None:
+            if number == signal.SIGINT:  # the second Ctrl-C
+                self._exit()
+            return
+        self.signal = number
+        timer = threading.Timer(seconds + EXTRA_SECONDS, self._exit)
+        timer.daemon = True
+        timer.start()
+        if self._drain is not None:
+            self._drain.set()
+        else:
+            task.cancel()
 
     def _exit(self) -> None:
         """End the process at once, also if threads of it hang."""

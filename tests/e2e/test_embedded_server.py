@@ -67,15 +67,18 @@ async def test_everything_is_kept_over_restarts(embedded: Embedded) -> None:
     assert await bot.terminate() == 0, bot.logs()
 
 
-async def test_ctrl_c_ends_the_console_and_its_server(embedded: Embedded, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])  # Ctrl-C, a closed terminal
+async def test_a_signal_ends_the_console_and_its_server(
+    embedded: Embedded, tmp_path: Path, number: signal.Signals
+) -> None:
     _, folder = embedded
     machine = Machine(tmp_path, {"DATA_DIR": str(folder)})
     process = await machine.start("console")
-    assert (await say_to(process, "Меня зовут Анна")).startswith("Запомнил")
+    assert "Меня зовут Анна" in await say_to(process, "Меня зовут Анна")
     postmaster = find_postmaster(folder)
-    process.send_signal(signal.SIGINT)  # while it waits for the next line
+    process.send_signal(number)  # while it waits for the next line
     async with asyncio.timeout(30):
-        assert await process.wait() == 130
+        assert await process.wait() == 128 + number
     assert not postmaster.is_running() or postmaster.status() == psutil.STATUS_ZOMBIE
     assert process.stderr is not None
     assert b"Traceback" not in await process.stderr.read()
