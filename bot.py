@@ -184,10 +184,14 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
     if not await core.client.run(exports.has_owner, user):
         raise AppError(f"the database has nothing of the id {user}")
     caller = await core.client.run(core.load_caller, Owner(user))
-    if arguments.markdown:
-        await core.client.run(exports.write_markdown, sys.stdout, caller)
-    else:
-        await core.client.run(exports.write_json, sys.stdout, user, caller.moment)
+    try:
+        if arguments.markdown:
+            await core.client.run(exports.write_markdown, sys.stdout, caller)
+        else:
+            await core.client.run(exports.write_json, sys.stdout, user, caller.moment)
+        sys.stdout.flush()
+    except OSError as error:  # its frames hold a statement, which ends before the client is closed
+        raise error.with_traceback(None) from None
 
 
 @with_core
@@ -437,6 +441,18 @@ def read_version() -> str:
     return str(about["project"]["version"])
 
 
+def _run_command(name: str, settings: Settings, arguments: argparse.Namespace) -> int:
+    seconds = settings.shutdown_timeout
+    if name not in DRAINING:
+        seconds = min(seconds, CANCEL_SECONDS)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        command = COMMANDS[name](settings, arguments)
+        try:
+            return runner.run(SHUTDOWN.run(command, seconds=seconds))
+        except SystemExit:  # a job called sys.exit: the process dies without a clean-up
+            os._exit(1)
+
+
 def main(
     argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = (), root: Path = ROOT
 ) -> int:
@@ -460,15 +476,8 @@ def main(
         hide_shared_proxies()
         configure_logging(_log_level(settings, name), settings.secrets())
         report_warnings(settings, name)
-        seconds = settings.shutdown_timeout
-        if name not in DRAINING:
-            seconds = min(seconds, CANCEL_SECONDS)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            command = COMMANDS[name](settings, arguments)
-            try:
-                return runner.run(SHUTDOWN.run(command, seconds=seconds))
-            except SystemExit:  # a job called sys.exit: the process dies without a clean-up
-                os._exit(1)
+        status = _run_command(name, settings, arguments)
+        sys.stdout.flush()
     except ConfigError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
         return 2
@@ -477,9 +486,13 @@ def main(
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # stdout was closed: console | head -1
+    except OSError as error:  # stdout was closed (console | head -1), or its disk is full
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (a flush would fail)
-        return 0
+        if isinstance(error, BrokenPipeError):
+            return 0
+        print(f"Pomni stopped: {error}", file=sys.stderr)
+        return 1
+    return status
 
 
 if __name__ == "__main__":

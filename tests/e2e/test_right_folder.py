@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from bot import COMMANDS
 from src.pg.migrations import newest_version
 from tests.conftest import execute, query
 from tests.e2e.bot_command import Machine
+from tests.e2e.nursery import settle
 from tests.integration.operate.test_backup import TABLES, contents
 
 CREATING = ("run", "console", "worker", "migrate")
@@ -135,6 +139,26 @@ def test_files_of_the_command_line_are_those_of_the_shell(
     assert (done.status, done.stderr) == (0, "")
     assert len([name for name in files(elsewhere) if name.startswith("pomni-")]) == 2
     assert files(machine.folder) == [] and (elsewhere.parent / "full.backup").exists()
+
+
+@pytest.mark.parametrize(("target", "status", "told"), [
+    ("/dev/full", 1, "Pomni stopped: [Errno 28] No space left on device\n"), ("closed", 0, ""),
+])  # fmt: skip
+def test_an_output_that_takes_no_more_is_told_in_one_line(
+    dsn: str, tmp_path: Path, target: str, status: int, told: str
+) -> None:
+    settings = {"PATH": os.defpath, "DATABASE_URL": dsn}
+    owner = "SELECT add_owner(7, 0)"
+    execute(dsn, f"INSERT INTO conversations (owner_id, telegram_user_id) VALUES (({owner}), 7)")
+    reader, writer = os.pipe()
+    os.close(reader)
+    output = writer if target == "closed" else os.open(target, os.O_WRONLY)
+    for form in ([], ["--markdown"]):
+        command = [sys.executable, str(settle(tmp_path)), "export", "--user-id", "7", *form]
+        end = subprocess.run(
+            command, env=settings, stdout=output, stderr=subprocess.PIPE, text=True, check=False
+        )
+        assert (end.returncode, end.stderr) == (status, told)
 
 
 def test_an_id_without_rows_is_not_erased_and_not_exported(machine: Machine, dsn: str) -> None:
