@@ -167,12 +167,14 @@ async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
     Raises:
         ConfigError: Telegram does not know the token.
     """
-    pause = 0.5
+    pause, reported = 0.5, ""
     while True:
         try:
             return await setup.get_identity(bot)
         except DeliveryError as error:
-            logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
+            if str(error) != reported:
+                reported = str(error)
+                logger.error("%s; trying again until it does", error)  # noqa: TRY400
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
         pause = min(MAX_PAUSE, pause * 2)
 

@@ -4,6 +4,8 @@ An ``AppError`` carries a message for the operator (never user text, a token or 
 of the sentence shown to the user.
 """
 
+import socket
+import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
@@ -291,3 +293,14 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         seen.append(link)
         yield link
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def describe_outage(error: BaseException) -> str:
+    """Return why a server could not be reached: the type of the first cause, or its words.
+
+    Only errors of names and certificates are quoted, which tell nothing of a request.
+    """
+    *_, first = causes(error)
+    if isinstance(first, socket.gaierror | ssl.SSLError) and first.strerror:
+        return first.strerror
+    return type(first).__name__

@@ -28,7 +28,7 @@ FRAMES, LINKS = 5, 5  # logged per error: our innermost frames, links of its cha
 # Libraries whose INFO lines duplicate ours, or contain text of users.
 HTTP_LIBRARIES = ("aiogram", "httpx", "httpx2", "httpcore", "httpcore2", "uvicorn")
 QUIET = {
-    **dict.fromkeys((*HTTP_LIBRARIES, "alembic"), logging.WARNING),
+    **dict.fromkeys((*HTTP_LIBRARIES, "alembic", "pymorphy3"), logging.WARNING),
     **dict.fromkeys(("procrastinate", "psycopg.pool"), logging.ERROR),
     **dict.fromkeys(("mcp", "client"), logging.CRITICAL),  # the MCP SDK quotes servers' data
 } | {

@@ -168,9 +168,11 @@ async def check_telegram(settings: Settings) -> list[CheckResult]:
         mend = "copy TELEGRAM_BOT_TOKEN from @BotFather again"
         return [CheckResult("telegram", "the token is refused", mend)]
     except (httpx2.HTTPError, ProtocolError, ValueError, LookupError, TypeError) as error:
-        name = type(error).__name__
-        mend = "is TELEGRAM_API_BASE right and reachable?"
-        return [CheckResult("telegram", f"Telegram did not answer {method} ({name})", mend)]
+        cause = type(error).__name__
+        if isinstance(error, httpx2.TransportError):  # whose words tell nothing of the request
+            cause = f"{cause} {error}".strip()
+        mend = "look at the network, and TELEGRAM_API_BASE; if it is blocked, set TELEGRAM_PROXY"
+        return [CheckResult("telegram", f"Telegram did not answer {method} ({cause})", mend)]
     problem = state.find_problem(settings.telegram_webhook_url)
     if problem is None:
         return [identity]

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from src.base.addresses import WebhookState
-from src.base.errors import ConfigError, StorageError
+from src.base.errors import ConfigError, StorageError, describe_outage
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.locks import AdvisoryLock
@@ -185,7 +185,9 @@ class Poller:
             case StorageError():
                 self._log_once(f"updates wait at Telegram while the database is away: {error}")
             case _:
-                self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
+                self._log_once(
+                    f"no updates from Telegram ({describe_outage(error)}); trying again"
+                )
         return pause
 
     def _log_once(self, message: str) -> None:
@@ -256,7 +258,7 @@ class WebhookWatch:
                 info = await self._bot.get_webhook_info()
                 self.problem = read_state(info).find_problem(self._url)
             except exceptions.AiogramError as error:
-                self.problem = f"no answer to getWebhookInfo ({type(error).__name__})"
+                self.problem = f"no answer to getWebhookInfo ({describe_outage(error)})"
             if self.problem is None:
                 self._intake.note_contact()
             await asyncio.sleep(TROUBLE_PAUSE if self.problem else WELL_PAUSE)

@@ -8,7 +8,7 @@ from aiogram import Bot, Dispatcher, exceptions, types
 from aiogram.client.telegram import TelegramAPIServer
 
 from src.base.config import Settings
-from src.base.errors import ConfigError, DeliveryError
+from src.base.errors import ConfigError, DeliveryError, describe_outage
 from src.base.metrics import Metrics
 from src.core import Core
 from src.talk.commands import COMMANDS, Features, Place, offered
@@ -62,7 +62,7 @@ async def get_identity(bot: Bot) -> BotIdentity:
     except exceptions.TelegramUnauthorizedError as error:
         raise ConfigError([UNKNOWN_TOKEN]) from error
     except exceptions.AiogramError as error:
-        raise DeliveryError(f"Telegram did not answer getMe ({type(error).__name__})") from error
+        raise DeliveryError(f"Telegram did not answer getMe ({describe_outage(error)})") from error
     return BotIdentity(
         me.id, me.username or "", me.first_name, reads_all=bool(me.can_read_all_group_messages)
     )

@@ -186,9 +186,11 @@ async def test_a_telegram_that_is_away_at_the_start_is_waited_for(world: World) 
     await telegram.stop()
     bot = world.process()
     await bot.spawn()
-    await bot.wait_log(lambda line: "did not answer getMe" in line["event"], what="the complaint")
+    refused = "did not answer getMe (ConnectionRefusedError)"
+    await bot.wait_log(lambda line: refused in line["event"], what="the complaint")
     await telegram.start()
     await bot.wait_started()
+    assert sum(refused in line["event"] for line in bot.lines) == 1, "told once, with the cause"
     async with httpx.AsyncClient(base_url=bot.http) as http:
         ready = await http.get("/readyz")
     assert ready.status_code == 503

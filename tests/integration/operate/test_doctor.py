@@ -125,6 +125,7 @@ async def test_the_bot_is_known_by_its_token(doctor: Doctor) -> None:
     gone = await doctor(TELEGRAM_BOT_TOKEN="42:WRONG", **base)
     none = await doctor(CONSOLE_FALLBACK="false")
     assert right.status == 0 and "@pomni_test_bot (42)" in right.text
+    assert "getMe (ConnectError All connection attempts failed)" in gone.text
     for report, told in ((wrong, "@BotFather"), (gone, "TELEGRAM_API_BASE"),
                          (none, "TELEGRAM_BOT_TOKEN")):  # fmt: skip
         assert report.status == 1 and told in report.mend["telegram"]
