@@ -55,15 +55,22 @@ def connect_failure(error: Exception) -> errors.StorageUnavailableError:
     return errors.StorageUnavailableError(f"PostgreSQL cannot be reached: {meaning}")
 
 
-def statement_failure(error: psycopg2.Error) -> errors.StorageError:
-    """Return the error for a failed statement: server away, disk full, timeout, or refused."""
+RIGHTS = "See “A PostgreSQL of your own” in docs/operating.md"
+
+
+def statement_failure(error: psycopg2.Error, remedy: str = RIGHTS) -> errors.StorageError:
+    """Return the error for a failed statement: server away, disk full, timeout, or refused.
+
+    Args:
+        error: The driver's.
+        remedy: What the operator can do about a refusal that is shown in full.
+    """
     code = error.pgcode or ""
     if code == DISK_FULL:
         return errors.StorageFullError("PostgreSQL's disk is full (53100)")
     if code in SHOWN_IN_FULL:
-        return errors.StorageRejectedError(
-            f"PostgreSQL refused: {error.diag.message_primary}", code
-        )
+        message = f"PostgreSQL refused: {error.diag.message_primary}. {remedy}"
+        return errors.StorageRejectedError(message, code)
     is_lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
     if not is_lost or code.startswith(LIMIT_EXCEEDED):
         name = type(error).__name__

@@ -11,14 +11,7 @@ from psycopg2.extensions import connection as Connection
 
 from src.base import errors
 from src.pg.client import translate_errors
-from src.pg.connection import (
-    MIGRATING,
-    ORDINARY,
-    SHOWN_IN_FULL,
-    Limits,
-    connect,
-    statement_failure,
-)
+from src.pg.connection import MIGRATING, ORDINARY, Limits, connect, statement_failure
 
 logger = logging.getLogger(__name__)
 
@@ -135,18 +128,11 @@ def create_extension(connection: Connection) -> None:
             cursor.execute(CREATE_EXTENSION)
         connection.commit()
     except psycopg2.Error as error:
-        raise _refusal(
-            error,
+        remedy = (
             "Install pgvector on its server if it is not there, and let a superuser run in the "
-            f"database {connection.info.dbname}: CREATE EXTENSION vector;",
-        ) from error
-
-
-def _refusal(error: psycopg2.Error, remedy: str) -> errors.StorageError:
-    failure = statement_failure(error)
-    if error.pgcode in SHOWN_IN_FULL:
-        return errors.StorageRejectedError(f"{failure}. {remedy}", error.pgcode)
-    return failure
+            f"database {connection.info.dbname}: CREATE EXTENSION vector;"
+        )
+        raise statement_failure(error, remedy) from error
 
 
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
@@ -245,4 +231,4 @@ def _run_alembic(dsn: str, before: str | None, target: str) -> None:
                 command.upgrade(config, target)
     except (DBAPIError, psycopg2.Error) as error:  # DBAPIError's message quotes the statement
         cause: Any = getattr(error, "orig", error)
-        raise _refusal(cause, "See “A PostgreSQL of your own” in docs/operating.md") from cause
+        raise statement_failure(cause) from cause
