@@ -131,8 +131,7 @@ def _normalize(value: SecretStr) -> SecretStr:
     try:
         parts = urlsplit(value.get_secret_value().strip())
         scheme = SOCKS.get(parts.scheme, parts.scheme)
-        default_port = PORTS[scheme]
-        port = default_port
+        port = PORTS[scheme]
         if parts.port is not None:
             port = parts.port
     except (ValueError, KeyError):

@@ -52,8 +52,8 @@ def _read_time_zone(name: str) -> str:
 
 
 def _checked(find_problem: Callable[[str], str | None]) -> AfterValidator:
-    def check(value: str | SecretStr) -> str | SecretStr:
-        problem = find_problem(value if isinstance(value, str) else value.get_secret_value())
+    def check(value: SecretStr) -> SecretStr:
+        problem = find_problem(value.get_secret_value())
         if problem is not None:
             raise ValueError(problem)
         return value
@@ -355,12 +355,11 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
         fields[name.lower()] = value
     try:
         settings = Settings(**fields)
+        problems += _check_consistency(settings)
     except ValidationError as error:
         problems += [_describe(entry) for entry in error.errors()]
         malformed = {str(entry["loc"][0]) for entry in error.errors()}
-        defaults = {name: Settings.model_fields[name].default for name in malformed}
-        settings = Settings(**{**fields, **defaults})  # for the checks that follow
-    problems += _check_consistency(settings)
+        settings = Settings(**{name: fields[name] for name in fields.keys() - malformed})
     used = file.references
     if settings.mcp_servers is not None:
         variables = {**file.values, **os.environ}

@@ -81,26 +81,6 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
 
 REMEDIES = Path(__file__).with_name("settings.toml")
 LIKENESS = 0.83  # of difflib: OPENAI_KEY is OPENAI_API_KEY, FTP_PROXY hardly HTTP_PROXY
-# Names of other programs that are as like one of ours as a slip.
-OTHERS = frozenset(
-    (
-        "ADMIN_USER",
-        "FTP_PROXY",
-        "GOOGLE_MAPS_API_KEY",
-        "HTTPS_HOST",
-        "HTTPS_PORT",
-        "LOGLEVEL",
-        "OPENAI_ADMIN_KEY",
-        "PGHOST",
-        "PGPASSWORD",
-        "PGPORT",
-        "PGUSER",
-        "TELEGRAM_API_HASH",
-        "TELEGRAM_API_ID",
-        "TZ",
-        "WEB_CONCURRENCY",
-    )
-)
 
 
 def find_remedy(name: str) -> str:
@@ -124,7 +104,9 @@ def find_strays(names: Set[str], settings: frozenset[str]) -> dict[str, str]:
 def find_intended(name: str, settings: frozenset[str]) -> str | None:
     """Return the setting that is most like a wrong name; None if there is none, or it is right."""
     capitals = name.upper()
-    if capitals in settings or capitals in OTHERS:
-        return None
     matches = get_close_matches(capitals, settings, n=1, cutoff=LIKENESS)
-    return next(iter(matches), None)
+    if matches and capitals != matches[0]:
+        others = tomllib.loads(REMEDIES.read_text("utf-8"))["of_others"].split()
+        matches = [match for match in matches if capitals not in others]
+        return next(iter(matches), None)
+    return None

@@ -4,8 +4,6 @@ An ``AppError`` carries a message for the operator (never user text, a token or 
 of the sentence shown to the user.
 """
 
-import socket
-import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
@@ -296,11 +294,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def describe_outage(error: BaseException) -> str:
-    """Return why a server could not be reached: the type of the first cause, or its words.
-
-    Only errors of names and certificates are quoted, which tell nothing of a request.
-    """
+    """Return why a server could not be reached: the system's words, or the first cause's type."""
     *_, first = causes(error)
-    if isinstance(first, socket.gaierror | ssl.SSLError) and first.strerror:
-        return first.strerror
-    return type(first).__name__
+    return getattr(first, "strerror", None) or type(first).__name__

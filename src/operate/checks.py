@@ -115,12 +115,9 @@ def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckRe
 def check_versions(client: PgClient) -> Iterator[CheckResult]:
     """Yield what the server lacks: a newer version, pgvector, or the right to write or create."""
     [(server, installed, packaged, is_read_only, may_create)] = client.fetch_all(SELECT_VERSIONS)
-    if is_read_only:
-        mend = "name the server that is written to, not its replica"
-        yield CheckResult("database", "it takes no writes", mend)
-    elif not may_create:
-        mend = "its owner runs: ALTER DATABASE … OWNER TO this user; see search_path, too"
-        yield CheckResult("database", "this user may not create tables in it", mend)
+    if is_read_only or not may_create:
+        mend = "name the server that is written to, and run: ALTER DATABASE … OWNER TO its user"
+        yield CheckResult("database", "it is a replica, or this user may not create tables", mend)
     if server < POSTGRES:
         mend = f"upgrade it: Pomni needs PostgreSQL {POSTGRES} or newer"
         yield CheckResult("database", f"PostgreSQL {server} is too old", mend)

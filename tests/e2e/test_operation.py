@@ -186,7 +186,7 @@ async def test_a_telegram_that_is_away_at_the_start_is_waited_for(world: World) 
     await telegram.stop()
     bot = world.process()
     await bot.spawn()
-    refused = "did not answer getMe (ConnectionRefusedError)"
+    refused = "did not answer getMe (Connect call failed"
     await bot.wait_log(lambda line: refused in line["event"], what="the complaint")
     await telegram.start()
     await bot.wait_started()

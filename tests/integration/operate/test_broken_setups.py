@@ -231,7 +231,7 @@ def test_a_replica_is_no_database_for_the_bot(empty_dsn: str) -> None:
     client.open()
     found = next(check_versions(client))
     client.close()
-    assert_told(found, "not its replica")
+    assert_told(found, "the server that is written to")
 
 
 URL = "https://bot.example.org/telegram/webhook"
