@@ -149,42 +149,39 @@ def restore(dsn: str, file: Path) -> str:
 
 def _read(file: Path, *arguments: str) -> bytes:
     """Return what pg_restore prints about a backup."""
-    with file.open("rb") as stream, tempfile.TemporaryFile() as output:
-        _run_program(["pg_restore", *arguments], stdin=stream, stdout=output)
-        output.seek(0)
-        return output.read()
+    with file.open("rb") as stream:
+        return _run_program(["pg_restore", *arguments], stdin=stream)
 
 
 def _run_program(
     command: Sequence[str],
     dsn: str = "",
     *,
-    stdin: IO[bytes] | None = None,
-    stdout: IO[bytes] | None = None,
-) -> None:
-    """Run one of PostgreSQL's programs, on a database if it has an address.
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
+    stdout: IO[bytes] | int = subprocess.PIPE,
+) -> bytes:
+    """Run one of PostgreSQL's programs, on a database if it has an address; return its output.
 
     Raises:
         BackupError: It failed; the message has its errors, but no row.
     """
     program, *arguments = command
-    with tempfile.TemporaryFile() as stderr:
-        process = subprocess.run(
-            [embedded.binary(program), "--no-password", *arguments],
-            check=False,
-            timeout=TIMEOUT,
-            stderr=stderr,
-            env=libpq_variables(dsn),
-            stdin=stdin or subprocess.DEVNULL,
-            stdout=stdout or subprocess.DEVNULL,
-        )
-        if process.returncode:
-            stderr.seek(0)
-            lines = stderr.read().decode(errors="replace").splitlines()
-            # Other lines quote rows (``COPY``, ``DETAIL``, the command).
-            errors = filter(None, (line.partition("error: ")[2] for line in lines))
-            cause = " | ".join(errors) or "it gave no reason"
-            raise BackupError(f"{program} failed: {cause[-MAX_CAUSE:]}")
+    process = subprocess.run(
+        [embedded.binary(program), "--no-password", *arguments],
+        check=False,
+        timeout=TIMEOUT,
+        stderr=subprocess.PIPE,
+        env=libpq_variables(dsn),
+        stdin=stdin,
+        stdout=stdout,
+    )
+    if process.returncode:
+        lines = process.stderr.decode(errors="replace").splitlines()
+        # Other lines quote rows (``COPY``, ``DETAIL``, the command).
+        errors = filter(None, (line.partition("error: ")[2] for line in lines))
+        cause = " | ".join(errors) or "it gave no reason"
+        raise BackupError(f"{program} failed: {cause[-MAX_CAUSE:]}")
+    return process.stdout or b""
 
 
 def libpq_variables(dsn: str) -> dict[str, str]:

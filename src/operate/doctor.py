@@ -12,16 +12,8 @@ from src.base.config import ENV_FILE, Settings
 from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.operate.checks import (
-    CheckResult,
-    check_access,
-    check_embeddings,
-    check_machine,
-    check_model,
-    check_proxies,
-    check_telegram,
-    check_versions,
-)
+from src.operate import checks
+from src.operate.checks import CheckResult
 from src.outside.servers import McpServers
 from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient
@@ -44,11 +36,11 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
     """
     parts = [line.partition(". ") for line in settings.warnings]
     results = [CheckResult("settings", what, mend) for what, _, mend in parts]
-    results += check_machine(settings, Path(ENV_FILE))
+    results += checks.check_machine(settings, Path(ENV_FILE))
     results += await _check_database(settings)
-    results += await check_proxies(settings)
-    results += await check_telegram(settings)
-    results += [await check_model(settings), await check_embeddings(settings)]
+    results += await checks.check_proxies(settings)
+    results += await checks.check_telegram(settings)
+    results += [await checks.check_model(settings), await checks.check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
     results.append(CheckResult("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}"))
     results += await _check_servers(settings)
@@ -89,7 +81,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
         client.open()
         [(version, server_time)] = client.fetch_all(SELECT_SERVER)
         skew = abs(time.time() - server_time)
-        schema = [*check_versions(client), *_examine_schema(settings, client)]
+        schema = [*checks.check_versions(client), *_examine_schema(settings, client)]
     if skew > MAX_CLOCK_SKEW:
         mend = "set the clock of this machine or of PostgreSQL's"
     return [
@@ -143,7 +135,7 @@ def _examine_schema(settings: Settings, client: PgClient) -> list[CheckResult]:
     return [
         CheckResult("schema", f"version {version}, the newest"),
         *_examine_jobs(client),
-        *check_access(settings, limits),
+        *checks.check_access(settings, limits),
     ]
 
 
