@@ -268,16 +268,14 @@ class Console:
     ) -> None:
         """Print a reply; of an answer also its sources."""
         answer = answer or StoredAnswer(0, reply, delivered=True, delivered_parts=1)
+        zone = self._time_zone
+        sources = [(source, local_time(source.said_at, zone)) for source in answer.sources]
         if self._as_json:
             record = {
                 "reply": reply,
                 "sources": [
-                    {
-                        "uid": source.uid,
-                        "text": source.text,
-                        "said_at": local_time(source.said_at, self._time_zone).isoformat(),
-                    }
-                    for source in answer.sources
+                    {"uid": source.uid, "text": source.text, "said_at": said_at.isoformat()}
+                    for source, said_at in sources
                 ],
                 "tools": list(answer.tools),
                 "intent": answer.intent,
@@ -286,15 +284,9 @@ class Console:
             self._streams.write(json.dumps(record, ensure_ascii=False) + "\n")
             return
         listed = []
-        for source in answer.sources:
-            said_at = local_time(source.said_at, self._time_zone)
-            line = say(
-                "source_line",
-                self._language,
-                number=source.number,
-                said_at=f"{said_at:%d.%m.%Y %H:%M}",
-                text=source.text,
-            )
+        for source, said_at in sources:
+            values = {"said_at": f"{said_at:%d.%m.%Y %H:%M}", "text": source.text}
+            line = say("source_line", self._language, number=source.number, **values)
             dates = resolved_dates(source.text, said_at)
             if dates:
                 line = f"{line} ({', '.join(dates)})"

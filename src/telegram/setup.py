@@ -108,13 +108,10 @@ async def configure_until_done(bot: Bot, settings: Settings) -> None:
     while True:
         try:
             return await configure_telegram(bot, settings)
-        except exceptions.TelegramRetryAfter as error:
-            logger.warning("Telegram asks to wait with the commands", exc_info=error)
-            wait = max(pause, error.retry_after)
         except exceptions.AiogramError as error:
             logger.warning("Telegram did not take the commands or webhook", exc_info=error)
-            wait = pause
-        await asyncio.sleep(wait)
+            asked = getattr(error, "retry_after", 0)  # of a 429
+        await asyncio.sleep(max(pause, asked))
         pause = min(MAX_PAUSE, pause * 2)
 
 
