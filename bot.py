@@ -33,12 +33,7 @@ def name_missing(error: ModuleNotFoundError) -> str:
 try:
     import uvloop
 
-    from src.base.config import (
-        Settings,
-        hide_shared_proxies,
-        load_settings,
-        terminal_locales,
-    )
+    from src.base.config import Settings, hide_shared_proxies, load_settings, terminal_locales
     from src.base.errors import AppError, ConfigError
     from src.base.logs import configure_logging
     from src.base.shutdown import SHUTDOWN
@@ -189,7 +184,6 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
             await core.client.run(exports.write_markdown, sys.stdout, caller)
         else:
             await core.client.run(exports.write_json, sys.stdout, user, caller.moment)
-        sys.stdout.flush()
     except OSError as error:  # its frames hold a statement, which ends before the client is closed
         raise error.with_traceback(None) from None
 
@@ -446,9 +440,8 @@ def _run_command(name: str, settings: Settings, arguments: argparse.Namespace) -
     if name not in DRAINING:
         seconds = min(seconds, CANCEL_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        command = COMMANDS[name](settings, arguments)
         try:
-            return runner.run(SHUTDOWN.run(command, seconds=seconds))
+            return runner.run(SHUTDOWN.run(COMMANDS[name](settings, arguments), seconds=seconds))
         except SystemExit:  # a job called sys.exit: the process dies without a clean-up
             os._exit(1)
 

@@ -268,8 +268,7 @@ class Console:
     ) -> None:
         """Print a reply; of an answer also its sources."""
         answer = answer or StoredAnswer(0, reply, delivered=True, delivered_parts=1)
-        zone = self._time_zone
-        sources = [(source, local_time(source.said_at, zone)) for source in answer.sources]
+        sources = [(one, local_time(one.said_at, self._time_zone)) for one in answer.sources]
         if self._as_json:
             record = {
                 "reply": reply,

@@ -242,13 +242,9 @@ class WebhookState:
         if url is None:
             if not self.url:
                 return None
-            return (
-                f"a webhook at {host} keeps updates from polling; start the bot, which removes it"
-            )
+            return f"a webhook at {host} keeps updates from polling; start the bot, which ends it"
         if not urlsplit(url).path.endswith(WEBHOOK_PATH):
-            return (
-                f"the webhook's address lacks our path; end TELEGRAM_WEBHOOK_URL in {WEBHOOK_PATH}"
-            )
+            return f"its address lacks our path; end TELEGRAM_WEBHOOK_URL in {WEBHOOK_PATH}"
         if not self.url:
             return "no webhook is set; start the bot, which sets it"
         if self.url != url:

@@ -350,9 +350,8 @@ def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     problems = list(file.problems)
     # Docker's --env-file leaves the line ends of Windows in the values.
     outside = {name: text.strip() for name, text in os.environ.items() if text.strip()}
-    fields: dict[str, Any] = {}
-    for name, value in (*file.values.items(), *outside.items()):
-        fields[name.lower()] = value
+    written = [*file.values.items(), *outside.items()]
+    fields: dict[str, Any] = {name.lower(): text for name, text in written}
     try:
         settings = Settings(**fields)
         problems += _check_consistency(settings)

@@ -299,9 +299,7 @@ class NumbersForm(quoting.Form):
     words: list[str] = Field(default_factory=list)
 
 
-FORM_TASK = (
-    "Fill in the form as JSON: words are the English words for the numbers from one to five."
-)
+FORM_TASK = "Fill in the form as JSON: words are the English words for the numbers one to five."
 
 
 async def _try_form(

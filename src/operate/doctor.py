@@ -96,9 +96,7 @@ def _examine_jobs(client: PgClient) -> list[CheckResult]:
     count = job_repo.JobDeathRepository(client).count()
     jobs = CheckResult("jobs", "none put aside")
     if count:
-        mend = (
-            "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
-        )
+        mend = "python bot.py jobs lists what kills its process; --retry all tries it again"
         jobs = CheckResult("jobs", f"{count} put aside", mend)
     waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
     heartbeat = job_repo.JobRepository(client).seconds_since_heartbeat()

@@ -38,10 +38,7 @@ CONNECT_FAILURES = (
     ("No space left on device", "the server's disk is full"),
     ("timeout expired|timed out", "it did not answer in time"),
     ("refused|unreachable|No route", "nothing listens at that host and port"),
-    (
-        "invalid response|closed the connection",
-        "it breaks off, or is no PostgreSQL",
-    ),
+    ("invalid response|closed the connection", "it breaks off, or is no PostgreSQL"),
     ("No such file or directory", "no server has its socket there"),
     ("certificate|SSL", "it and libpq do not agree on TLS: see sslmode and sslrootcert"),
     ("invalid ", f"libpq refuses the address: {ADVICE}"),

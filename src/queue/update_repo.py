@@ -425,9 +425,8 @@ class UpdateRepository(Repository):
             Tuples of the job's id, True if it runs (else it is pending for a retry), and the row
             id of its update.
         """
-        rows = self._client.fetch_all(
-            SELECT_INTERRUPTIBLE, lock=lock, before=before, draft_id=draft_id
-        )
+        values = {"lock": lock, "before": before, "draft_id": draft_id}
+        rows = self._client.fetch_all(SELECT_INTERRUPTIBLE, values)
         return [(job, runs, update) for job, runs, update in rows]
 
     def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
