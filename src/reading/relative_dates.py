@@ -36,6 +36,7 @@ PLANNING = lexicon.Expression(r"\b<time.planning>\b")
 PRESENT = lexicon.Expression(r"\b<time.present>\b|'s\b")
 CLAUSE_END = lexicon.Expression(r"[,;:.!?()—] | - | (?=<time.joint> )")
 TIMELESS_KINDS = frozenset({"some", "recent", "weekdays"})
+DATE_KINDS = frozenset({*times.SHORT_KINDS, "date", "days", "month day"})
 COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 AFTER_DID = lexicon.Expression(r"\b<time.did> $")  # "didn't come" is in the past
 MAX_DID = 10  # characters of it
@@ -58,12 +59,13 @@ class _Fact:
     source: str
     folded: str
     said_at: datetime  # local, naive
+    is_note: bool = False
 
     @classmethod
-    def read(cls, text: str, said_at: datetime) -> Self:
-        """Return a fact that was said at a local time (aware)."""
+    def read(cls, text: str, said_at: datetime, *, is_note: bool = False) -> Self:
+        """Return a fact or note that was said at a local time (aware)."""
         source = times.tidy(text)
-        return cls(source, times.fold(source), said_at.replace(tzinfo=None))
+        return cls(source, times.fold(source), said_at.replace(tzinfo=None), is_note)
 
     def tense_at(self, span: Span) -> Tense | None:
         """Return the tense of the clause around an expression, None if it is uncertain."""
@@ -94,7 +96,7 @@ class _Fact:
         if "year" in words or "number" in words or span.within is not None:
             return "future"
         named = span.kind == "named" and words.keys().isdisjoint(("which", "unit"))
-        if named or span.kind in ("date", "days", "month day"):
+        if named or span.kind in DATE_KINDS:
             return self.tense_at(span)
         return "future"
 
@@ -112,7 +114,7 @@ class _Fact:
         # A plain weekday may be a habit, or "my favourite day is Friday".
         has_time = times.CLOCK.match(self.folded, span.end) is not None
         is_dated = "prep" in span.words or "part" in span.words or has_time
-        return is_dated and HABIT.search(self.folded) is None
+        return (is_dated or self.is_note) and HABIT.search(self.folded) is None
 
     def is_relative(self, span: Span) -> bool:
         """Return True for an exact expression that depends on the day on which it was said."""
@@ -184,7 +186,7 @@ def resolved_dates(text: str, said_at: datetime) -> list[str]:
     return [phrase for _, phrase in _dates(text, said_at)]
 
 
-def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
+def when_valid(text: str, said_at: datetime, *, is_event: bool, is_note: bool = False) -> Validity:
     """Return when a fact holds, as far as its words say it for certain.
 
     An event holds in the first day or period that it names; what comes every year, and what has
@@ -195,14 +197,19 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
         text: The fact, with its dates or without.
         said_at: The local time (aware) at which it was said.
         is_event: Whether it is an event.
+        is_note: Whether its day is to be shown once, as one would guess it: "30.11 dentist",
+            "dinner Friday", "got tickets for 6 May"; what comes every year ends as well.
     """
     if len(text) > times.MAX_TEXT:
         return Validity()
-    fact = _Fact.read(text, said_at)
-    span = next(filter(fact.names_time, times.find_spans(fact.folded)), None)
+    fact = _Fact.read(text, said_at, is_note=is_note)
+    spans = times.find_spans(fact.folded, with_short=is_note)
+    span = next(filter(fact.names_time, spans), None)
     if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words).exact):
         return Validity()
     tense = fact.meant_tense(span)
+    if is_note:
+        tense, span = tense or "future", _exactly(span)
     found = time_expressions.named_periods([span], said_at, past=tense == "past")
     if tense is None or not found:
         return Validity()
@@ -211,7 +218,7 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool) -> Validity:
     is_bounded = span.role == "until" or span.to is not None or span.kind == "days"
     if is_open or not (is_event or is_bounded):
         return Validity(period.start if is_event else None)
-    end = None if YEARLY.search(fact.folded) else period.end
+    end = None if YEARLY.search(fact.folded) and not is_note else period.end
     return Validity(period.start if is_event else None, end)
 
 
@@ -250,15 +257,20 @@ def _dates(text: str, said_at: datetime, spoken: Language = "ru") -> Iterator[tu
         tense = fact.meant_tense(span)
         if tense is None:
             continue
-        if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
-            span = span.exactly()
-        days = time_expressions.days_of(span, fact.said_at, past=tense == "past")
+        days = time_expressions.days_of(_exactly(span), fact.said_at, past=tense == "past")
         if days is not None:
             end = span.end + 2 * fact.folded.startswith("'s", span.end)
             language: Language = "en"
             if CYRILLIC.search(fact.folded, span.start, span.end):
                 language = detect_language(fact.source, spoken)
             yield end, days_words(days, language)
+
+
+def _exactly(span: Span) -> Span:
+    """Return a span that counts days or weeks as the day that it ends on."""
+    if span.kind in ("ago", "ahead") and times.length_of(span.words).unit not in FAR_UNITS:
+        return span.exactly()
+    return span
 
 
 def _is_schedule(span: Span) -> bool:

@@ -249,8 +249,13 @@ def _join(first: Span, second: Span, folded: str) -> Span | None:
     return None
 
 
-def find_spans(folded: str) -> list[Span]:
-    """Return the times in a tidy, folded question or fact, in order and without overlap."""
+def find_spans(folded: str, *, with_short: bool = False) -> list[Span]:
+    """Return the times in a tidy, folded question or fact, in order and without overlap.
+
+    Args:
+        folded: The text.
+        with_short: Whether "30.11" is a date.
+    """
     spans: list[Span] = []
     for span in scan(folded):
         if span.slot == "part" and spans and spans[-1].kind in ("day", "named"):
@@ -261,8 +266,8 @@ def find_spans(folded: str) -> list[Span]:
         if SOME_TIME.fullmatch(folded, span.start, span.end):
             span = replace(span, kind="some")
         is_other = span.kind == "some" or "through" in span.words
-        is_date = span.slot in ("date", "after") and span.kind not in SHORT_KINDS
-        if is_other or is_date:
+        is_date = span.slot in ("date", "after")
+        if is_other or (is_date and (with_short or span.kind not in SHORT_KINDS)):
             spans.append(span)
     return spans
 

@@ -43,7 +43,6 @@ MAX_KNOWN = 3  # lines below a reminder
 SEARCHED = 8  # hits among which they are
 ENOUGH_WORDS = 0.5  # share of a reminder's things that a line must name
 SHARED_WORDS = 2  # of a reminder and the text that tells its day
-BORN = lexicon.AnyCase(r"(?<!\w)<relations.asked.birthday>(?!\w)")
 CALENDAR = lexicon.Expression(r"\d|<time.month>")
 FAR = timedelta(days=40)  # after which only a text with a number or a month can mean today
 LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and some
@@ -73,33 +72,25 @@ def read_date(told: Told, time_zone: str) -> Dated | None:
         told: The text.
         time_zone: The owner's zone, a tz database name.
     """
-    folded = fold(told.text)
-    if told.is_birthday or YEARLY.search(folded) or BORN.search(folded):
-        periods = read_time(told.text, local_time(told.said_at, time_zone)).periods
-        if not periods or periods[0].end - periods[0].start > LONGEST_DAY:
+    folded, said_at = fold(told.text), local_time(told.said_at, time_zone)
+    named = when_valid(told.text, said_at, is_event=True, is_note=True)
+    if named.start is not None and named.end is not None:
+        day = local_time(named.start, time_zone).date()
+        is_day = named.end - named.start <= LONGEST_DAY
+        is_yearly = told.is_birthday or YEARLY.search(folded)
+        if is_day and is_yearly and CALENDAR.search(folded):
+            return Dated(told, day, "birthday")
+        limit = when_valid(told.text, said_at, is_event=False, is_note=True).end
+        if is_day or (limit is not None and named.start > said_at):
+            return Dated(told, day, "event")
+        if limit is None:
             return None
-        return Dated(told, local_time(periods[0].start, time_zone).date(), "birthday")
-    event = when_valid(told.text, local_time(told.said_at, time_zone), is_event=True)
-    if event.start is not None and event.end is not None:
-        return _read_event(told, event.start, event.end, time_zone)
+        return Dated(told, local_time(limit - SECOND, time_zone).date(), "deadline")
     if told.valid_from is not None:
         return Dated(told, local_time(told.valid_from, time_zone).date(), "event")
     if told.valid_until is not None:
         return Dated(told, local_time(told.valid_until - SECOND, time_zone).date(), "deadline")
     return None
-
-
-def _read_event(told: Told, start: datetime, end: datetime, time_zone: str) -> Dated | None:
-    """Return the day of an event, the first of several, or the last one before a limit."""
-    said_at, first = local_time(told.said_at, time_zone), local_time(start, time_zone).date()
-    if end - start <= LONGEST_DAY:
-        return Dated(told, first, "event")
-    limit = when_valid(told.text, said_at, is_event=False).end
-    if limit is None:
-        return None
-    if start > said_at:
-        return Dated(told, first, "event")
-    return Dated(told, local_time(limit - SECOND, time_zone).date(), "deadline")
 
 
 def tells(told: Told) -> bool:

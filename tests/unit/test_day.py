@@ -121,6 +121,21 @@ def test_other_messages_are_no_orders_about_the_brief(text: str) -> None:
     ("паспорт действует до 5 декабря 2026", date(2026, 12, 5), "deadline"),
     ("родился 12.03.1990", date(1990, 3, 12), "birthday"),
     ("Anna was born on 12 March 1990", date(1990, 3, 12), "birthday"),
+    ("my sister was born December 12th, 1990", date(1990, 12, 12), "birthday"),
+    ("ДР Кати — 14.02", date(2027, 2, 14), "birthday"),
+    ("Anna's b-day 12/25", date(2026, 12, 25), "birthday"),
+    ("Dad turns 70 on the 9th of January", date(2027, 1, 9), "birthday"),
+    ("у Вовки днюха 20-го декабря", date(2026, 12, 20), "birthday"),
+    ("дата рождения Пети 02.03.2015", date(2015, 3, 2), "birthday"),
+    ("в субботу отмечаем день рождения Глеба", date(2026, 12, 5), "event"),
+    ("купить подарок на день рождения до 5 декабря", date(2026, 12, 5), "deadline"),
+    ("встреча с другом 5 декабря", date(2026, 12, 5), "event"),
+    ("30.11 приём у кардиолога каб. 214", date(2026, 11, 30), "event"),
+    ("рейс 9.12 в 6:15", date(2026, 12, 9), "event"),
+    ("parents evening friday", date(2026, 12, 4), "event"),
+    ("Got tickets for Hamlet, Dec 10", date(2026, 12, 10), "event"),
+    ("забронювала столик на 6 грудня", date(2026, 12, 6), "event"),
+    ("через неделю отпуск", date(2026, 12, 5), "event"),
 ])  # fmt: skip
 def test_a_text_has_the_day_that_it_names(text: str, day: date, kind: str) -> None:
     found = read_date(told(text), KYIV)
@@ -129,6 +144,7 @@ def test_a_text_has_the_day_that_it_names(text: str, day: date, kind: str) -> No
 
 @pytest.mark.parametrize("text", [
     "купить хлеб", "день рождения мамы в мае", "the date of the meeting", "",
+    "цена 12.12 руб", "the flat is 3.5 km away", "по пятницам бассейн",
 ])  # fmt: skip
 def test_a_text_without_a_day_has_none(text: str) -> None:
     assert read_date(told(text), KYIV) is None
