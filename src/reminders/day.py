@@ -32,7 +32,7 @@ from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply, in_rows
 
-DateKind = Literal["event", "deadline", "birthday"]
+DateKind = Literal["event", "deadline", "birthday", "off"]
 
 MAX_LINE = 160  # characters of a text in a line
 MAX_REMINDERS = 8
@@ -46,7 +46,8 @@ SHARED_WORDS = 2  # of a reminder and the text that tells its day
 CALENDAR = lexicon.Expression(r"\d|<time.month>")
 FAR = timedelta(days=40)  # after which only a text with a number or a month can mean today
 LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and some
-SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂"}
+SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂", "off": "🚫"}
+CALLED_OFF = lexicon.AnyCase(r"(?<!\w)<day.called_off>(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Dated:
         told: The text.
         day: The day that it names, on the owner's clock.
         kind: ``event``; ``deadline``: something holds or is due until then; ``birthday``: it
-            comes every year.
+            comes every year; ``off``: something of that day does not take place.
     """
 
     told: Told
@@ -137,6 +138,18 @@ def days_of_what(told: Sequence[Told], what: str, caller: Caller) -> set[date]:
     return days
 
 
+def calls_off(text: Told, event: Told) -> bool:
+    """Return True if a text says, later, that an event does not take place, or not then.
+
+    It names at least half of the event's words.
+    """
+    if text.said_at <= event.said_at or CALLED_OFF.search(fold(text.text)) is None:
+        return False
+    words = content_words(read_time(event.text, event.said_at).content)
+    things = [word for word in words if not word.text.isdecimal()]
+    return _name_enough(content_words(text.text), things)
+
+
 def is_on(dated: Dated, day: date) -> bool:
     """Return True if a text is about a day: every year for a birthday, else that day alone."""
     if dated.kind == "birthday":
@@ -211,7 +224,9 @@ class DayService:
         self, dated: Sequence[Dated], caller: Caller, day: date
     ) -> list[tuple[str, Told]]:
         lines, language = [], caller.language
-        for event in [one for one in dated if is_on(one, day)][:MAX_DATED]:
+        events = [one for one in dated if is_on(one, day)]
+        events.sort(key=lambda one: one.kind != "birthday")
+        for event in events[:MAX_DATED]:
             said_at, text = local_time(event.told.said_at, caller.time_zone), event.told.text
             if said_at.date() != caller.now.date():
                 text = resolve_dates(text, said_at, language)  # "tomorrow" was said yesterday
@@ -219,6 +234,9 @@ class DayService:
             if event.kind == "deadline":
                 text = say("day_deadline", language, text=text)
             lines.append((f"{SIGNS[event.kind]} {text}", event.told))
+        if len(events) > MAX_DATED:
+            text = say("day_more", language, count=len(events) - MAX_DATED)
+            lines.append((f"📌 {text}", events[MAX_DATED].told))
         if not caller.preferences.memory_on or day != caller.now.date():
             return lines
         found = await self._client.run(self.rows.find_question, caller.owner, caller.moment)
@@ -274,12 +292,18 @@ def _reminder_lines(waiting: Sequence[Reminder], caller: Caller, day: date) -> l
         if due is not None and due < end:
             time = f"{local_time(due, caller.time_zone):%H:%M}"
             lines.append((due, f"⏰ {time} {shortened(one.text, MAX_LINE)}"))
-    return [line for _, line in sorted(lines)[:MAX_REMINDERS]]
+    shown = [line for _, line in sorted(lines)[:MAX_REMINDERS]]
+    if len(lines) > MAX_REMINDERS:
+        more = say("day_more", caller.language, count=len(lines) - MAX_REMINDERS)
+        shown.append(f"⏰ {more} → /reminders")
+    return shown
 
 
 def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> list[Dated]:
-    found = []
-    for one in by_sentence(told):
+    """Return what is on those days, each text once, and behind it what calls it off."""
+    found: dict[str, Dated] = {}
+    parts = by_sentence(told)
+    for one in parts:
         if caller.moment - one.said_at > FAR and CALENDAR.search(fold(one.text)) is None:
             continue  # no "tomorrow" reaches so far
         dated = read_date(one, caller.time_zone)
@@ -287,8 +311,10 @@ def _dated_on(told: Sequence[Told], days: Sequence[date], caller: Caller) -> lis
             continue
         is_new = local_time(one.said_at, caller.time_zone).date() == dated.day
         if not (is_new and has_past_verb(fold(one.text))):
-            found.append(dated)
-    return found
+            found.setdefault(fold(one.text), dated)
+            for other in [part for part in parts if calls_off(part, one)]:
+                found.setdefault(fold(other.text), Dated(other, dated.day, "off"))
+    return list(found.values())
 
 
 def title_of(day: date, language: Language) -> str:
@@ -312,9 +338,14 @@ def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) 
     An adjective names its noun: "мамин номер" speaks of "мама".
     """
     said = content_words(read_time(text, now).content)
-    lemmas = frozenset[str]().union(*(word.lemmas for word in said))
     known = lemmas_of(reminder)
     has_more = any(word.lemmas.isdisjoint(known) for word in said)
+    return has_more and _name_enough(said, things)
+
+
+def _name_enough(said: Sequence[Word], things: Sequence[Word]) -> bool:
+    """Return True if words name at least half of these things."""
+    lemmas = frozenset[str]().union(*(word.lemmas for word in said))
     forms = [thing.lemmas | {f"{one[:-1]}ин" for one in thing.lemmas} for thing in things]
     named = sum(not one.isdisjoint(lemmas) for one in forms)
-    return has_more and named >= ENOUGH_WORDS * len(things)
+    return named > 0 and named >= ENOUGH_WORDS * len(things)

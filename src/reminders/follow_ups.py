@@ -11,10 +11,18 @@ from src.memory.memories import Memories
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.facts import FACT_UID, PRIVATE, fact_number
-from src.reading.relative_dates import has_past_verb
+from src.reading.relative_dates import YEARLY, has_past_verb
 from src.reading.times import fold
 from src.reading.words import shared
-from src.reminders.day import DayService, by_sentence, day_bounds, read_date, tells
+from src.reminders.day import (
+    CALLED_OFF,
+    DayService,
+    by_sentence,
+    calls_off,
+    day_bounds,
+    read_date,
+    tells,
+)
 from src.reminders.day_repo import PAGE, Told
 from src.reminders.reminder_repo import REMINDER_UID, DueReminder, NewReminder, ReminderRepository
 from src.texts import say
@@ -31,13 +39,12 @@ MAX_QUOTE = 120  # characters
 FOLLOW_UP = "follow-up"  # text of the row, which says nothing of the user
 # The words of an event that is worth a question; the first that fits counts.
 Stake = Literal[
-    "surgery", "interview", "exam", "court", "flight", "wedding", "talk", "date", "doctor"
+    "surgery", "interview", "exam", "court", "flight", "move", "wedding", "talk", "date", "doctor"
 ]
 STAKES: dict[Stake, lexicon.Expression] = {
     stake: lexicon.AnyCase(rf"(?<![\w-])<day.stakes.{stake}>(?![\w-])")
     for stake in get_args(Stake)
 }
-CALLED_OFF = lexicon.AnyCase(r"(?<!\w)<day.called_off>(?!\w)")
 NO_ASKING = lexicon.AnyCase(
     r"\W*(?:<day.no_asking>|<day.no_asking>\W+<day.of>\W+(?P<thing>[^.!?]{2,40}))\W*"
 )
@@ -80,19 +87,24 @@ def choose_event(told: Sequence[Told], muted: Sequence[str], day: date, zone: st
         day: The day of the event.
         zone: The owner's zone, a tz database name.
     """
-    staked = [one for one in by_sentence(told) if stake_of(one.text) is not None]
-    for event in staked:
+    parts = by_sentence(told)
+    for event in [one for one in parts if stake_of(one.text) is not None]:
         is_open = event.is_reminder or (tells(event) and not _is_told_behind(event, day, zone))
         if not is_open or _day_of(event, zone) != day or CALLED_OFF.search(fold(event.text)):
             continue
-        is_settled = any(_settles(one, event, day, zone) for one in staked)
+        is_settled = any(_settles(one, event, day, zone) for one in parts)
         if not is_settled and not any(is_same_thing(event.text, text) for text in muted):
             return event
     return None
 
 
 def _day_of(told: Told, zone: str) -> date | None:
-    """Return the day that a text names; a reminder without one is of the day when it came."""
+    """Return the day that a text names; a reminder without one is of the day when it came.
+
+    What comes every year is no event to ask about: "our wedding anniversary".
+    """
+    if YEARLY.search(fold(told.text)):
+        return None
     dated = read_date(told, zone)
     if dated is not None:
         return dated.day
@@ -101,6 +113,8 @@ def _day_of(told: Told, zone: str) -> date | None:
 
 def _settles(other: Told, event: Told, day: date, zone: str) -> bool:
     """Return True if another text calls an event off, or tells of it when it was over."""
+    if calls_off(other, event):
+        return True
     is_later = other.said_at > event.said_at and not other.is_reminder
     if not is_later or stake_of(other.text) != stake_of(event.text):
         return False

@@ -181,6 +181,12 @@ def test_each_sentence_has_its_own_day_and_questions_and_orders_tell_nothing() -
     ("date with Anna on Friday", "date"), ("суд по квартире", "court"),
     ("весілля сестри", "wedding"), ("the date of the meeting", None), ("посуда", None),
     ("купить хлеб", None), ("обсуждение", None),
+    ("to the vets on tuesday", "doctor"), ("к хирургу", "doctor"),
+    ("my knee op is on Friday", "surgery"), ("C-section on Monday", "surgery"),
+    ("пересдача по матану", "exam"), ("IELTS on Saturday", "exam"),
+    ("moving house on Saturday", "move"), ("переезжаем в пятницу", "move"), ("переїзд", "move"),
+    ("tennis court 3 at six", None), ("looking forward to hearing from you", None),
+    ("court hearing", "court"), ("the football pitch", None), ("pitch to investors", "talk"),
 ])  # fmt: skip
 def test_an_event_has_a_stake_by_its_words(text: str, stake: str | None) -> None:
     assert stake_of(text) == stake
@@ -214,6 +220,9 @@ EVENING = datetime(2026, 11, 27, 18, tzinfo=UTC)
     told("собеседование отменили", BEFORE.replace(hour=12), "msg-2"),
     told("собеседование прошло отлично", EVENING, "msg-2"),
     told("рассказываю про собеседование", NOW, "msg-2"),
+    told("собеседование сдвинули на вечер", BEFORE.replace(hour=12), "msg-2"),
+    told("в Яндексе все отменилось", BEFORE.replace(hour=12), "msg-2"),
+    told("завтра собеседования не будет", BEFORE.replace(hour=12), "msg-2"),
 ])  # fmt: skip
 def test_nobody_is_asked_about_what_was_called_off_or_told(later: Told) -> None:
     event = told("завтра собеседование в Яндексе", BEFORE)
@@ -224,6 +233,8 @@ def test_nobody_is_asked_about_what_was_called_off_or_told(later: Told) -> None:
 def test_an_event_of_its_own_day_counts_and_a_report_does_not() -> None:
     today = told("сегодня собеседование, боюсь", EVENING.replace(hour=7))
     assert choose_event([today], [], YESTERDAY, KYIV) == today
+    yearly = told("завтра годовщина свадьбы", BEFORE)
+    assert choose_event([yearly], [], YESTERDAY, KYIV) is None
     report = told("вчера было собеседование", NOW)
     assert choose_event([report], [], YESTERDAY, KYIV) is None
 

@@ -213,6 +213,25 @@ async def test_an_open_question_waits_on_the_page_for_a_week(life: Life) -> None
     assert await life.today() == say("day_empty", "ru")
 
 
+async def test_what_does_not_fit_is_counted_and_birthdays_come_first(life: Life) -> None:
+    life.note("у Насти др 27 ноября")
+    for number in range(9):
+        life.note(f"завтра встреча {number}")
+        life.note("завтра встреча 0")
+        await life.remind(f"дело {number}", TODAY + timedelta(hours=2, minutes=number))
+    _, *lines = (await life.today()).splitlines()
+    assert lines[8:10] == ["⏰ … и ещё 1 → /reminders", "🎂 у Насти др 27 ноября [1]"]
+    assert len(lines) == 16 and lines[15] == "📌 … и ещё 4 [7]"
+
+
+async def test_what_was_called_off_says_so(life: Life) -> None:
+    life.note("завтра в 18 театр с Олей", TODAY - 2 * DAY + timedelta(hours=20))
+    life.note("театр отменили")
+    life.note("отменила подписку")
+    text = await life.today()
+    assert text.splitlines()[2:] == ["🚫 театр отменили [2]"]
+
+
 async def test_nothing_private_and_nothing_forgotten_is_on_the_page(life: Life) -> None:
     number = life.note("завтра секретная встреча с Аней")
     life.core.client.execute(
