@@ -7,12 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
 
 from src.base.owners import Caller
 from src.base.zones import DAY, SECOND, day_text, first_moment, local_time
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
+from src.reading.requests import ASKING
 from src.reading.time_expressions import read_time
 from src.reading.times import fold, weekdays_in
 from src.reminders.day import DayService, title_of
@@ -41,17 +43,19 @@ HOURS = range(5, 23)  # on the user's clock, in which a brief may come
 LATEST = timedelta(hours=3)  # a later one is left out
 MAX_ORDER = 80  # characters of an order in words
 LAST_TIME = re.compile(r"(?<![\d:.])(\d{1,2})(?:\.(\d\d))?$")
+BEFORE_TIME = ("", "on ", "at ", "по ")  # what people leave out: "tue and thu 8"
 WORDS = lexicon.AnyCase(r"(?<![\w-])<day.brief>(?![\w-])")
 SENDS = lexicon.AnyCase(r"(?<![\w-])<day.send>(?![\w-])")
 BESIDE = lexicon.AnyCase(
-    r"(?<![\w-])(?:<day.brief>|<day.send>|<day.beside>)(?![\w-])|[:—–,.!]\s|[.!]$"
+    r"(?<![\w-])(?:<day.brief>|<day.send>|<day.beside>|<reminder.greeting>)(?![\w-])"
+    r"|[:—–,.!]\s|[.!?]$"
 )
 _LEAD = r"\W*(?:(?>(?:<lines.question_and>|<lines.ask_me>)(?!\w))\W+)*"
 ASKS = lexicon.AnyCase(rf"{_LEAD}<day.asks>(?>(?: <lines.question_end>)(?!\w))*\W*")
 # "And on Friday?" behind such a question, without its day.
 ASKS_ON = lexicon.AnyCase(rf"{_LEAD}(?:<day.asks>|<lines.question_and>)?\W*")
 MAX_DAYS = 7  # that are shown together
-OFF = lexicon.AnyCase(r"\W*(?:<day.off>\W*)+")
+OFF = lexicon.AnyCase(r"\W*(?:(?:<day.off>|<answers.no>|<cancel.surely>|<move.it>)(?!\w)\W*){1,8}")
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,14 @@ def read_times(words: str, caller: Caller) -> BriefOrder | None:
         words: "8:00", "every weekday at 8", "off".
         caller: The caller, whose clock counts.
     """
-    words = " ".join(BESIDE.sub(" ", words).split())
+    words = " ".join(BESIDE.sub(" ", ASKING.sub("", words)).split())
     if not words or len(words) > MAX_ORDER:
         return None
     if OFF.fullmatch(words):
         return BriefOrder(None)
-    for written in (LAST_TIME.sub(lambda time: f"{time[1]}:{time[2] or '00'}", words), words):
-        request = read_words(f"{written} {BRIEF}", caller.moment, caller.time_zone)
+    bare = LAST_TIME.sub(lambda time: f"{time[1]}:{time[2] or '00'}", words)
+    for lead, written in product(BEFORE_TIME, (bare, words)):
+        request = read_words(f"{lead}{written} {BRIEF}", caller.moment, caller.time_zone)
         if request is not None and request.when is not None and request.what == BRIEF:
             zone = request.time_zone or caller.time_zone
             first, days = local_time(request.when, zone), weekdays_in(words)

@@ -33,6 +33,8 @@ def told(text: str, at: datetime = NOW, id_: str = "msg-1") -> Told:
     ("какие планы на лето?", None), ("что у меня завтра с машиной?", None),
     ("whats on tmrw", 29), ("anything on tomorrow?", 29), ("tell me what's on tomorrow", 29),
     ("чё там завтра", 29), ("есть что на завтра", 29), ("шо в мене завтра", 29),
+    ("what do i have going on tomorrow", 29), ("what's on the agenda today?", 28),
+    ("есть ли у меня что-то завтра", 29), ("на завтра что-нибудь есть?", 29),
     ("є шось на завтра?", 29), ("what's on tv tomorrow", None), ("what about mum", None),
 ])  # fmt: skip
 def test_a_question_what_is_on_names_its_day(text: str, day: int | None) -> None:
@@ -71,6 +73,9 @@ def test_behind_such_a_question_a_day_alone_asks_on() -> None:
     ("в субботу в 9", 9, 0, (5,)), ("у вихідні о 12", 12, 0, (5, 6)),
     ("mon-fri 9", 9, 0, WORKDAYS), ("08.30", 8, 30, ()),
     ("по выходным 10", 10, 0, (5, 6)), ("weekends 10", 10, 0, (5, 6)),
+    ("tue and thu 6:45", 6, 45, (1, 3)), ("вт,чт 8", 8, 0, (1, 3)), ("mornings at 8", 8, 0, ()),
+    ("8 o'clock", 8, 0, ()), ("0800", 8, 0, ()), ("кожного дня о 7 ранку", 7, 0, ()),
+    ("weekdays at half past seven", 7, 30, WORKDAYS),
 ])  # fmt: skip
 def test_the_words_behind_the_command_say_when_the_brief_comes(
     words: str, hour: int, minute: int, weekdays: tuple[int, ...]
@@ -86,6 +91,8 @@ def test_the_words_behind_the_command_say_when_the_brief_comes(
     "присылай мне сводку в 8", "сводка по будням в 8", "утренняя сводка в 8, пожалуйста",
     "надсилай зведення щобудня о 8", "daily digest at 8, please", "move the brief to 8",
     "send me a brief every morning at 8", "перенеси сводку на 8", "постав зведення на 8",
+    "Hey, could you send me the morning brief at 8?", "I'd like a brief every morning at 8",
+    "можешь присылать сводку в 8 утра?", "можеш присилати зведення щодня о 8?",
 ])  # fmt: skip
 def test_an_order_in_words_sets_the_brief(text: str) -> None:
     order = read_order(text, CALLER)
@@ -97,9 +104,29 @@ def test_an_order_in_words_sets_the_brief(text: str) -> None:
     "не надсилай більше зведення", "не присылай мне больше сводку",
     "stop sending me briefs", "turn off the daily brief",
     "не присылай сводку", "больше не присылай сводки", "отключи сводку", "вимкни зведення",
+    "I don't want the brief any more", "no briefs please", "unsubscribe me from the brief",
+    "сводка больше не нужна", "хватит слать сводки", "перестань присылать сводку",
+    "не треба більше зведень", "зупини зведення",
 ])  # fmt: skip
 def test_an_order_in_words_switches_the_brief_off(text: str) -> None:
     order = read_order(text, CALLER)
+    assert order is not None and order.repeats is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "off",
+        "stop it",
+        "cancel it",
+        "нет, не надо",
+        "отмена",
+        "больше не нужно",
+        "вимкни",
+    ],
+)
+def test_many_words_behind_the_command_switch_the_brief_off(words: str) -> None:
+    order = read_times(words, CALLER)
     assert order is not None and order.repeats is None
 
 
