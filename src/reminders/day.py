@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from itertools import pairwise
 from typing import Literal
 
 from babel.dates import format_date
@@ -23,7 +24,7 @@ from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
 from src.reading.times import fold
-from src.reading.words import Word, content_words, lemmas_of, shared
+from src.reading.words import VALUES, Word, content_words, lemmas_of, shared
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import Reminder, ReminderRepository, next_time
@@ -40,7 +41,8 @@ MAX_DATED = 6
 MAX_YEAR_AGO = 2
 MIN_WORDS_YEAR_AGO = 3  # content words of a message that is worth a look after a year
 MAX_KNOWN = 3  # lines below a reminder
-SEARCHED = 8  # hits among which they are
+SEARCHED = 40  # hits among which they are
+PHONE = VALUES["lines.phone"]
 ENOUGH_WORDS = 0.5  # share of a reminder's things that a line must name
 SHARED_WORDS = 2  # of a reminder and the text that tells its day
 CALENDAR = lexicon.Expression(r"\d|<time.month>")
@@ -256,7 +258,8 @@ class DayService:
     async def known_about(self, caller: Caller, reminder: Reminder) -> str:
         """Return at most three lines of what the user said about a reminder's subject, or "".
 
-        A line must name at least half of its people and things, and say more than the reminder.
+        A line must name at least half of its people and things, and say more than the reminder;
+        telephone numbers come first.
         """
         things = _things(reminder.text)
         if caller.owner.is_group or not (caller.preferences.memory_on and things):
@@ -264,7 +267,7 @@ class DayService:
         now = caller.now
         names = " ".join(word.text for word in things)
         query = Query(caller.owner, names, now, SEARCHED, kinds=("message", "memory"))
-        lines = []
+        found = []
         for hit in await self._retriever.search(query):
             told = Told(hit.uid, hit.uid, hit.text, hit.said_at)
             is_own = (
@@ -272,12 +275,17 @@ class DayService:
             )
             if not is_own or hit.memory_type == PRIVATE or hit.is_over(now):
                 continue
-            if _speaks_of(hit.text, things, reminder.text, now) and tells(told):
-                quote = say("quoted", caller.language, text=shortened(hit.text, MAX_LINE))
-                lines.append(f"• {quote} ({caller.day(hit.said_at)})")
-        if not lines:
+            is_about = _speaks_of(hit.text, things, reminder.text, now)
+            if is_about and not _is_of_another(hit.text, reminder.text) and tells(told):
+                found.append(told)
+        if not found:
             return ""
-        return "\n".join([say("reminder_known", caller.language), *lines[:MAX_KNOWN]])
+        found.sort(key=lambda one: PHONE.search(one.text) is None)
+        lines = [say("reminder_known", caller.language)]
+        for one in found[:MAX_KNOWN]:
+            quote = say("quoted", caller.language, text=shortened(one.text, MAX_LINE))
+            lines.append(f"• {quote} ({caller.day(one.said_at)})")
+        return "\n".join(lines)
 
 
 def _reminder_lines(waiting: Sequence[Reminder], caller: Caller, day: date) -> list[str]:
@@ -341,6 +349,31 @@ def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) 
     known = lemmas_of(reminder)
     has_more = any(word.lemmas.isdisjoint(known) for word in said)
     return has_more and _name_enough(said, things)
+
+
+def _is_of_another(text: str, reminder: str) -> bool:
+    """Return True if a text names somebody else: "сестра Лена" beside "сестре Кате"."""
+    meant = _named_things(reminder)
+    for thing, name in _named_things(text):
+        names = [one for kind, one in meant if kind.lemmas & thing.lemmas]
+        if names and not any(one.lemmas & name.lemmas for one in names):
+            return True
+    return False
+
+
+def _named_things(text: str) -> list[tuple[Word, Word]]:
+    """Return the things right beside a name, each with it: "электрик Боб", "Bob the plumber"."""
+    found = []
+    for one, other in pairwise(content_words(text)):
+        if text[one.end : other.start].lower() in (" ", " the ", ", "):
+            first, second = _is_name(one), _is_name(other)
+            if first != second:
+                found.append((other, one) if first else (one, other))
+    return found
+
+
+def _is_name(word: Word) -> bool:
+    return word.is_name or "Name" in parts_of_speech(word.text)
 
 
 def _name_enough(said: Sequence[Word], things: Sequence[Word]) -> bool:

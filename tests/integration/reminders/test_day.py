@@ -385,6 +385,36 @@ async def test_a_reminder_brings_three_lines_at_most_and_none_of_other_things(li
     assert bread.count("•") == 3 and papers == "⏰ забрать документы из паспортного стола"
 
 
+@pytest.mark.parametrize(("text", "brought"), [
+    ("позвонить сестре Кате", {"сестра Катя должна мне 500", "номер сестры 0671112233"}),
+    ("call Bob the electrician", {"electrician Bob 07700 900123", "Bob is allergic to cats"}),
+    ("отвезти Рекса к ветеринару", {"Рекс боится уколов", "ветеринар Лапин, каб. 3"}),
+])  # fmt: skip
+async def test_a_reminder_brings_nothing_of_another_person(
+    life: Life, text: str, brought: set[str]
+) -> None:
+    for note in ("сестра Катя должна мне 500", "сестра Лена живёт в Праге",
+                 "ветеринар Лапин, каб. 3", "номер сестры 0671112233",
+                 "electrician Joe 07700 900999", "Рекс боится уколов",
+                 "electrician Bob 07700 900123", "Bob is allergic to cats"):  # fmt: skip
+        life.note(note)
+    await life.person.index()
+    await life.remind(text, TODAY)
+    [reply] = await life.tick(TODAY)
+    assert {line.split("«")[1].split("»")[0] for line in reply.splitlines()[3:]} == brought
+
+
+@pytest.mark.parametrize("text", ["позвонить маме", "call mum", "набрати мамі"])
+async def test_the_number_comes_first(life: Life, text: str) -> None:
+    life.note("мамин номер 050 123 45 67")
+    for what in ("злится", "на даче", "болеет", "купила шубу", "была в театре", "ругала кота"):
+        life.note(f"мама {what}", TODAY - timedelta(hours=5))
+    await life.person.index()
+    await life.remind(text, TODAY)
+    [reply] = await life.tick(TODAY)
+    assert "050 123 45 67" in reply.splitlines()[3] and reply.count("•") == 3
+
+
 async def test_a_reminder_comes_alone_without_the_memory(life: Life) -> None:
     life.note("мамин номер 050 123 45 67")
     await life.person.index()
