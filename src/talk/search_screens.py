@@ -156,6 +156,9 @@ class SearchScreens:
                 text = shortened(entry.told.text, MAX_TEXT)
                 texts.append(f"{number}. {text} · {caller.day(entry.told.said_at)}")
                 buttons.append(Button(f"{entry.sign}{number}", entry.action))
+            more = len(by_subject[subject]) - MAX_OF_SUBJECT
+            if more > 0:
+                texts.append(say("day_more", language, count=more))
             if texts:
                 lines.append(f"{say(f'about_{subject}', language)}: {'; '.join(texts)}")
         if not buttons:

@@ -600,6 +600,13 @@ async def test_the_page_about_the_user_has_a_line_by_subject_with_sources(life: 
     assert "школе" not in (await life.core.commands.run("about", life.caller())).text
 
 
+async def test_the_page_about_the_user_counts_what_it_leaves_out(life: Life) -> None:
+    for number in range(9):
+        life.note(f"обожаю сыр номер {number}")
+    reply = await life.core.commands.run("about", life.caller())
+    assert reply.text.endswith(f"; {say('day_more', 'ru', count=6)}") and "/memory" in reply.hint
+
+
 async def test_the_page_about_nobody_says_so(life: Life) -> None:
     reply = await life.core.commands.run("about", life.caller())
     assert reply.text == say("memory_empty", "ru")
