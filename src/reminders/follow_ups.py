@@ -59,7 +59,7 @@ def stake_of(text: str) -> Stake | None:
 
 def asks_no_more(text: str) -> bool:
     """Return True if a whole message asks for no more questions about this, or about an event."""
-    found = NO_ASKING.fullmatch(fold(text))
+    found = NO_ASKING.fullmatch(fold(text).replace(",", ""))
     return found is not None and (found["thing"] is None or stake_of(found["thing"]) is not None)
 
 

@@ -1,5 +1,6 @@
 """Notes below an answer: what changed, with buttons that undo it, and wishes that it offers."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -106,6 +107,13 @@ def read_correction(text: str) -> str | None:
 def wish_text(wish: Wish, language: Language) -> str:
     """Return a wish as it is kept: ``Отвечай коротко``."""
     return say(f"wish_{wish}", language)
+
+
+def is_kept(wish: str, texts: Collection[str]) -> bool:
+    """Return True if a wish is one of the texts of facts, in any language."""
+    return any(
+        wish == one and wish_text(one, lang) in texts for one in WISHES for lang in LANGUAGES
+    )
 
 
 def rivals_of(text: str) -> frozenset[str]:

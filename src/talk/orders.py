@@ -138,7 +138,7 @@ class Orders:
     async def hear_correction(self, turn: Turn) -> TurnResult | None:
         """Offer a wish below the new answer to "shorter" or "not so", right after an answer.
 
-        Without a model there is no new answer.
+        A wish that is kept already is not offered; without a model there is no new answer.
         """
         incoming = turn.incoming
         wish = notes.read_correction(incoming.text)
@@ -146,7 +146,9 @@ class Orders:
         is_note = wish == notes.UNKNOWN and not self.has_model  # a note is not so
         if wish is None or is_note or not is_heard or not question_before(turn.history, None):
             return None
-        turn.wish = wish
+        facts = await self._memories.get_user_facts(incoming.owner)
+        if not notes.is_kept(wish, [fact.text for fact in facts]):
+            turn.wish = wish
         if self.has_model:
             return None
         return TurnResult(say("wish_heard", incoming.language))
@@ -155,6 +157,8 @@ class Orders:
         """Keep the wish that was just offered, on a yes; None for other messages."""
         incoming = turn.incoming
         agreed, before = reads_as_yes(incoming.text), question_before(turn.history, None)
+        if KEEP.fullmatch(incoming.text):
+            agreed = True
         if agreed is None or before is None:
             return None
         said, answer = await self._find_answer_before(turn)
@@ -310,6 +314,7 @@ def taught_fact(text: str, corrected: memory_repo.StoredFact | None = None) -> F
 
 
 YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
+KEEP = lexicon.AnyCase(r"\W*<answers.keep>(?: <move.it>)?(?:\W+<requests.please>)?\W*")
 NO = lexicon.Expression(r"<answers.no>\b.*")
 BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
 # Decisions between two facts, by the words of a whole message.

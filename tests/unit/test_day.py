@@ -225,6 +225,9 @@ def test_an_event_has_a_stake_by_its_words(text: str, stake: str | None) -> None
     ("Не надо больше спрашивать об этом", True), ("please don't ask me about that", True),
     ("не спрашивай про собеседование", True), ("don't ask about the interview", True),
     ("не питай про лікаря", True), ("don't ask about the neighbours", False),
+    ("I don't want to talk about it", True), ("let's not talk about this", True),
+    ("no questions please", True), ("давай не будем об этом", True), ("не треба про це", True),
+    ("Не спрашивайте меня больше об этом, пожалуйста", True), ("не надо", False),
     ("не спрашивай меня о погоде", False), ("спроси об этом", False),
 ])  # fmt: skip
 def test_an_order_to_ask_no_more_is_a_whole_message(text: str, is_order: bool) -> None:
@@ -282,6 +285,11 @@ def test_a_reminder_that_came_is_an_event_unless_it_names_another_day() -> None:
     ("это не то, что я спрашивал", "unknown"), ("that's not what I asked", "unknown"),
     ("це не те, що я питала", "unknown"), ("не так", "unknown"),
     ("not so", "unknown"), ("усе не так", "unknown"),
+    ("нет, не так", "unknown"), ("No, that's wrong", "unknown"), ("you misunderstood", "unknown"),
+    ("я не об этом спросил", "unknown"), ("ні, я не про це", "unknown"), ("👎", "unknown"),
+    ("в двух словах", "short"), ("расскажи подробнее", "long"), ("eli5", "simple"),
+    ("я не понял, объясни проще", "simple"), ("не розумію, поясни простіше", "simple"),
+    ("wrong number", None), ("не так быстро", None), ("too long a day", None),
     ("короче, я поехал", None), ("это не так просто", None), ("", None),
 ])  # fmt: skip
 def test_a_correction_is_a_whole_message(text: str, wish: str | None) -> None:

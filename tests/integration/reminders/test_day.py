@@ -570,6 +570,19 @@ async def test_a_yes_keeps_the_wish_and_a_no_does_not(life: Life) -> None:
     assert "Отвечай простыми словами" in answer.text
 
 
+@pytest.mark.parametrize("words", ["оставь", "keep it", "Сохрани, пожалуйста"])
+async def test_keeping_it_is_a_yes_and_a_kept_wish_is_not_offered_again(
+    life: Life, words: str
+) -> None:
+    await life.person.say("Что такое квант?", "Порция.")
+    await life.person.say("короче", "Порция!")
+    await life.person.say(words)
+    assert life.person.facts() in (["Отвечай коротко"], ["Answer briefly"])
+    await life.person.say("А атом?", "Неделимое.")
+    again = await life.person.say("короче", "Атом.")
+    assert (again.text, again.changes.wish) == ("Атом.", "")
+
+
 async def test_a_correction_without_an_answer_before_it_is_a_message(life: Life) -> None:
     answer = await life.person.say("короче", "Что короче?")
     assert (answer.text, answer.changes.wish) == ("Что короче?", "")
