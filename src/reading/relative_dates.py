@@ -203,23 +203,32 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool, is_note: bool = 
     if len(text) > times.MAX_TEXT:
         return Validity()
     fact = _Fact.read(text, said_at, is_note=is_note)
-    spans = times.find_spans(fact.folded, with_short=is_note)
-    span = next(filter(fact.names_time, spans), None)
-    if span is None or (span.kind in COUNTED_KINDS and not times.length_of(span.words).exact):
+    spans = filter(fact.names_time, times.find_spans(fact.folded, with_short=is_note))
+    named = [(span, _period_of(fact, span, said_at)) for span in spans]
+    if is_note:  # "was at the dentist yesterday, next time on 14 December"
+        named.sort(key=lambda one: one[1] is None or one[1].end <= said_at)
+    span, period = next(iter(named), (None, None))
+    if span is None or period is None:
         return Validity()
-    tense = fact.meant_tense(span)
-    if is_note:
-        tense, span = tense or "future", _exactly(span)
-    found = time_expressions.named_periods([span], said_at, past=tense == "past")
-    if tense is None or not found:
-        return Validity()
-    period = found[0][1]
     is_open = span.role == "since" and span.to is None
     is_bounded = span.role == "until" or span.to is not None or span.kind == "days"
     if is_open or not (is_event or is_bounded):
         return Validity(period.start if is_event else None)
     end = None if YEARLY.search(fact.folded) and not is_note else period.end
     return Validity(period.start if is_event else None, end)
+
+
+def _period_of(fact: _Fact, span: Span, said_at: datetime) -> time_expressions.Period | None:
+    """Return the period that an expression surely means, or None."""
+    if span.kind in COUNTED_KINDS and not times.length_of(span.words).exact:
+        return None
+    tense = fact.meant_tense(span)
+    if fact.is_note:
+        tense, span = tense or "future", _exactly(span)
+    found = time_expressions.named_periods([span], said_at, past=tense == "past")
+    if tense is None or not found:
+        return None
+    return found[0][1]
 
 
 def days_words(days: Days, language: Language) -> str:
