@@ -80,12 +80,14 @@ class _Fact:
         tenses = [
             (max(span.start - at, at - span.end), tense)
             for at, tense in _verbs(self.folded, start, end)
+            if not span.start <= at < span.end  # "on sat"
         ]
         if any(tense == "past" for _, tense in tenses) and PLANNING.search(clause):
             return None
         if tenses:
             return min(tenses)[1]
-        return None if has_past_verb(self.folded) else "future"
+        beside = self.folded[:start] + self.folded[end:]
+        return None if has_past_verb(beside) else "future"
 
     def meant_tense(self, span: Span) -> Tense | None:
         """Return the tense where an expression means another day in the past than in the future.

@@ -159,6 +159,7 @@ def test_other_messages_are_no_orders_about_the_brief(text: str) -> None:
     ("встреча с другом 5 декабря", date(2026, 12, 5), "event"),
     ("30.11 приём у кардиолога каб. 214", date(2026, 11, 30), "event"),
     ("рейс 9.12 в 6:15", date(2026, 12, 9), "event"),
+    ("Sophie's party on sat 2pm", date(2026, 12, 5), "event"),
     ("parents evening friday", date(2026, 12, 4), "event"),
     ("Got tickets for Hamlet, Dec 10", date(2026, 12, 10), "event"),
     ("забронювала столик на 6 грудня", date(2026, 12, 6), "event"),
