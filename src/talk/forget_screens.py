@@ -58,19 +58,22 @@ class ForgetScreens:
         """Offer to forget what a disliked answer cited, one by one, and to keep a wish.
 
         Returns:
-            None if the Telegram message is no answer of the bot, or cited nothing in a group.
+            None if the Telegram message is no answer of the bot, or cited nothing where no wish
+            counts: in a group, in strict mode, without a model.
         """
         turns, language = TurnRepository(self._client), caller.language
+        chosen = caller.preferences
         cited = await self._client.run(turns.list_cited, caller.owner, sent_message)
         is_answer = await self._client.run(turns.is_answer, caller.owner, sent_message)
-        may_keep = caller.preferences.memory_on and not caller.owner.is_group
-        if not cited and not (is_answer and may_keep):
+        is_heard = self._has_model and chosen.memory_on and chosen.mode == "assistant"
+        may_keep = is_answer and is_heard and not caller.owner.is_group
+        if not cited and not may_keep:
             return None
         reply = Reply("")
         if cited:
             choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
             reply = _choices_reply(say("disliked", language), choices)
-        if is_answer and may_keep:
+        if may_keep:
             unknown = Changes(wish=UNKNOWN)
             text = f"{reply.text}\n\n{offer_of(unknown, language)}".strip()
             reply = Reply(text, (*reply.rows, *wish_rows(unknown, language)))

@@ -126,6 +126,15 @@ async def test_other_reactions_and_other_messages_are_left_alone(phone: Phone) -
     assert len(phone.fake.sent_to(USER)) == before + 2 and phone.facts() == [CITY]
 
 
+@pytest.mark.core(llm_model="offline")
+async def test_a_dislike_of_the_notebook_offers_no_wish(phone: Phone) -> None:
+    await phone.write("В субботу ужин с Олей")
+    before = len(phone.fake.sent_to(USER))
+    await phone.fake.react(USER, phone.last.message_id, "👎")
+    await phone.work()
+    assert len(phone.fake.sent_to(USER)) == before
+
+
 # Limits
 
 
