@@ -499,19 +499,17 @@ class TurnRepository(Repository):
         ids = _ids(conversation_id, message_id)
         return self._first(lambda number: number, SELECT_STREAM_MESSAGE, ids)
 
-    def is_answer(self, owner: owners.Owner, sent_message: int) -> bool:
-        """Return True if a Telegram message shows one of the newest answers to the owner."""
-        return self._client.fetch_one(SELECT_CITED, owner, sent=sent_message) is not None
-
-    def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
+    def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]] | None:
         """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.
+
+        It returns None for a Telegram message that shows none of the newest answers.
 
         Args:
             owner: The owner of the conversation.
             sent_message: A Telegram message that shows the answer.
         """
         rows = self._client.fetch_all(SELECT_CITED, owner, sent=sent_message)
-        return [(uid, text) for uid, text in rows if uid is not None]
+        return [(uid, text) for uid, text in rows if uid is not None] if rows else None
 
     def find_stop(self, owner: owners.Owner) -> Literal["shown", "silent"] | None:
         """Return whether the answer to the owner's newest message shows that it was stopped.

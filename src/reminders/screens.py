@@ -60,9 +60,13 @@ OFF = lexicon.AnyCase(r"\W*(?:(?:<day.off>|<answers.no>|<cancel.surely>|<move.it
 
 @dataclass(frozen=True)
 class BriefOrder:
-    """Order to send the brief at certain times, or no more (``repeats`` is None)."""
+    """Order to send the brief at certain times, or no more (``repeats`` is None).
+
+    ``is_habit`` is False if the words only name an hour.
+    """
 
     repeats: Recurrence | None
+    is_habit: bool = True
 
 
 def read_times(words: str, caller: Caller) -> BriefOrder | None:
@@ -83,7 +87,8 @@ def read_times(words: str, caller: Caller) -> BriefOrder | None:
         if request is not None and request.when is not None and request.what == BRIEF:
             zone = request.time_zone or caller.time_zone
             first, days = local_time(request.when, zone), weekdays_in(words)
-            return BriefOrder(request.repeats or Recurrence.of("day", first, weekdays=days))
+            daily = Recurrence.of("day", first, weekdays=days)
+            return BriefOrder(request.repeats or daily, request.repeats is not None)
     return None
 
 
@@ -96,12 +101,9 @@ def read_order(text: str, caller: Caller) -> BriefOrder | None:
     if len(text) > MAX_ORDER or WORDS.search(text) is None:
         return None
     order = read_times(text, caller)
-    if order is None or order.repeats is None or SENDS.search(text):
+    if order is None or order.is_habit or SENDS.search(text):
         return order
-    request = read_words(f"{BESIDE.sub(' ', text)} {BRIEF}", caller.moment, caller.time_zone)
-    if request is None or request.repeats is None:
-        return None
-    return order
+    return None
 
 
 def read_days(text: str, caller: Caller, before: Sequence[str] = ()) -> list[date]:

@@ -64,10 +64,9 @@ class ForgetScreens:
         turns, language = TurnRepository(self._client), caller.language
         chosen = caller.preferences
         cited = await self._client.run(turns.list_cited, caller.owner, sent_message)
-        is_answer = await self._client.run(turns.is_answer, caller.owner, sent_message)
         is_heard = self._has_model and chosen.memory_on and chosen.mode == "assistant"
-        may_keep = is_answer and is_heard and not caller.owner.is_group
-        if not cited and not may_keep:
+        may_keep = is_heard and not caller.owner.is_group
+        if cited is None or not (cited or may_keep):
             return None
         reply = Reply("")
         if cited:

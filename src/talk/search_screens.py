@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal, get_args
 
 from src.base.owners import Caller
 from src.base.zones import local_time
 from src.history.conversation_repo import ConversationRepository
-from src.history.timeline_repo import TimelineRepository
 from src.memory import memories, memory_repo, queries
 from src.memory.compaction import CompactionService
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
 from src.memory.thresholds import SUGGESTED
-from src.offline.replies import OVERVIEW_LINES, is_note
+from src.offline.replies import OVERVIEW_LINES
 from src.pg.client import PgClient
 from src.reading import gate, lexicon, sentences, time_expressions
 from src.reading.facts import WISH, fact_uid
@@ -22,7 +22,6 @@ from src.reading.times import fold
 from src.reading.words import people_in
 from src.reminders.day import by_sentence, tells
 from src.reminders.day_repo import DayRepository, Told
-from src.reminders.rules import asks_for_reminder
 from src.texts import say
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
@@ -108,36 +107,23 @@ class SearchScreens:
         page = await self._facts.page(caller)
         if self._has_model or caller.owner.is_group:
             return page
-        list_before = TimelineRepository(self._client).list_before
-        last = await self._client.run(list_before, caller.owner, limit=NEWEST)
-        moments = {
-            one.text: one.said_at
-            for one in reversed(last)
-            if one.role == "user"
-            and not one.is_private
-            and one.text not in page.text
-            and is_note(one.text)
-            and not asks_for_reminder(one.text)
-        }
+        told = await self._client.run(DayRepository(self._client).list_told, caller.owner)
+        newest = {one.text: one for one in reversed(told) if one.is_message}
+        said = (one for one in reversed(newest.values()) if one.text not in page.text)
         notes = [
             say(
                 "offline_quote", caller.language,
-                text=shortened(gate.redact(text, household=True), MAX_NOTE),
-                said_at=f"{local_time(moment, caller.time_zone):%d.%m.%Y %H:%M}",
+                text=shortened(one.text, MAX_NOTE),
+                said_at=f"{local_time(one.said_at, caller.time_zone):%d.%m.%Y %H:%M}",
             )
-            for text, moment in reversed(moments.items())
+            for one in islice(filter(tells, said), OVERVIEW_LINES)
         ]  # fmt: skip
         if not notes:
             return page
-        facts = []
+        text = "\n".join([say("memory_notes", caller.language), *notes])
         if page.rows:
-            facts = [page.text, ""]
-        return replace(
-            page,
-            text="\n".join(
-                [*facts, say("memory_notes", caller.language), *notes[:OVERVIEW_LINES]]
-            ),
-        )
+            text = f"{page.text}\n\n{text}"
+        return replace(page, text=text)
 
     async def about(self, caller: Caller) -> Reply:
         """Tell who the user is: a line for each subject, with a button for each fact and note."""

@@ -739,7 +739,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "ExportRepository.has_owner", "PageSessionRepository.count_open",
-        "TurnRepository.is_answer", "ImportRepository.count", "EditRepository.is_caption",
+        "ImportRepository.count", "EditRepository.is_caption",
         "TurnRepository.find_budget_pause", "MemoryRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "MemoryRepository.list_replaced_behind",
