@@ -126,7 +126,7 @@ class CommandEntry:
         is_in_help: True if /help lists it.
         is_for_admins: True if in a group only its admins may use it.
         places: Where it is offered.
-        needs: Returns True if the bot has what it needs.
+        needs: The feature without which it is not offered, or None.
     """
 
     name: str
@@ -136,7 +136,7 @@ class CommandEntry:
     is_in_help: bool = True
     is_for_admins: bool = False
     places: tuple[Place, ...] = EVERYWHERE
-    needs: Callable[[Features], bool] = lambda _: True
+    needs: str | None = None
 
 
 def offered(
@@ -147,7 +147,7 @@ def offered(
         entry
         for entry in entries
         if place in entry.places
-        and entry.needs(features)
+        and (entry.needs is None or getattr(features, entry.needs))
         and (is_admin or place != "group" or not entry.is_for_admins)
     ]
 
@@ -431,13 +431,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
             lambda s, caller: s.screens.open_app(caller),
             is_at_once=True,
             places=("private",),
-            needs=lambda features: features.has_app,
+            needs="has_app",
         ),
         CommandEntry(
-            "page",
-            lambda s, caller: s.outside.page(caller),
-            places=ALONE,
-            needs=lambda features: features.has_page,
+            "page", lambda s, caller: s.outside.page(caller), places=ALONE, needs="has_page"
         ),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
         CommandEntry("forget", lambda s, caller: s.forgetting.forget(caller)),
@@ -458,16 +455,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("export", CommandService.export, is_for_admins=True),
         CommandEntry("import", lambda s, caller: s.imports.command(caller), places=ALONE),
         CommandEntry(
-            "connect",
-            lambda s, caller: s.connecting.connect(caller),
-            places=ALONE,
-            needs=lambda features: features.lends,
+            "connect", lambda s, caller: s.connecting.connect(caller), places=ALONE, needs="lends"
         ),
         CommandEntry(
-            "usage",
-            lambda s, caller: s.pages.usage(caller),
-            is_at_once=True,
-            needs=lambda features: features.has_model,
+            "usage", lambda s, caller: s.pages.usage(caller), is_at_once=True, needs="has_model"
         ),
         CommandEntry("privacy", lambda s, caller: s.pages.say_privacy(caller), is_at_once=True),
         CommandEntry("delete_me", lambda s, caller: s.forgetting.delete_me(caller), places=ALONE),
