@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from src.base.owners import Caller
 from src.base.zones import SECOND
+from src.memory.forgetter import Forgotten
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery, StoredFact, message_number
 from src.pg.client import PgClient
@@ -102,11 +103,9 @@ class MemoryScreens:
         )
         if not forgotten.texts:
             return await self._refusal_note(caller, memory_id)
-        text = say("forgot", caller.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
-        rows: Rows = ((_back_button(caller.language, back),),)
-        if forgotten.number is not None:
-            rows = ((recall_button(forgotten.number, caller.language),), *rows)
-        return Reply(text, rows, is_screen=True)
+        reply = forgotten_reply(forgotten, caller.language)
+        rows: Rows = (*reply.rows, (_back_button(caller.language, back),))
+        return replace(reply, rows=rows, is_screen=True)
 
     async def correct(self, caller: Caller, memory_id: int, *back: int) -> Reply:
         """Ask for the correction of a fact; the user's answer is the correction."""
@@ -138,6 +137,14 @@ def _gone_reply(caller: Caller, back: Sequence[int]) -> Reply:
 def recall_button(number: int, language: Language) -> Button:
     """Return the button that undoes the forgetting with this number."""
     return Button(say("undo_forgot_button", language), Action("undo", (0, number)))
+
+
+def forgotten_reply(found: Forgotten, language: Language) -> Reply:
+    """Build the reply about forgotten texts, with an undo button."""
+    text = "\n".join(say("forgot", language, text=text) for text in found.texts)
+    if found.number is None:
+        return Reply(text)
+    return Reply(text, ((recall_button(found.number, language),),))
 
 
 def kind_title(kind: str, language: Language) -> str:

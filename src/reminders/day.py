@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from itertools import pairwise
 from typing import Literal
 
 from babel.dates import format_date
@@ -24,7 +23,7 @@ from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
 from src.reading.times import fold
-from src.reading.words import VALUES, Word, content_words, lemmas_of, shared
+from src.reading.words import VALUES, Word, content_words, lemmas_of, people_in, shared
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import Reminder, ReminderRepository, next_time
@@ -352,28 +351,11 @@ def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) 
 
 
 def _is_of_another(text: str, reminder: str) -> bool:
-    """Return True if a text names somebody else: "сестра Лена" beside "сестре Кате"."""
-    meant = _named_things(reminder)
-    for thing, name in _named_things(text):
-        names = [one for kind, one in meant if kind.lemmas & thing.lemmas]
-        if names and not any(one.lemmas & name.lemmas for one in names):
-            return True
-    return False
-
-
-def _named_things(text: str) -> list[tuple[Word, Word]]:
-    """Return the things right beside a name, each with it: "электрик Боб", "Bob the plumber"."""
-    found = []
-    for one, other in pairwise(content_words(text)):
-        if text[one.end : other.start].lower() in (" ", " the ", ", "):
-            first, second = _is_name(one), _is_name(other)
-            if first != second:
-                found.append((other, one) if first else (one, other))
-    return found
-
-
-def _is_name(word: Word) -> bool:
-    return word.is_name or "Name" in parts_of_speech(word.text)
+    """Return True if a text names others than a reminder does: "сестра Лена", not Катя."""
+    meant, named = (
+        {one for one in people_in(said) if one.startswith("~")} for said in (reminder, text)
+    )
+    return bool(meant and named) and meant.isdisjoint(named)
 
 
 def _name_enough(said: Sequence[Word], things: Sequence[Word]) -> bool:

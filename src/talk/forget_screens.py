@@ -11,7 +11,7 @@ from src.history.new_messages import last_question
 from src.history.turn_repo import Changes, TurnRepository
 from src.memory import forgetter, forgetting_repo
 from src.memory.memories import Memories
-from src.memory.screens import MemoryScreens, recall_button
+from src.memory.screens import MemoryScreens, forgotten_reply
 from src.memory.turn_context import Finding
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
@@ -213,14 +213,6 @@ class ForgetScreens:
             return Reply.closing_note(say("erase_late", caller.language))
         await self.erase_owner(caller.owner.telegram_user_id)
         return Reply(say("erase_done", caller.language), is_screen=True)
-
-
-def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
-    """Build the reply about forgotten texts, with an undo button."""
-    text = "\n".join(say("forgot", language, text=text) for text in found.texts)
-    if found.number is None:
-        return Reply(text)
-    return Reply(text, ((recall_button(found.number, language),),))
 
 
 def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply:

@@ -1,6 +1,5 @@
 """Notes below an answer: what changed, with buttons that undo it, and wishes that it offers."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -109,17 +108,14 @@ def wish_text(wish: Wish, language: Language) -> str:
     return say(f"wish_{wish}", language)
 
 
-def is_kept(wish: str, texts: Collection[str]) -> bool:
-    """Return True if a wish is one of the texts of facts, in any language."""
-    return any(
-        wish == one and wish_text(one, lang) in texts for one in WISHES for lang in LANGUAGES
-    )
+def texts_of(*wishes: str) -> frozenset[str]:
+    """Return the texts of these wishes as they are kept, in all languages."""
+    return frozenset(wish_text(one, lang) for one in WISHES if one in wishes for lang in LANGUAGES)
 
 
 def rivals_of(text: str) -> frozenset[str]:
     """Return the texts of the wishes about length that a kept one replaces, in all languages."""
-    lengths: tuple[Wish, ...] = ("short", "long")
-    texts = frozenset(wish_text(wish, language) for wish in lengths for language in LANGUAGES)
+    texts = texts_of("short", "long")
     if text not in texts:
         return frozenset()
     return texts - {text}

@@ -147,7 +147,7 @@ class Orders:
         if wish is None or is_note or not is_heard or not question_before(turn.history, None):
             return None
         facts = await self._memories.get_user_facts(incoming.owner)
-        if not notes.is_kept(wish, [fact.text for fact in facts]):
+        if notes.texts_of(wish).isdisjoint(fact.text for fact in facts):
             turn.wish = wish
         if self.has_model:
             return None

@@ -17,7 +17,7 @@ from src.memory.thresholds import SUGGESTED
 from src.offline.replies import OVERVIEW_LINES
 from src.pg.client import PgClient
 from src.reading import gate, lexicon, sentences, time_expressions
-from src.reading.facts import WISH, fact_uid
+from src.reading.facts import WISH, fact_number, fact_uid
 from src.reading.times import fold
 from src.reading.words import people_in
 from src.reminders.day import by_sentence, tells
@@ -139,9 +139,9 @@ class SearchScreens:
             texts = []
             for entry in by_subject[subject][:MAX_OF_SUBJECT]:
                 number = len(buttons) + 1
-                text = shortened(entry.told.text, MAX_TEXT)
-                texts.append(f"{number}. {text} · {caller.day(entry.told.said_at)}")
-                buttons.append(Button(f"{entry.sign}{number}", entry.action))
+                text = shortened(entry.text, MAX_TEXT)
+                texts.append(f"{number}. {text} · {caller.day(entry.said_at)}")
+                buttons.append(_entry_button(entry, number))
             more = len(by_subject[subject]) - MAX_OF_SUBJECT
             if more > 0:
                 texts.append(say("day_more", language, count=more))
@@ -236,34 +236,24 @@ def subject_of_fact(fact: memory_repo.StoredFact) -> Subject:
     return OF_KINDS.get(fact.fact.memory_type, "you")
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """Fact or note in a line.
-
-    Attributes:
-        told: Its text and day.
-        action: Effect of its button: the card of a fact, or the forgetting of a note.
-        sign: What stands before the number on the button.
-    """
-
-    told: Told
-    action: Action
-    sign: str = ""
-
-
 def _by_subject(
     facts: Sequence[memory_repo.StoredFact], told: Sequence[Told]
-) -> dict[Subject, list[_Entry]]:
+) -> dict[Subject, list[Told]]:
     """Return the facts by subject, best first, then the newest notes of subjects without any."""
-    found: dict[Subject, list[_Entry]] = {subject: [] for subject in SUBJECTS}
+    found: dict[Subject, list[Told]] = {subject: [] for subject in SUBJECTS}
     for fact in facts:
         entry = Told(fact_uid(fact.id), fact.source.uid, fact.text, fact.source.said_at)
-        found[subject_of_fact(fact)].append(_Entry(entry, Action("fact", (fact.id,))))
+        found[subject_of_fact(fact)].append(entry)
     lacking = {subject for subject in SUBJECTS if not found[subject]}
-    messages = [one for one in told if one.id.startswith("msg-")][:MAX_NOTES]
-    for note in by_sentence(messages):
+    for note in by_sentence([one for one in told if one.is_message][:MAX_NOTES]):
         subject = subject_of_text(note.text)
         if subject in lacking and tells(note):
-            number = memory_repo.message_number(note.id) or 0
-            found[subject].append(_Entry(note, Action("drop", (1, number)), "🗑 "))
+            found[subject].append(note)
     return found
+
+
+def _entry_button(entry: Told, number: int) -> Button:
+    """Return the button that opens the card of a fact, or forgets a note."""
+    if entry.is_message:
+        return Button(f"🗑 {number}", Action("drop", (1, fact_number(entry.id, "msg-") or 0)))
+    return Button(str(number), Action("fact", (fact_number(entry.id) or 0,)))
