@@ -509,7 +509,9 @@ class TurnRepository(Repository):
             sent_message: A Telegram message that shows the answer.
         """
         rows = self._client.fetch_all(SELECT_CITED, owner, sent=sent_message)
-        return [(uid, text) for uid, text in rows if uid is not None] if rows else None
+        if not rows:
+            return None
+        return [(uid, text) for uid, text in rows if uid is not None]
 
     def find_stop(self, owner: owners.Owner) -> Literal["shown", "silent"] | None:
         """Return whether the answer to the owner's newest message shows that it was stopped.

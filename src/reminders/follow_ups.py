@@ -200,8 +200,7 @@ class FollowUpService:
 
     async def mute(self, caller: Caller, number: int) -> Reply:
         """Answer the button that ends the questions about a thing."""
-        is_done = await self._run(self._rows.mute, caller.owner, number)
-        if not is_done:
+        if not await self._run(self._rows.mute, caller.owner, number):
             return Reply.closing_note(say("reminder_gone", caller.language))
         return Reply(say("follow_up_muted", caller.language), is_screen=True)
 

@@ -362,11 +362,7 @@ class ReminderRepository(Repository):
         return self._first(Reminder.from_row, SELECT_ONE, owner, id=number)
 
     def cancel(
-        self,
-        owner: Owner,
-        *numbers: int,
-        due_at: datetime | None = None,
-        asker: int | None = None,
+        self, owner: Owner, *numbers: int, due_at: datetime | None = None, asker: int | None = None
     ) -> bool:
         """Cancel reminders, which can be undone; return False if none is pending.
 

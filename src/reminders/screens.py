@@ -162,9 +162,8 @@ class BriefScreens:
             if order is not None:
                 return await self.obey(caller, order)
         found = await self._run(self._day.rows.find_brief, caller.owner)
-        usage = say("brief_usage", caller.language)
         if found is None or caller.argument:
-            return Reply(usage)
+            return Reply(say("brief_usage", caller.language))
         time = describe_time(found, caller)
         return Reply(say("brief_is_on", caller.language, time=time))
 
@@ -177,8 +176,7 @@ class BriefScreens:
             return Reply(say("brief_hours", language))
         due = next_after(repeats, caller.moment, caller.time_zone)
         new = NewReminder(BRIEF, due, repeats, caller.time_zone, language)
-        now = datetime.now(UTC)
-        brief = await self._run(rows.set_brief, caller.owner, new, now=now)
+        brief = await self._run(rows.set_brief, caller.owner, new, now=datetime.now(UTC))
         button = Button(say("brief_off_button", language), Action("nobrief"))
         return Reply(say("brief_on", language, time=describe_time(brief, caller)), ((button,),))
 

@@ -167,9 +167,7 @@ def route_start(
     return "init_state"
 
 
-def route_summary(
-    state: ConversationState,
-) -> Literal["summarize", "assistant", "answer_by_form"]:
+def route_summary(state: ConversationState) -> Literal["summarize", "assistant", "answer_by_form"]:
     """Route to a summary if the prompt takes 60 % of the context or more, else to the answer."""
     share = state["current_token_count"] / state["llm_context_size"]
     if share >= SUMMARIZE_FROM:

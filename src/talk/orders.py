@@ -236,9 +236,8 @@ class Orders:
     async def tell_day(self, turn: Turn) -> TurnResult | None:
         """Tell what is on a day or in a week, without a model."""
         incoming = turn.incoming
-        said = [entry for entry in turn.history[:-1] if entry["role"] == "user"]
-        before = [strip_time_label(entry["content"]) for entry in said]
-        days = read_days(incoming.text, incoming.caller, before)
+        said = [one["content"] for one in turn.history[:-1] if one["role"] == "user"]
+        days = read_days(incoming.text, incoming.caller, [*map(strip_time_label, said)])
         if not days:
             return None
         return TurnResult((await self._briefs.today(incoming.caller, days)).text)
@@ -254,11 +253,9 @@ class Orders:
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""
         incoming = turn.incoming
-        if not asks_no_more(incoming.text):
-            return None
-        if not await self._follow_ups.mute_last(incoming.caller):
-            return None
-        return TurnResult(say("follow_up_muted", incoming.language))
+        if asks_no_more(incoming.text) and await self._follow_ups.mute_last(incoming.caller):
+            return TurnResult(say("follow_up_muted", incoming.language))
+        return None
 
     async def confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """Erase, or not, on a yes or no to that question; None for other messages."""

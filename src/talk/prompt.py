@@ -229,10 +229,7 @@ MEMORIES_SHARE = 4  # of this part of the model's context ``memory_context_token
 
 
 async def load_facts(
-    state: ConversationState,
-    runtime: Runtime[TurnContext],
-    *,
-    counter: TokenCounter,
+    state: ConversationState, runtime: Runtime[TurnContext], *, counter: TokenCounter
 ) -> ConversationState:
     """Put the key facts right after the system prompt, replacing the previous ones.
 

@@ -42,14 +42,7 @@ from src.queue.update_repo import (
 )
 from src.reading import requests
 from src.reading.facts import PRIVATE
-from src.reading.gate import (
-    MASK,
-    clean_name,
-    may_be_secret,
-    redact,
-    refers_back,
-    secrets_of,
-)
+from src.reading.gate import MASK, clean_name, may_be_secret, redact, refers_back, secrets_of
 from src.talk import graph_run
 from src.talk.main_graph import Graph
 from src.talk.orders import Orders

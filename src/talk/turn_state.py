@@ -214,10 +214,7 @@ class AnswerView:
         """
 
     async def deliver(
-        self,
-        turn: "Turn",
-        answer: StoredAnswer,
-        on_part: Callable[[int], Awaitable[None]],
+        self, turn: "Turn", answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
     ) -> int:
         """Show the final answer, except for the parts that have arrived already.
 
