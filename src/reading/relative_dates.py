@@ -69,7 +69,7 @@ class _Fact:
 
     def tense_at(self, span: Span) -> Tense | None:
         """Return the tense of the clause around an expression, None if it is uncertain."""
-        if "weekday" in span.words and span.preposition in lexicon.words("time.planned"):
+        if span.preposition in lexicon.words("time.planned"):
             return "future"  # "booked for Friday"
         ends = [0, *(m.end() for m in CLAUSE_END.finditer(self.folded)), len(self.folded)]
         start = max(end for end in ends if end <= span.start)

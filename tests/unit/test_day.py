@@ -160,6 +160,7 @@ def test_other_messages_are_no_orders_about_the_brief(text: str) -> None:
     ("30.11 приём у кардиолога каб. 214", date(2026, 11, 30), "event"),
     ("рейс 9.12 в 6:15", date(2026, 12, 9), "event"),
     ("Sophie's party on sat 2pm", date(2026, 12, 5), "event"),
+    ("взяла билеты в театр на 30.11", date(2026, 11, 30), "event"),
     ("parents evening friday", date(2026, 12, 4), "event"),
     ("Got tickets for Hamlet, Dec 10", date(2026, 12, 10), "event"),
     ("забронювала столик на 6 грудня", date(2026, 12, 6), "event"),
