@@ -94,9 +94,7 @@ async def measure_owner(client: PgClient) -> dict[str, str]:
     """Measure turns and searches of that owner, and the nightly jobs."""
     owner, model = Owner(BIG_USER), FakeOpenAI(keep_requests=False)
     await model.start()
-    settings = Settings(
-        _env_file=None, llm_model="openai:bench", openai_base_url=model.url, openai_api_key="none"
-    )
+    settings = Settings(llm_model="openai:bench", openai_base_url=model.url, openai_api_key="none")
     core = Core(settings, client)
     await core.warm_up()
 

@@ -129,7 +129,7 @@ def measure(cases: Sequence[Case]) -> dict[str, float]:
 async def gather() -> list[Case]:
     """Return all questions with their results in a temporary database."""
     with tempfile.TemporaryDirectory(prefix="pomni-irrelevance-") as folder:
-        async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
+        async with open_core(Settings(data_dir=Path(folder))) as core:
             await core.warm_up()
             people = [case async for case in ask_people(core)]
             return people + [case async for case in ask_personal(core)]

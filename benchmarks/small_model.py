@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dialogues.__main__ import FIRST_USER, talk
-from src.base.config import Settings
+from src.base.config import load_settings
 from src.core import Core, open_core
 
 LINES = Path(__file__).with_suffix(".toml")
@@ -43,7 +43,8 @@ async def main(languages: list[str]) -> None:
     """Run the dialogue in each language, with a user for each."""
     talks = tomllib.loads(LINES.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="pomni-small-model-") as folder:
-        async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
+        settings = load_settings(None).model_copy(update={"data_dir": Path(folder)})
+        async with open_core(settings) as core:
             for number, language in enumerate(languages or list(talks)):
                 figures = await _have(core, FIRST_USER + number, talks[language])
                 print(json.dumps({"language": language, **figures}), flush=True)

@@ -51,7 +51,7 @@ async def main(
     """Run the dialogues, each as a user of its own; returns how many checks failed."""
     failed, checks = Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="pomni-dialogues-") as data:
-        async with open_core(Settings(_env_file=None, data_dir=Path(data))) as core:
+        async with open_core(Settings(data_dir=Path(data))) as core:
             if eager:
                 core.client.execute(EAGER)
             for number, dialogue in enumerate(_dialogues(folder, kind, language)):
@@ -75,7 +75,7 @@ async def count_sentences(*, show: bool) -> int:
     talks: dict[Language, str] = tomllib.loads(TALKS.read_text(encoding="utf-8"))
     repeated = 0
     with tempfile.TemporaryDirectory(prefix="pomni-talks-") as data:
-        async with open_core(Settings(_env_file=None, data_dir=Path(data))) as core:
+        async with open_core(Settings(data_dir=Path(data))) as core:
             for number, (language, text) in enumerate(talks.items()):
                 lines = text.splitlines()
                 replies = await talk(core, FIRST_USER + number, lines)

@@ -24,7 +24,7 @@ now = datetime.now(UTC)
 read_time("5 марта", now)
 read_reminder("напомни завтра в 9 полить цветы", now, "Europe/Kyiv")
 content_words("слово")
-build_chat_model(Settings(_env_file=None), "openai:any")  # type: ignore[call-arg]
+build_chat_model(Settings(), "openai:any")
 for language in LANGUAGES:
     say("start", language)
 gc.collect()

@@ -31,7 +31,7 @@ async def proxy(request: pytest.FixtureRequest) -> AsyncIterator[FakeProxy]:
 def settings_for(proxy: FakeProxy, port: int) -> Settings:
     base = f"http://models.test:{port}"
     return Settings(
-        _env_file=None, model_proxy=proxy.url, llm_timeout=20,  # type: ignore[call-arg]
+        model_proxy=proxy.url, llm_timeout=20,  # type: ignore[call-arg]
         openai_api_key="key-key", anthropic_api_key="key-key", google_api_key="key-key",
         openai_base_url=f"{base}/v1", anthropic_base_url=base, google_base_url=base,
         transcription_model="whisper-1", rerank_url=f"{base}/v1/rerank",

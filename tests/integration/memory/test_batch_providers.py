@@ -173,7 +173,7 @@ async def test_one_that_runs_is_deleted_at_once_or_when_it_has_ended(
 
 
 def test_a_provider_without_a_key_is_a_matter_of_settings() -> None:
-    settings = Settings(_env_file=None, openai_api_key="key")  # type: ignore[arg-type]
+    settings = Settings(openai_api_key="key")  # type: ignore[arg-type]
     assert get_llm_provider("openai", settings).name == "openai"
     for name in ("anthropic", "google", "immediate", "nobody"):
         with pytest.raises(ModelSetupError):

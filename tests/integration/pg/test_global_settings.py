@@ -36,7 +36,7 @@ def bounds() -> list[tuple[str, float, float]]:
 
 def service(client: PgClient, **environment: Any) -> SettingsService:
     stored = GlobalSettingsRepository(client)
-    return SettingsService(client, stored, Settings(_env_file=None, **environment))
+    return SettingsService(client, stored, Settings(**environment))
 
 
 def test_the_database_has_the_bounds_that_the_program_has(client: PgClient) -> None:

@@ -229,7 +229,7 @@ async def test_a_form_is_asked_with_its_schema_and_the_tools_of_the_prompt(
     fake: FakeOpenAI,
 ) -> None:
     server = {"openai_base_url": fake.url, "openai_api_key": fake.api_key}
-    caller = build_caller(Settings(_env_file=None, llm_model="openai:x", **server))
+    caller = build_caller(Settings(llm_model="openai:x", **server))
     ask = partial(caller.form, [HumanMessage("?")], Words, purpose="form", on_usage=print)
     fake.reply = lambda _request: '{"words": ["a"]}'
     assert (await ask(tools=[Words])).words == ["a"]
