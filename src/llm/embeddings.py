@@ -171,9 +171,7 @@ def build_embedder(settings: Settings, name: str, metrics: Metrics) -> Embedder:
 # 18 characters, overflows it. So texts are converted to NFKC here: no character in NFKC takes more
 # room in the engine than in UTF-8.
 
-# In a session of its own, as Ctrl-C in the terminal is for the bot.
-COMMAND = (sys.executable, "-I", str(Path(__file__).with_name("embedding_child.py")))
-STREAMS: Any = {"stdin": PIPE, "stdout": PIPE, "stderr": DEVNULL}
+PROGRAM = Path(__file__).with_name("embedding_child.py")
 # Nothing of the bot's environment is inherited, because it contains keys.
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 DIMENSIONS = 384
@@ -258,7 +256,14 @@ class EmbeddingEngine:
         self._unread = 0
         with suppress(OSError):
             self._process = process = await asyncio.create_subprocess_exec(
-                *COMMAND, **STREAMS, env=self._environment, start_new_session=True
+                sys.executable,
+                "-I",
+                str(PROGRAM),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C in the terminal is for the bot
             )
             if await self._ask(process, WARM_UP) is not None:
                 return process
