@@ -165,8 +165,8 @@ def tables(dsn: str) -> set[str]:
     return {name for (name,) in query(dsn, TABLES)}
 
 
-def rows_of(dsn: str, owner: Owner, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """Return (table, row) of all rows of an owner, except in the tables ``without``."""
+def select_rows(owner: Owner, *, without: Iterable[str] = ()) -> str:
+    """Return a statement that selects what ``rows_of`` returns."""
     left_out = frozenset(without)
     parts = [
         f"SELECT '{table}', to_jsonb(t)::text FROM {table} t WHERE {condition}"
@@ -175,7 +175,12 @@ def rows_of(dsn: str, owner: Owner, *, without: Iterable[str] = ()) -> list[tupl
     ]
     sql = " UNION ALL ".join(parts) + " ORDER BY 1, 2"
     chat, thread = owner.row
-    return query(dsn, sql.replace("%(owner)s", str(chat)).replace("%(thread)s", str(thread)))
+    return sql.replace("%(owner)s", str(chat)).replace("%(thread)s", str(thread))
+
+
+def rows_of(dsn: str, owner: Owner, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """Return (table, row) of all rows of an owner, except in the tables ``without``."""
+    return query(dsn, select_rows(owner, without=without))
 
 
 def dump(dsn: str, *names: str, without: Iterable[str] = ("updated_at",)) -> list[tuple[str, str]]:

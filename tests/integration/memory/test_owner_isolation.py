@@ -15,7 +15,8 @@ import inspect
 import itertools
 import json
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,6 +71,7 @@ from tests.tables import (
     count_death,
     open_question,
     rows_of,
+    select_rows,
     send_batch,
     tables,
 )
@@ -785,68 +787,70 @@ def two_owners(kind: str) -> tuple[Owner, Owner]:
     return Owner(-(2**41) - number, 3), Owner(-(2**41) - number, 4)
 
 
-class Neighbours:
-    """Two filled owners, of whom one acts; whoever was changed by it gives way to somebody new."""
+class Parts(PgClient):
+    """Client whose transactions are parts of another one."""
 
-    def __init__(self, client: PgClient, kind: str) -> None:
-        self._client = client
-        self._kind = kind
-        self._left_out = OF_ALL_TOPICS if kind == "topics" else frozenset()
-        self._topics = itertools.count(5)
-        self._move_in()
+    def __init__(self, client: PgClient, whole: Transaction) -> None:
+        super().__init__(client.dsn)
+        self.whole = whole
 
-    def _move_in(self) -> None:
-        me, them = two_owners(self._kind)
-        self._them, self._theirs = self._fill(them, self._left_out)
-        self._me, self._mine = self._fill(me)
-
-    def _fill(
-        self, owner: Owner, left_out: frozenset[str] = frozenset()
-    ) -> tuple[Filled, list[tuple[str, str]]]:
-        filled = fill(self._client, owner)
-        return filled, rows_of(self._client.dsn, owner, without=left_out)
-
-    def try_out(self, name: str) -> str:
-        """Why I must not call this method; nothing when it touches only what is mine."""
-        failure = ""
+    @contextmanager
+    def transaction(self, *, limits: Any = None) -> Iterator[Transaction]:
+        self.whole.execute("SAVEPOINT part")
         try:
-            self._call(name)
-        except Exception:  # noqa: BLE001  (also what another one did is told)
-            failure = traceback.format_exc(limit=-2)
-        me, them = self._me.owner, self._them.owner
-        if failure or rows_of(self._client.dsn, them, without=self._left_out) != self._theirs:
-            self._move_in()
-        elif rows_of(self._client.dsn, me) != self._mine:
-            somebody = Owner(me.telegram_user_id, next(self._topics))
-            me = somebody if self._kind == "topics" else two_owners(self._kind)[0]
-            self._me, self._mine = self._fill(me)
-        return failure
+            yield self.whole
+        except BaseException:
+            self.whole.execute("ROLLBACK TO SAVEPOINT part")
+            raise
+        self.whole.execute("RELEASE SAVEPOINT part")
 
-    def _call(self, name: str) -> None:
-        me, them = self._me, self._them
-        result = repr(call(Stage(Repositories(self._client), me, them), name))
+    def stream(self, sql: Any, params: Any = None, /) -> Iterator[Any]:
+        yield from self.whole.fetch_all(sql, params)
+
+
+@contextmanager
+def undone(client: PgClient) -> Iterator[PgClient]:
+    """A client of which nothing is left afterwards."""
+    with client.transaction() as whole:
+        whole.execute("SAVEPOINT untouched")
+        yield Parts(client, whole)
+        whole.execute("ROLLBACK TO SAVEPOINT untouched")
+
+
+def check_calls(client: PgClient, names: Iterable[str], kind: str) -> Iterator[str]:
+    """Call methods as one of two owners; yields what is wrong with each."""
+    me, them = (fill(client, owner) for owner in two_owners(kind))
+    left_out = OF_ALL_TOPICS if kind == "topics" else frozenset()
+    of_me, of_them = select_rows(me.owner), select_rows(them.owner, without=left_out)
+    before, theirs = client.fetch_all(of_me), client.fetch_all(of_them)
+
+    def check(client: PgClient, name: str) -> None:
+        result = repr(call(Stage(Repositories(client), me, them), name))
+        client.execute("SET CONSTRAINTS ALL IMMEDIATE")
         assert them.word not in result
         assert not [uid for uid in them.uids if f"'{uid}'" in result]
-        theirs = rows_of(self._client.dsn, them.owner, without=self._left_out)
-        assert theirs == self._theirs
-        mine = rows_of(self._client.dsn, me.owner)
+        assert client.fetch_all(of_them) == theirs
+        mine = client.fetch_all(of_me)
         shows = me.word in result or str(me.conversation) in result
-        assert (shows or mine != self._mine) == (name not in SAY_LITTLE)
-        links = [json.loads(row) for table, row in mine if table not in self._left_out]
+        assert (shows or mine != before) == (name not in SAY_LITTLE)
+        links = [json.loads(row) for table, row in mine if table not in left_out]
         assert not [row for row in links if row.get("message_id") in [*them.asked, them.answer]]
         assert not [row for row in links if row.get("memory_id") in them.facts]
         assert not [row for row in links if row.get("reply_to_id") in them.asked]
 
+    for name in names:
+        with undone(client) as undoing:
+            try:
+                check(undoing, name)
+            except Exception:  # noqa: BLE001  (the other methods are tried, too)
+                yield f"{name}: {traceback.format_exc(limit=-2)}"
+
 
 @pytest.mark.parametrize("kind", ["people", "topics"])
 def test_nothing_of_another_is_returned_or_changed(shared: PgClient, kind: str) -> None:
-    neighbours = Neighbours(shared, kind)
-    names = public_methods() - FOR_EVERYBODY
-    if kind == "topics":
-        names -= CHAT_WIDE
-    failures = {name: neighbours.try_out(name) for name in sorted(names)}
-    told = "\n\n".join(f"{name}: {why}" for name, why in failures.items() if why)
-    assert not told, told
+    names = public_methods() - FOR_EVERYBODY - (CHAT_WIDE if kind == "topics" else set())
+    failures = [*check_calls(shared, sorted(names), kind)]
+    assert not failures, "\n\n".join(failures)
 
 
 def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: PgClient) -> None:
