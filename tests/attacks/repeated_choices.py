@@ -37,7 +37,8 @@ def expressions() -> dict[str, re.Pattern[str]]:
         found.extend(vars(importlib.import_module(module.name)).values())
     gc.unfreeze()  # frozen objects are not listed
     patterns = [value for value in found if isinstance(value, re.Pattern)]
-    patterns += [value.compiled for value in gc.get_objects() if isinstance(value, Expression)]
+    kinds = {Expression, *Expression.__subclasses__()}
+    patterns += [value.compiled for value in gc.get_objects() if type(value) in kinds]
     return {one.pattern: one for one in patterns if isinstance(one.pattern, str)}
 
 
@@ -61,7 +62,7 @@ def _repeated_parts(tokens: Any, before: str) -> Iterator[tuple[str, str]]:
             yield from ((before, text) for text in _texts_of_sequence(value[2]))
         for inner in _subpatterns(name, value):
             yield from _repeated_parts(inner, before)
-        before += _texts_of_part(name, value)[0]
+        before += _texts_of_part(name, value, many=False)[0]
 
 
 def _subpatterns(name: Any, value: Any) -> list[Any]:
@@ -74,10 +75,12 @@ def _subpatterns(name: Any, value: Any) -> list[Any]:
     return [value] if name is op.ATOMIC_GROUP else []
 
 
-def _texts_of_sequence(tokens: Any) -> list[str]:
+def _texts_of_sequence(tokens: Any, *, many: bool = True) -> list[str]:
     """Return texts that a sequence matches: all texts of each part, with the others' first."""
-    parts = [_texts_of_part(name, value) for name, value in tokens]
+    parts = [_texts_of_part(name, value, many=many) for name, value in tokens]
     firsts = [part[0] for part in parts]
+    if not many:
+        return ["".join(firsts)]
     varied = (
         "".join([*firsts[:at], text, *firsts[at + 1 :]])
         for at, part in enumerate(parts)
@@ -86,8 +89,8 @@ def _texts_of_sequence(tokens: Any) -> list[str]:
     return list(dict.fromkeys(varied))
 
 
-def _texts_of_part(name: Any, value: Any) -> list[str]:
-    """Return texts that a part of a pattern matches; never an empty list."""
+def _texts_of_part(name: Any, value: Any, *, many: bool = True) -> list[str]:
+    """Return texts that a part of a pattern matches, or only the first; never an empty list."""
     if name is op.LITERAL:
         return [chr(value)]
     if name is op.NOT_LITERAL:
@@ -98,12 +101,12 @@ def _texts_of_part(name: Any, value: Any) -> list[str]:
         return [_member_of(value)]
     if name in (*REPEATS, op.POSSESSIVE_REPEAT):
         least, _, inner = value
-        texts = _texts_of_sequence(inner) or [""]
+        texts = _texts_of_sequence(inner, many=many) or [""]
         return [text * max(least, 1) for text in texts] + ([""] if least == 0 else [])
     inner = [
         text
-        for sequence in _subpatterns(name, value)
-        for text in _texts_of_sequence(sequence) or [""]
+        for sequence in _subpatterns(name, value)[: None if many else 1]
+        for text in _texts_of_sequence(sequence, many=many) or [""]
     ]
     return inner or [""]
 
