@@ -103,14 +103,14 @@ async def test_a_list_after_the_command_is_shown_and_other_words_are_answered(
 
 async def test_a_list_that_telegram_cuts_in_two_is_one(phone: Phone) -> None:
     await phone.write("/import")
-    entries = [f"- Помнит песню номер {number} от начала и до конца" for number in range(90)]
-    await phone.fake.send_text(USER, "\n".join(entries[:85]))
-    await phone.fake.send_text(USER, "\n".join(entries[85:]))
+    entries = [f"- Помнит песню номер {number}: {'ля ' * 60}" for number in range(22)]
+    await phone.fake.send_text(USER, "\n".join(entries[:20]))
+    await phone.fake.send_text(USER, "\n".join(entries[20:]))
     assert await phone.work() == ["explained", "explained"]
-    [keep] = [label for row in buttons(phone.last) for label, _ in row if "90" in label]
+    [keep] = [label for row in buttons(phone.last) for label, _ in row if "22" in label]
     await phone.tap(keep)
     await store(phone)
-    assert len(phone.facts()) == 90
+    assert len(phone.facts()) == 22
     await phone.write("- хлеб\n- соль")
     assert not buttons(phone.last)
 

@@ -143,18 +143,18 @@ async def test_the_memory_s_part_stays_within_its_budget(
 async def test_what_a_turn_has_summarised_is_stored_and_the_next_one_summarises_nothing(
     agents: Agents,
 ) -> None:
-    rig = await agents.get(llm_context_size=16_384)
+    rig = await agents.get(llm_context_size=8192)
     person = Person(rig, new_user())
 
     def reply(request: ChatRequest) -> Reply:
         is_summary = not request.tools
-        return Reply("Говорили о слонах." if is_summary else "ответ " * 400)
+        return Reply("Говорили о слонах." if is_summary else "ответ " * 160)
 
     rig.model.reply = reply
     made = []
     for number in range(14):
         before = len(person.requests)
-        await person.say(f"{number} " + "слово " * 380)
+        await person.say(f"{number} " + "слово " * 150)
         made.append(sum(not request.tools for request in person.requests[before:]))
     assert 0 < sum(made) <= 5, made
     assert not any(a and b for a, b in pairwise(made)), "never in two turns one after the other"

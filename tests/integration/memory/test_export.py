@@ -127,7 +127,7 @@ async def test_what_was_just_forgotten_is_not_exported(phone: Phone) -> None:
 
 async def test_a_long_history_is_streamed(phone: Phone) -> None:
     await phone.write("привет")
-    count = 20_007
+    count = 8_007
     phone.rig.client.execute(
         "INSERT INTO messages (conversation_id, role, content, position, said_at)"
         " SELECT id, 'user', repeat('слово ' || n || ' ', 20), n + 100, now()"

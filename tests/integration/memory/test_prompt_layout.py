@@ -29,7 +29,7 @@ pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 Json = dict[str, Any]
 
 START = datetime(2026, 9, 1, 6, 0, tzinfo=UTC)
-TURNS = 60
+TURNS = 40
 TOPICS = ("отчёт", "велосипед", "дача", "испанский", "щенок", "ремонт", "отпуск", "книга", "поход")
 # In these turns the model uses a tool: it looks at the clock, or saves a fact of little weight.
 CLOCK_TURNS, FACT_TURNS = range(7, TURNS, 11), range(5, TURNS, 13)
