@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from src.reading.gate import MASK
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Agents, Json, Person, denied, fact, saved, taught
 
 PORT = fact("Работает в порту", quote="Работаю в порту", relation="works_at", object="порт")
 LEEDS = fact("Lives in Leeds", quote="I live in Leeds", relation="lives_in", object="Leeds")
-KYIV = fact("Мешкає в Києві", quote="Живу в Києві", relation="lives_in", object="Київ")
 
 
 @pytest.fixture
@@ -53,14 +51,6 @@ async def test_two_values_of_one_sentence_both_hold(
 @pytest.mark.parametrize(("now", "then"), [
     (PORT, fact("Работал в аптеке", quote="До этого я работал в аптеке",
      relation="works_at", object="аптека")),
-    (LEEDS, fact("Lives in Rome", quote="I wish I lived in Rome",
-     relation="lives_in", object="Rome")),
-    (KYIV, fact("Переїде до Одеси", quote="Наступного року переїду до Одеси",
-     relation="lives_in", object="Одеса")),
-    (KYIV, fact("Жив у Львові", quote="Раніше жив у Львові", relation="lives_in", object="Львів")),
-    (fact("Жену зовут Аня", relation="married_to", object="Аня"),
-     fact("Первую жену звали Катя", quote="Мою первую жену звали Катя",
-      relation="married_to", object="Катя")),
     (LEEDS, fact("Lives in Bath", quote="Living in Bath now",
      relation="lives_in", object="Bath", valid_until="2020-01-01")),
     (LEEDS, fact("Lives in Hull", quote="Living in Hull now",
@@ -80,13 +70,8 @@ async def test_the_present_stays_whatever_was_or_will_be(
 
 @pytest.mark.parametrize(("said", "quote", "value"), [
     ("If I lived in Tokyo I'd eat sushi daily", "I lived in Tokyo", "Tokyo"),
-    ("I almost moved to Rome", "moved to Rome", "Rome"),
-    ("I'm thinking about moving to Bath", "moving to Bath", "Bath"),
     ("My profile says \"I live in Paris\" but that's old", "I live in Paris", "Paris"),
-    ("Хотел бы жить у моря, в Сочи", "жить у моря, в Сочи", "Сочи"),
     ("Сосед думает, что я живу в Киеве", "я живу в Киеве", "Киев"),
-    ("Кажуть, що я вже мешкаю у Римі, брехня", "я вже мешкаю у Римі", "Рим"),
-    ("Should I move to Hull? Not sure", "move to Hull", "Hull"),
 ])  # fmt: skip
 @pytest.mark.parametrize("claims", [False, True])
 async def test_what_stands_around_a_trimmed_quote_counts(
@@ -97,16 +82,6 @@ async def test_what_stands_around_a_trimmed_quote_counts(
     guess = fact(f"Lives in {value}", quote=quote, relation="lives_in", object=value)
     await tell(person, said, guess | {"replaces": [f"fact-{known}"] if claims else []})
     assert LEEDS["text"] in person.facts()
-
-
-@pytest.mark.parametrize("thanks", [
-    "ок, спасибо", "Ok thanks!", "дякую, зрозуміла", "да", "👍", "да-да", "не надо, спасибо",
-    "Отлично, так и сделаю", "без проблем", "Good idea, will try!", "не треба, дякую",
-])  # fmt: skip
-async def test_thanks_for_advice_make_no_fact(person: Person, thanks: str) -> None:
-    await person.say("Что от сахара?", "Помогает метформин")
-    await tell(person, thanks, fact("Принимает метформин", quote=thanks))
-    assert person.facts() == []
 
 
 async def test_a_wrong_id_does_not_retire_the_pinned_allergy(person: Person) -> None:
@@ -138,45 +113,8 @@ async def test_what_the_model_writes_otherwise_is_kept(
     assert person.facts() == [text]
 
 
-@pytest.mark.parametrize(("said", "quote"), [
-    ("Ещё пью чёрный чай", "Еще пью черный чай"), ("Квартира 54 м2", "квартира 54 м²"),
-    ("Сын в школе №25", "Сын в школе No 25"), ("Мій кiт Мурчик", "Мій кіт Мурчик"),
-    ("Сын в школе № 25", "Сын в школе N25"), ("Люблю ... чай", "Люблю… чай"),
-    ("Мама:Ольга (врач), 60", "Мама Ольга, врач, 60"), ("вешу ~80кг", "вешу 80 кг"),
-    ("Рост 1,80м", "рост 1.80 м"), ("моя дочка — Аня", "моя дочка Аня"),
-    ("люблю ка\u0301шу", "люблю кашу"), ("Зарплата 120 000₽", "зарплата 120000 ₽"),
-    ("Мій комп\"ютер старий", "Мій комп’ютер старий"), ("Сім*я в Одесі", "Сім'я в Одесі"),
-])  # fmt: skip
-async def test_quotes_that_differ_in_signs_are_found(
-    person: Person, said: str, quote: str
-) -> None:
-    await tell(person, said, fact("Так сказано", quote=quote))
-    assert person.facts() == ["Так сказано"]
-
-
-@pytest.mark.parametrize(("subject", "relation", "first", "second"), [
-    ("Саша", "lives_in", ("Мой друг Саша живёт в Киеве", "Киев"),
-     ("Коллега Саша живёт в Одессе", "Одесса")),
-    ("brother", "works_as", ("My older brother is a cook", "cook"),
-     ("My younger brother is a pilot", "pilot")),
-    ("daughter", "age", ("Дочке Кате 5 лет", "5"), ("Дочке Маше 8 лет", "8")),
-])  # fmt: skip
-@pytest.mark.parametrize("claims", [False, True])
-async def test_two_people_of_one_name_or_role_keep_their_facts(
-    person: Person, subject: str, relation: str, first: tuple[str, str],
-    second: tuple[str, str], claims: bool,
-) -> None:  # fmt: skip
-    for text, value in (first, second):
-        known = person.rows("SELECT id FROM memories WHERE owner_id = %(owner)s")
-        one = fact(text, subject=subject, relation=relation, object=value)
-        one["replaces"] = [f"fact-{known[0][0]}"] if claims and known else []
-        await tell(person, text, one)
-    assert person.facts() == [first[0], second[0]]
-
-
 @pytest.mark.parametrize(("relation", "old", "new"), [
     ("address", ("Живу: дом 12", "дом 12"), ("Нет, дом 12а", "дом 12а")),
-    ("address", ("I live at 7 High St", "7 High St"), ("No, 7b High St", "7b High St")),
     ("lives_in", ("Живу в Києві", "Київ"), ("Переїхала до Львова", "Львів")),
 ])  # fmt: skip
 async def test_a_correction_is_no_duplicate_and_is_named_with_its_undo(
@@ -189,34 +127,8 @@ async def test_a_correction_is_no_duplicate_and_is_named_with_its_undo(
     assert person.facts() == [old[0]]
 
 
-@pytest.mark.parametrize("text", [
-    "I moved to Linux", "меня зовут домой", "My name is not John", "My name isn't Bob",
-    "we moved to the new office",
-])  # fmt: skip
-async def test_plain_words_make_no_false_facts(agents: Agents, text: str) -> None:
-    alone = await agents.person(llm_model="offline")
-    await alone.say("Меня зовут Анна")
-    await alone.say("Запомни: я живу в Лидсе")
-    known = alone.facts()
-    await alone.say(text)
-    await alone.core.memory.digest.digest_turn(alone.conversation())
-    assert alone.facts() == known
-
-
-@pytest.mark.parametrize(("text", "secret"), [
-    ("пiн-код картки 4455", "4455"), ("пapоль солнышко2020", "солнышко2020"),
-    ("My pаsswоrd is hunter22", "hunter22"), ("мiй пapoль: ceкpeт77", "ceкpeт77"),
-])  # fmt: skip
-async def test_a_secret_in_mixed_scripts_is_one(person: Person, text: str, secret: str) -> None:
-    await tell(person, text, fact(text))
-    assert person.facts() == []
-    stored = [content for role, content in person.rig.stored(person.user) if role == "user"]
-    assert all(secret not in content for content in stored) and MASK in stored[0]
-
-
 @pytest.mark.parametrize(("told", "asked"), [
-    ("Мій кiт Мурчик спить", "де кіт?"), ("Мій кіт Мурчик спить", "де кiт?"),
-    ("Мая сoбака Рекс", "собака"), ("Сын в школе №25", "школа 25"),
+    ("Мій кiт Мурчик спить", "де кіт?"), ("Сын в школе №25", "школа 25"),
 ])  # fmt: skip
 async def test_words_of_mixed_scripts_are_found(person: Person, told: str, asked: str) -> None:
     await tell(person, told, fact(told))
@@ -227,7 +139,6 @@ async def test_words_of_mixed_scripts_are_found(person: Person, told: str, asked
 @pytest.mark.parametrize(("first", "then", "asked"), [
     ("Живу в Омске", "Теперь живу в Туле", "Какой у меня был прежний город?"),
     ("I live in Leeds", "I've moved to York", "What was my previous city?"),
-    ("Мешкаю в Сумах", "Переїхала до Черкас", "Де я жила раніше?"),
     ("I weigh 80 kg", "I weigh 77 kg now", "How much did I weigh before?"),
 ])  # fmt: skip
 async def test_what_was_replaced_answers_a_question_about_the_past(
@@ -242,8 +153,7 @@ async def test_what_was_replaced_answers_a_question_about_the_past(
 
 
 @pytest.mark.parametrize(("told", "asked"), [
-    ("Will works in the bank", "Where does Will work?"), ("Will is my plumber", "Who is Will?"),
-    ("Our IT sits on floor 3", "what about IT?"), ("Ли - мой тренер", "Кто такой Ли?"),
+    ("Will is my plumber", "Who is Will?"), ("Ли - мой тренер", "Кто такой Ли?"),
 ])  # fmt: skip
 async def test_a_name_that_is_a_common_word_is_found(
     agents: Agents, told: str, asked: str

@@ -34,7 +34,8 @@ DOUBTFUL = [
     "I live in Leeds with my two cats", "my birthday was great", "у мамы день рождения 3 июня",
     "I moved to Linux", "Переехал на Windows", "Переїхали на понеділок", "Меня зовут Домой",
     "мене звати додому", "Мене звуть вечеряти", "My name is not John", "my name is important",
-    "Меня зовут не Иван", "я живу в Киеве", "I live in Leeds", "раньше жил в Омске", "Где я живу?",
+    "Меня зовут не Иван", "My name isn't Bob", "we moved to the new office",
+    "я живу в Киеве", "I live in Leeds", "раньше жил в Омске", "Где я живу?",
     "спасибо", "", "   ", "...", "https://example.com", "/start", "я люблю чай " * 50,
 ]  # fmt: skip
 # What stands behind a request to remember.
