@@ -1,6 +1,8 @@
 """``make test``: run the suite on all cores, then retry failed tests alone.
 
-A test that passes only at its retry depends on the speed of the machine, and is named.
+A test that passes only at its retry depends on the speed of the machine, and is named. Only the
+retry rewrites asserts to tell the values in them, since in a fresh clone each process would
+rewrite all files, which takes half of its start; the first run shows local variables instead.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import pytest
 
 FAILED = Path(__file__).resolve().parents[1] / ".pytest_cache/v/cache/lastfailed"
 # For two cores, since many tests wait.
-OPTIONS = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+OPTIONS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10",
+           "--assert", "plain", "--showlocals")  # fmt: skip
 RETRY_OPTIONS = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
 
 

@@ -1,7 +1,4 @@
-"""``reembed``: another embedding model for everything, while the bot goes on answering.
-
-What one process shows of it is in ``tests/integration/memory/test_reembed.py``.
-"""
+"""``reembed``: another embedding model for everything, while the bot goes on answering."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, Route
+from playwright.async_api import Browser, Page
 
 from src.texts import say
 from src.web.app_api import TELEGRAM_SCRIPT
@@ -202,30 +201,6 @@ async def test_hostile_texts_run_nowhere(bot: tuple[World, BotProcess], browser:
     ours = (process.http, TELEGRAM_SCRIPT, f"blob:{process.http}", "data:")
     assert all(url.startswith(ours) for url in addresses), addresses
     assert not [url for url in addresses if "hash" in url or "%D0" in url], "they say nothing"
-
-
-async def test_what_is_asked_during_a_search_is_searched_next(
-    bot: tuple[World, BotProcess], browser: Browser
-) -> None:
-    world, process = bot
-    user, first = new_user(), asyncio.Event()
-    await talk(world, user)
-
-    async def hold(route: Route) -> None:
-        await first.wait()
-        await route.continue_()
-
-    async with open_phone(browser, process, world.telegram.token, user=user) as page:
-        await page.route("**/api/search", hold)
-        await open_tab(page, "Переписка")
-        async with page.expect_request("**/api/search"):
-            await page.get_by_role("searchbox").fill("кот")
-            await page.keyboard.press("Enter")
-        await page.get_by_role("searchbox").fill("аллергия")
-        await page.keyboard.press("Enter")
-        first.set()
-        found = page.locator("section:not([hidden]) .row").filter(has_text="аллергия")
-        await found.first.wait_for()
 
 
 @pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.proof), "dark"])

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -30,11 +30,10 @@ from src.history.timeline_repo import (
     ToolResult,
     ToolResultRepository,
 )
-from src.history.turn_repo import AnswerSource, ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.history.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository
 from src.pg.client import PgClient
-from src.queue.update_repo import NewUpdate, UpdateRepository
 from tests.integration.person import edit
 
 OWNER, BOT = 2**41, 555
@@ -133,32 +132,6 @@ def test_the_first_call_creates_a_conversation_and_the_next_finds_it(talk: Talk)
         )
         assert len({*made, talk.id}) == 2
     assert talk.count("conversations") == 4
-
-
-def test_positions_count_the_messages_of_each_conversation_from_one(talk: Talk) -> None:
-    other = talk.repo.get_or_create_conversation(OWNER + 1)
-    ids = [talk.ask(str(number)) for number in range(6)]
-    talk.repo.append_message(other, "user", "theirs")
-
-    def positions(conversation: UUID) -> list[int]:
-        return [message["position"] for message in talk.repo.load_last_messages(conversation)]
-
-    assert (positions(talk.id), positions(other)) == ([1, 2, 3, 4, 5, 6], [1])
-    forgotten = "UPDATE messages SET is_forgotten = true WHERE id = ANY(%(ids)s)"
-    talk.client.execute(forgotten, {"ids": [ids[2], ids[5]]})
-    assert positions(talk.id) == [1, 2, 4, 5] and talk.texts(limit=2) == ["3", "4"]
-    talk.ask("a number is not given twice")
-    assert positions(talk.id) == [1, 2, 4, 5, 7]
-    assert talk.repo.clear_conversation_messages(talk.id) == 7
-    talk.ask("afresh")
-    assert positions(talk.id) == positions(other) == [1]
-
-
-def test_a_message_keeps_the_time_at_which_it_was_written(talk: Talk) -> None:
-    talk.ask("stored after an outage", said_at=datetime(2025, 3, 1, 12, 30, tzinfo=UTC))
-    talk.ask("stored at once")
-    rows = talk.client.fetch_all("SELECT created_at - said_at FROM messages ORDER BY id")
-    assert rows[0][0] > timedelta(days=1) and rows[1][0] == timedelta(0)
 
 
 @pytest.mark.parametrize(("given", "stored"), [
@@ -293,23 +266,6 @@ def test_an_answer_is_found_again_with_its_sources(talk: Talk) -> None:
     assert found is not None and found.sources == ()
 
 
-def test_delivery_marks_the_answer_and_its_update_in_one_statement(talk: Talk) -> None:
-    question, updates = talk.ask(), UpdateRepository(talk.client)
-    updates.store(BOT, [NewUpdate(n, "message", {}, chat_id=OWNER) for n in (1, 2)])
-    (mine,), _ = talk.client.fetch_all("SELECT id FROM telegram_updates ORDER BY id")
-    saved = talk.answer(question, "Long")
-    talk.turns.mark_delivered_parts(talk.id, saved.id, 2)
-    found = talk.turns.find_answer(talk.id, question)
-    assert found == StoredAnswer(saved.id, "Long", False, 2)
-    before = talk.client.statements
-    talk.turns.mark_delivered(talk.id, saved.id, parts=3, update=mine)
-    assert talk.client.statements == before + 1
-    found = talk.turns.find_answer(talk.id, question)
-    assert found == StoredAnswer(saved.id, "Long", True, 3)
-    outcomes = talk.client.fetch_all("SELECT outcome FROM telegram_updates ORDER BY id")
-    assert outcomes == [("done",), (None,)]
-
-
 def test_only_the_newest_question_counts_as_stopped(talk: Talk) -> None:
     assert talk.turns.find_stop(Owner(OWNER)) is None
     talk.answer(talk.ask(), "Becau", stopped=True)
@@ -320,16 +276,6 @@ def test_only_the_newest_question_counts_as_stopped(talk: Talk) -> None:
     assert talk.turns.find_stop(Owner(OWNER)) is None
     talk.turns.mark_stopped(talk.id, newer)
     assert talk.turns.find_stop(Owner(OWNER)) == "silent"
-
-
-def test_giving_up_is_marked_on_the_message_of_that_bot_only(talk: Talk) -> None:
-    talk.ask(origin=ORIGIN)
-    failed = "SELECT failed_at IS NOT NULL FROM messages"
-    talk.turns.mark_failed(BOT + 1, OWNER, 1)
-    talk.turns.mark_failed(BOT, OWNER, 2)
-    assert talk.client.fetch_one(failed) == (False,)
-    talk.turns.mark_failed(BOT, OWNER, 1)
-    assert talk.client.fetch_one(failed) == (True,)
 
 
 # Tool calls

@@ -149,22 +149,6 @@ def assert_sound(talk: Talk) -> None:
         expected = summary.last_position + 1
 
 
-async def test_the_ten_messages_that_leave_next_are_folded_as_six_and_four(talk: Talk) -> None:
-    await talk.add_and_compact(13)
-    assert (talk.ranges(), talk.model.requests) == ([], []), "none has left the window"
-    await talk.add_and_compact(1)
-    assert talk.ranges() == [(1, 6), (7, 10)]
-    assert [numbers_asked(request) for request in talk.model.requests] == [
-        [1, 2, 3, 4, 5, 6],
-        [7, 8, 9, 10],
-    ]
-    [first, *_] = records(talk.model.requests[0], "messages")
-    assert first == {"role": "user", "text": "№1"}, "without the time label"
-    assert talk.past().summaries == (), "they are still in the window"
-    talk.add(3)
-    assert (talk.past().start, talk.past().summaries) == (11, ("1-6", "7-10"))
-
-
 @pytest.mark.parametrize("messages", [150, pytest.param(400, marks=pytest.mark.proof)])
 async def test_hundreds_of_messages_turn_by_turn_are_summarised_once_each(
     talk: Talk, messages: int
@@ -211,17 +195,6 @@ async def test_the_background_looks_at_a_talk_only_when_there_is_something_to_fo
         is_asked = needs_digest(state, settings)
         assert is_asked == (await talk.service.compact(talk.id) > 0)
     assert any(request.system_text == MERGE_PROMPT for request in talk.model.requests)
-
-
-@pytest.mark.parametrize(("left", "calls"), [(30, 5), (31, 1), (121, 2)])
-async def test_only_what_is_far_behind_is_folded_in_larger_portions(
-    talk: Talk, left: int, calls: int
-) -> None:
-    talk.set(history_step=1)  # so that any number of messages may leave the window
-    talk.add(left + 27)
-    assert await talk.service.compact(talk.id) == calls
-    assert talk.ranges()[-1][1] == left
-    assert_sound(talk)
 
 
 async def test_a_portion_of_long_messages_is_bounded_in_characters(talk: Talk) -> None:

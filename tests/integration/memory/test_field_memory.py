@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from src.texts import say
 from tests.fakes.openai_server import Reply
-from tests.integration.person import Agents, Json, Person, denied, fact, saved, taught
+from tests.integration.person import Agents, Json, Person, fact, saved
 
 PORT = fact("Работает в порту", quote="Работаю в порту", relation="works_at", object="порт")
 LEEDS = fact("Lives in Leeds", quote="I live in Leeds", relation="lives_in", object="Leeds")
@@ -172,17 +171,6 @@ async def test_forms_of_one_name_are_one_entity(person: Person, names: tuple[str
         await tell(person, f"Тут {name}", fact(f"Тут {name}", object=name))
     entities = "SELECT count(*) FROM entities WHERE owner_id = %(owner)s"
     assert person.rows(entities) == [(1,)]
-
-
-async def test_a_false_verdict_of_a_conflict_retires_nothing(person: Person) -> None:
-    person.mode, person.language = "strict", "uk"
-    capital = fact("Київ - столиця України", subject="Київ", relation="столиця", object="Україна")
-    await person.say(capital["text"], taught(capital))
-    [(number,)] = person.rows("SELECT id FROM memories WHERE owner_id = %(owner)s")
-    city = fact("Моє улюблене місто Львів", relation="favourite_city", object="Львів")
-    answer = await person.say(city["text"], taught(city), denied((0, number)))
-    assert answer.text == say("taught_new", "uk", text=city["text"])
-    assert person.facts() == [capital["text"], city["text"]]
 
 
 async def test_an_unsure_fact_does_not_replace_a_sure_one(person: Person) -> None:

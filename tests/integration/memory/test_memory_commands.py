@@ -245,16 +245,6 @@ async def test_a_repeated_update_teaches_once(phone: Phone) -> None:
 # /forget
 
 
-async def test_the_one_that_is_meant_is_forgotten_at_once(phone: Phone) -> None:
-    await phone.write("/remember Мою кошку зовут Муся")
-    await phone.write("/remember Я работаю в банке")
-    await phone.write("/forget про кошку")
-    assert phone.facts() == ["Я работаю в банке"]
-    assert phone.last.text == say("forgot", "ru", text="Мою кошку зовут Муся")
-    await phone.tap(say("undo_forgot_button", "ru"))
-    assert len(phone.facts()) == 2
-
-
 async def test_of_several_one_is_chosen_by_a_button(phone: Phone) -> None:
     await phone.write("/remember Мой брат живёт в Вене")
     await phone.write("/remember Мой брат любит шахматы")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 from src.base.errors import StorageError
@@ -17,18 +16,17 @@ from src.base.metrics import Metrics
 from src.base.owners import Caller, Owner, Preferences
 from src.core import build_caller
 from src.memory.memories import Memories
-from src.memory.memory_repo import Source, StoredFact
+from src.memory.memory_repo import StoredFact
 from src.memory.retriever import Retriever
 from src.memory.turn_context import TurnContext, Window
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
-from src.reading.facts import Fact
 from src.talk.main_graph import Models, build_graph, route_summary
-from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts, load_facts
+from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts
 from src.talk.tools import ToolHistoryService, build_tools
 from src.talk.turn_state import ConversationState, Turn
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
+from tests.integration.person import Person, called, fact, named, open_person, saved
 
 pytestmark = pytest.mark.core(summary_model="openai:fake-summary")
 
@@ -159,14 +157,6 @@ async def test_the_facts_are_fetched_at_the_first_run_and_after_one_was_added(
     assert update["fact_added_in_last_run"] is False
 
 
-async def test_a_turn_fetches_the_facts_once(person: Person, counting: CountingMemories) -> None:
-    steps = await run_graph(person, counting, "привет")
-    assert nodes(steps) == [
-        "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
-    ]  # fmt: skip
-    assert counting.fetched == 1 and steps[-1].state["facts_loaded"] is True
-
-
 @pytest.mark.parametrize(
     "reply", [called("current_time"), saved(SECRET)], ids=["another tool", "a refused fact"]
 )
@@ -192,35 +182,6 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
     assert HOME["text"] in before and NAME["text"] not in before
     assert HOME["text"] in after and NAME["text"] in after
     assert [name for name, _ in named(person.requests[1])].count("user_facts") == 1
-
-
-# inserted and replaced by load_facts
-
-
-def known(text: str) -> StoredFact:
-    return StoredFact(1, Fact(text=text, importance=8), Source(1, text, MORNING, "msg-1"))
-
-
-async def load(person: Person, messages: list[AnyMessage], *facts: str) -> list[AnyMessage]:
-    """The prompt after ``load_facts``, without the order to replace the old one."""
-    state: ConversationState = {"messages": messages, "pending_facts": [*map(known, facts)]}
-    update = await load_facts(state, runtime_of(person), counter=person.core.counter)
-    assert update["facts_loaded"] is True
-    return update["messages"][1:] if "messages" in update else messages
-
-
-async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> None:
-    prompt = SystemMessage(SYSTEM_PROMPT)
-    summary = SystemMessage("о чём говорили", name="history_summary")
-    question = HumanMessage("кто я?")
-    first, block, *rest = await load(person, [prompt, summary, question], "Меня зовут Анна")
-    assert first == prompt and rest == [summary, question]
-    assert isinstance(block, SystemMessage) and block.name == "user_facts"
-    record = json.loads(str(block.text).splitlines()[2])
-    assert record == {
-        "n": 1, "id": "fact-1", "kind": "user_fact", "said_on": "2026-11-20",
-        "text": "Меня зовут Анна",
-    }  # fmt: skip
 
 
 # fact_added_in_last_run after save_user_fact

@@ -25,7 +25,6 @@ CAT = fact("Моего кота зовут Барсик", subject="cat", relatio
 DOG = fact("Моего пса зовут Рекс", subject="dog", relation="name", object="Рекс")
 OMSK = fact("Живу в Омске", relation="lives_in", object="Омск", importance=7)
 OFF_TOPIC = "Понятно."
-NOTHING = '{"forgotten": [], "ask": [], "nearest": []}'
 
 
 @pytest.fixture
@@ -198,20 +197,6 @@ async def test_the_answers_that_repeat_what_is_forgotten_go_too(person: Person) 
     assert kept == [("forget_fact", {}, "")]
 
 
-async def test_references_that_are_none_forget_nothing(person: Person) -> None:
-    await person.say(CAT["text"], saved(CAT))
-    number = said(person)[CAT["text"]]
-    for uids in (
-        [],
-        ["", "msg-", "msg-abc", "msg-0", "sum-1", "mem-1", "msg-٣", "\x00", "msg-" + "9" * 40],
-        [f"MSG-{number}", str(number), f"msg--{number}", f"msg-{number} ", f" msg-{number}"],
-        [f"teach_msg-{number}", f"msg-{number}'; DELETE FROM messages; --", f"msg-{number}\x00"],
-    ):
-        await person.say("Забудь", called("forget_fact", ids=uids), "Нечего.")
-        assert results(person.requests[-1])[-1] == NOTHING
-    assert person.facts() == [CAT["text"]] and hidden(person) == []
-
-
 # Sources
 
 
@@ -222,17 +207,6 @@ async def ask_about_the_cat(person: Person, reply: str, **changes: Any) -> Any:
     person.model.queue(reply)
     turn = await person.begin("Как зовут кота?", **changes)
     return turn, await answer_turn(person.core.agent, turn)
-
-
-async def test_a_number_without_a_source_is_dropped(person: Person) -> None:
-    _, answer = await ask_about_the_cat(person, "Барсик [1], а не Мурзик [7][0] [1, 9].")
-    assert answer.text == "Барсик [1], а не Мурзик [1]."
-    [source] = answer.sources
-    assert (source.number, source.text) == (1, CAT["text"])
-    assert person.rows(
-        "SELECT s.number, f.text FROM answer_sources s JOIN memories f ON f.id = s.memory_id"
-        " WHERE f.owner_id = %(owner)s"
-    ) == [(1, CAT["text"])]
 
 
 async def test_an_answer_of_only_references_to_nothing_becomes_a_sentence(person: Person) -> None:

@@ -15,8 +15,7 @@ from src.base.zones import local_time
 from src.memory.queries import Query
 from src.pg.client import PgClient
 from tests.fakes.openai_server import Reply
-from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person
-from tests.tables import columns_that_hold
+from tests.integration.person import FAKE_EMBEDDINGS, ME, Agents, Person
 
 # Bags of words without order: what the fake's embeddings call the same.
 HABIT, SAME_HABIT = "По понедельникам хожу в бассейн", "По понедельникам я хожу в бассейн"
@@ -149,28 +148,6 @@ async def test_another_value_of_a_relation_with_one_value_replaces_the_old_one(
     assert (reason, successor, until) == ("replaced", now.memory_id, teller.moment)
     assert [hit.text for hit in await teller.find(new[0])] == [new[0]]
     assert old[0] in [hit.text for hit in await teller.find(f"Что раньше: {old[0]}")]
-
-
-@pytest.mark.parametrize(("relation", "facts"), [
-    ("likes", ("Люблю чай", "Люблю кофе", "Люблю какао")),
-    ("has_pet", ("У мене є кіт Мурчик", "У мене є пес Рекс")),
-    ("collects_things", ("Собираю марки", "Собираю монеты")),  # nobody knows this relation
-])  # fmt: skip
-async def test_relations_with_many_values_replace_nothing(
-    teller: Person, relation: str, facts: tuple[str, ...]
-) -> None:
-    for text in facts:
-        outcome = await teller.tell(text, relation=relation, object=text.split()[-1])
-        assert (outcome.kind, outcome.replaced) == ("new", ())
-    assert await teller.texts() == list(facts)
-
-
-async def test_times_that_do_not_meet_keep_both_facts(teller: Person) -> None:
-    until = datetime(2020, 1, 1, tzinfo=UTC)
-    await teller.tell("До 2020 жил в Туле", **lives_in("Туле"), valid_until=until)
-    after = await teller.tell("С 2020 живу в Омске", **lives_in("Омске"), valid_from=until)
-    assert (after.kind, after.replaced) == ("new", ())
-    assert len(await teller.texts()) == 2
 
 
 async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_names(
@@ -306,23 +283,6 @@ async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Person) -> 
     assert [fact.fact.valid_until for fact in await teller.living()] == [end]
 
 
-@pytest.mark.parametrize(("text", "stored", "day"), [
-    ("Завтра иду к врачу", "Завтра (22 ноября 2026) иду к врачу", 22),
-    ("Вчера купил машину", "Вчера (20 ноября 2026) купил машину", 20),
-    ("Tomorrow I see the dentist", "Tomorrow (22 November 2026) I see the dentist", 22),
-    ("На днях уеду в отпуск", "На днях уеду в отпуск", None),  # a day that nobody can tell
-])  # fmt: skip
-async def test_relative_dates_become_the_days_that_they_were(
-    teller: Person, text: str, stored: str, day: int | None
-) -> None:
-    outcome = await teller.tell(text, memory_type="event")
-    assert (outcome.kind, outcome.text) == ("new", stored)
-    [start] = [fact.fact.valid_from for fact in await teller.living()]
-    assert (start and start.astimezone(SATURDAY.tzinfo).date()) == (
-        day and SATURDAY.date().replace(day=day)
-    )
-
-
 @pytest.mark.parametrize(("text", "kind", "until"), [
     ("Конференция 3 мая", "event", "2027-05-04"),
     ("Я в Риге до пятницы", "user_fact", "2026-11-28"),
@@ -336,32 +296,6 @@ async def test_what_has_an_end_of_its_own_is_told_as_past_after_it(
     assert (end and local_time(end, "Europe/Moscow").date().isoformat()) == until
     [hit] = [hit for hit in await teller.find(text) if hit.kind == "memory"]
     assert hit.is_over(teller.moment + timedelta(days=365)) == (until is not None)
-
-
-SECRETS = (
-    ("Моя карта 4111 1111 1111 1111", "1111 1111"),
-    ("Пароль от почты: кошка42", "кошка42"),
-    ("My API key is sk-abcdefghijklmnopqrstuv", "sk-abcdefghij"),
-)
-
-
-@pytest.mark.parametrize(("text", "secret"), SECRETS)
-async def test_a_secret_stands_nowhere_but_in_the_message_itself(
-    teller: Person, text: str, secret: str
-) -> None:
-    said = teller.write(text)
-    outcomes = [
-        await teller.tell(text, said=said),
-        await teller.tell("У меня есть карта", said=said, quote=text),
-        await teller.tell("У меня есть карта", said=said, object=text),
-    ]
-    assert {outcome.reason for outcome in outcomes} == {"secret"}
-    await teller.core.memory.digest.index_pending()
-    await teller.core.memory.indexer.embed_pending()
-    assert columns_that_hold(teller.core.dsn, secret) == {"messages.content"}
-    reasons = teller.rows("SELECT reason, text, message_id FROM rejected_facts")
-    assert reasons == [("secret", None, said.message_id)]
-    assert await teller.find(text) == []
 
 
 @pytest.mark.parametrize(("reason", "said", "fact"), [
@@ -470,13 +404,3 @@ async def test_a_fact_of_a_message_erased_or_forgotten_meanwhile_is_not_stored(
         assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused" and teller.written() == []
-
-
-@pytest.mark.parametrize(("least", "stored"), [(0.5, 1), (1.0, 2)])
-async def test_facts_are_the_same_only_if_similar_enough_to_be_compared(
-    teller: Person, least: float, stored: int
-) -> None:
-    teller.rig.set(memory_update_threshold=0.5, memory_dedup_threshold=least)
-    await teller.tell("Люблю зелёный чай")
-    await teller.tell("Я очень люблю зелёный чай")
-    assert len(await teller.living()) == stored

@@ -138,9 +138,3 @@ async def test_what_the_endpoint_leaves_out_or_makes_up_changes_no_hit(
     texts = await found(rig)
     assert sorted(texts) == TEXTS
     assert texts[0] == server.bodies[0]["documents"][2]
-
-
-async def test_one_hit_needs_no_order(rig: Rig, server: FakeRerank) -> None:
-    query = Query(Owner(USER), "номер 3", NOON, limit=5, kinds=("memory",))
-    assert await rig.core.memory.retriever.search(query) == []
-    assert server.bodies == []

@@ -333,9 +333,7 @@ FILE = {"file_id": "file", "file_unique_id": "f"}
               "is_closed": False, "is_anonymous": True, "type": "regular",
               "allows_multiple_answers": False, "allows_revoting": False}},
 ])  # fmt: skip
-@pytest.mark.parametrize(
-    "group", [0, pytest.param(-1_001_234_567_894, marks=pytest.mark.proof)]
-)
+@pytest.mark.parametrize("group", [0, pytest.param(-1_001_234_567_894, marks=pytest.mark.proof)])
 @pytest.mark.core(transcription_model="whisper-1")
 async def test_in_whatever_way_it_comes_it_is_masked(
     phone: Phone, fake: FakeTelegram, content: Any, group: int

@@ -8,9 +8,7 @@ import pytest
 
 from src.base.errors import ModelUnavailableError
 from src.base.owners import Owner
-from src.memory.memory_repo import MemoryRepository
-from src.memory.prompts import UNDERSTANDING_PROMPT
-from src.texts import Language, detect_language, say
+from src.texts import detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     Agents,
@@ -94,19 +92,6 @@ async def test_what_is_taught_is_confirmed_and_stored_with_its_episode(person: P
         "SELECT subject, relation, object, memory_type, language, origin FROM memories"
         " WHERE owner_id = %(owner)s"
     ) == [("київ", "столиця", "Україна", "user_fact", "uk", "teach")]
-
-
-async def test_the_episode_leads_to_the_message(person: Person) -> None:
-    await person.say(CAPITAL["text"], taught(CAPITAL))
-    [message] = messages(person)
-    memories = MemoryRepository(person.client)
-    episode = f"teach_msg-{message}"
-    assert memories.get_message_uid_by_episode(person.owner, episode) == f"msg-{message}"
-    assert memories.get_message_uid_by_episode(person.owner, "teach_msg-0") is None
-    stranger = person.owner._replace(telegram_user_id=person.user - 10**6)
-    assert memories.get_message_uid_by_episode(stranger, episode) is None
-    source = memories.find_source(person.owner, f"msg-{message}")
-    assert source is not None and source.text == CAPITAL["text"]
 
 
 async def test_what_was_taught_answers_the_question_with_its_reference(person: Person) -> None:
@@ -226,34 +211,6 @@ async def test_a_reference_that_was_not_in_the_context_is_dropped(person: Person
     assert [source.uid for source in answer.sources] == [f"msg-{message}"]
 
 
-async def test_facts_of_one_message_are_cited_apart_and_numbered_as_they_are_mentioned(
-    person: Person,
-) -> None:
-    cat, dog = fact("Кота звати Мурчик"), fact("Пса звати Рекс")
-    await person.say("Кота звати Мурчик. Пса звати Рекс.", taught(cat, dog))
-    [message] = messages(person)
-    ids = {text: f"fact-{person.fact_id(text)}" for text in (cat["text"], dog["text"])}
-    reply = f"Рекс [{ids[dog['text']]}], Мурчик [{ids[cat['text']]}], Рекс [{ids[dog['text']]}]."
-    answer = await person.say("Як звати кота і пса?", solved(reply))
-    assert answer.text == "Рекс [1], Мурчик [2], Рекс [1]."
-    shown = [(source.number, source.uid, source.text) for source in answer.sources]
-    assert shown == [(1, f"msg-{message}", dog["text"]), (2, f"msg-{message}", cat["text"])]
-
-
-async def test_another_person_s_message_is_no_reference(person: Person) -> None:
-    stranger = pupil(person.rig)
-    await stranger.say(CAPITAL["text"], taught(CAPITAL))
-    [foreign] = messages(stranger)
-    before = len(person.requests)
-    await person.say("Львів - місто левів", taught(fact("Львів - місто левів")))
-    answer = await person.say(
-        "Львів - це місто чи столиця України?", solved(f"Київ [msg-{foreign}]")
-    )
-    assert answer.text == say("strict_unknown", "uk")
-    asks = [request.raw for request in person.requests[before:]]
-    assert asks and "Київ" not in json.dumps(asks, ensure_ascii=False)
-
-
 @pytest.mark.parametrize("reply", ["Київ.", "Київ [1]", "Київ [msg-999999999].", ""])
 async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
     person: Person, reply: str
@@ -357,17 +314,6 @@ async def test_a_turn_that_breaks_off_in_the_loop_is_answered_by_another_attempt
 # What is not learned
 
 
-async def test_one_outcome_of_several_facts_is_said_once(person: Person) -> None:
-    secrets = [fact(f"Мій пароль: hunter2{number}") for number in range(7)]
-    told = ". ".join([*(secret["text"] for secret in secrets), CAPITAL["text"]])
-    answer = await person.say(told, taught(*secrets, CAPITAL, CAPITAL))
-    assert answer.text.splitlines() == [
-        say("refused_secret", "uk"),
-        say("taught_new", "uk", text=CAPITAL["text"]),
-        say("taught_same", "uk", text=CAPITAL["text"]),
-    ]
-
-
 async def test_a_message_that_teaches_nothing_is_told_so(person: Person) -> None:
     answer = await person.say("Угу", taught(), called("ExtractedFacts", facts=[]))
     assert answer.text == say("taught_nothing", "uk")
@@ -451,43 +397,4 @@ async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> Non
     assert (await commands.settings.get(Owner(person.user))).mode == "strict"
 
 
-async def test_the_mode_decides_the_way_through_the_graph(person: Person) -> None:
-    await person.say("Привіт", "Вітаю!", mode="assistant")
-    await person.say("Привіт", asked("привіт"), mode="strict")
-    assert forms(person.requests[:2]) == ["text", "Understanding"]
-    assert "tools" in person.requests[0].raw
-    assert UNDERSTANDING_PROMPT not in person.requests[0].system_text
-
-
 # The same with the model that needs no key
-
-
-async def test_the_offline_model_teaches_and_solves(offline: Person) -> None:
-    confirmation = await offline.say(CAPITAL["text"])
-    assert confirmation.text == say("taught_new", "uk", text=CAPITAL["text"])
-    [message] = messages(offline)
-    uid = f"msg-{message}"
-    assert offline.sources() == [(CAPITAL["text"], uid, f"teach_{uid}", CAPITAL["text"])]
-    answer = await offline.say(QUESTION)
-    assert answer.text == f"{CAPITAL['text']} [1]"
-    assert [source.uid for source in answer.sources] == [uid]
-    unknown = await offline.say("Як звати мого собаку?")
-    assert unknown.text == say("strict_unknown", "uk") and unknown.sources == ()
-
-
-@pytest.mark.parametrize(("language", "tea", "request_", "question"), [
-    ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
-    ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
-    ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
-])  # fmt: skip
-async def test_the_offline_model_forgets(
-    offline: Person, language: Language, tea: str, request_: str, question: str
-) -> None:
-    offline.language = language
-    await offline.say(CAPITAL["text"])
-    await offline.say(tea)
-    answer = await offline.say(request_)
-    assert (answer.text, answer.intent) == (say("forgot", language, text=tea), "forget")
-    assert offline.facts() == [CAPITAL["text"]]
-    assert (await offline.say(question)).text == say("strict_unknown", language)
-    assert (await offline.say(request_)).text == say("forgot_nothing", language)

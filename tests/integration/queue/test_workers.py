@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import psycopg2
 import pytest
-from procrastinate import App, PsycopgConnector
+from procrastinate import App
 
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
@@ -60,17 +60,6 @@ def test_the_end_of_a_job_tells_of_the_next_one_of_its_chat(
 async def test_a_statement_of_the_queue_has_a_time_limit(app: App) -> None:
     limit = "SELECT current_setting('statement_timeout') AS value"
     assert await app.connector.execute_query_one_async(limit) == {"value": "10s"}
-
-
-async def test_a_quiet_connection_is_lent_without_a_statement(app: App, dsn: str) -> None:
-    assert isinstance(app.connector, PsycopgConnector)
-    async with app.connector.pool.connection() as connection:
-        await connection.execute("SELECT 'mine'")
-        pid = connection.info.backend_pid
-    async with app.connector.pool.connection() as connection:
-        assert connection.info.backend_pid == pid
-        last = query(dsn, "SELECT query FROM pg_stat_activity WHERE pid = %s", pid)
-    assert last == [("SELECT 'mine'",)]
 
 
 async def test_a_connection_that_the_server_closed_is_replaced(app: App, dsn: str) -> None:

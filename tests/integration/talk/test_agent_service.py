@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any
 
 import pytest
 
 from src.base.config import Settings
-from src.history.conversation_repo import TelegramOrigin
-from src.queue.update_repo import NewUpdate
 from src.talk.graph_run import truncate
 from src.talk.prompt import SYSTEM_PROMPT
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import USER, Agents, Rig, Watcher
+from tests.integration.person import Agents, Rig, Watcher
 from tests.integration.turns import answer_turn
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
@@ -70,41 +67,6 @@ async def test_tools_that_ran_are_stored_after_the_answer(rig: Rig) -> None:
     ]
     await rig.ask("а теперь?")
     assert ("system", "Tools used: current_time, search_memory") in rig.prompt()
-
-
-async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
-    """The statements and transactions of one turn while the operator's settings are fresh."""
-    await rig.core.memory.memories.settings()
-    before = rig.client.statements, rig.client.transactions
-    await rig.ask(text, **changes)
-    return rig.client.statements - before[0], rig.client.transactions - before[1]
-
-
-async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) -> None:
-    """The message, the last 30, key facts, the search; answer, delivery."""
-    counts = [await count_work(rig, text) for text in ("раз", "два", "три")]
-    assert counts == [(9, 5), (6, 5), (6, 5)], "the first makes the conversation"
-    assert rig.model.request_count == 3
-    assert rig.model.embedding_requests == [], "the embeddings are made in this process"
-
-
-async def test_a_turn_in_telegram_takes_eight_statements_in_six_transactions(rig: Rig) -> None:
-    """The update came with its job, and is kept while its message is stored.
-
-    The last look before the answer is stored is for more of the same act.
-    """
-    await rig.ask("раз")
-    updates = rig.core.updates
-    updates.store(42, [NewUpdate(1, "message", {}, chat_id=USER, user_id=USER, message_id=1)])
-    [(update,)] = rig.rows("SELECT id FROM telegram_updates")
-    await rig.core.memory.memories.settings()
-    before = rig.client.statements, rig.client.transactions
-    await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
-    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 6)
-    assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
-    assert rig.rows(
-        "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"
-    ) == [("index_messages",)]
 
 
 @pytest.mark.parametrize("text", [

@@ -33,23 +33,6 @@ def check(parts: list[Part]) -> None:
         check_entities(part.text, [entity.model_dump() for entity in part.entities])
 
 
-async def test_formatting_becomes_entities() -> None:
-    markdown = "**жирно** *косо* `код` ~~нет~~ [сюда](https://example.org)\n\n> цитата"
-    [part] = await render(markdown)
-    check([part])
-    found = {entity.type: covered(part, entity) for entity in part.entities}
-    assert found["bold"] == "жирно" and found["italic"] == "косо" and found["code"] == "код"
-    assert found["strikethrough"] == "нет" and found["text_link"] == "сюда"
-    assert "цитата" in found["blockquote"]
-    assert "*" not in part.text and "`" not in part.text
-
-
-async def test_offsets_behind_emoji_count_two_units() -> None:
-    [part] = await render("👋🏽👨‍👩‍👧 **важно**")
-    [bold] = [entity for entity in part.entities if entity.type == "bold"]
-    assert covered(part, bold) == "важно"
-
-
 @pytest.mark.parametrize("character", ["ж", "👋", "a"])
 async def test_a_text_of_exactly_one_message_is_not_split(character: str) -> None:
     count = MAX_UTF16 // utf16_length(character)

@@ -29,9 +29,6 @@ ANONYMOUS = {"from": {"id": 1087968824, "is_bot": True, "first_name": "Group"},
              "sender_chat": {"id": GROUP, "type": "supergroup", "title": "Дом"}}  # fmt: skip
 AS_CHANNEL = {"from": {"id": 136817688, "is_bot": True, "first_name": "Channel"},
               "sender_chat": {"id": -100888, "type": "channel", "title": "Новости"}}  # fmt: skip
-POST = {"from": {"id": 777000, "is_bot": False, "first_name": "Telegram"},
-        "sender_chat": AS_CHANNEL["sender_chat"], "is_automatic_forward": True,
-        "forward_origin": CHANNEL}  # fmt: skip
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
 
 
@@ -92,14 +89,8 @@ def para(text: Any) -> dict[str, Any]:
     return {"type": "paragraph", "text": text}
 
 
-def cell(text: str) -> dict[str, Any]:
-    return {"text": text, "align": "left", "valign": "top"}
-
-
 STICKER = file("s", type="regular", width=1, height=1, is_animated=False, is_video=False,
                emoji="🦊")  # fmt: skip
-CONTACT = {"phone_number": "+380501112233", "first_name": "Петро"}
-CHECKLIST = {"title": "Покупки", "tasks": [{"id": 1, "text": "молоко"}]}
 VENUE = {"location": {"latitude": 50.45, "longitude": 30.52}, "title": "Рух", "address": "Подол"}
 
 
@@ -168,34 +159,6 @@ async def test_addresses_of_quotes_edits_and_facts_are_read(phone: Phone) -> Non
     text = "/remember Магазин тут"
     await phone.send(text=text, entities=[*command_entities(text), *link("тут", text)])
     assert phone.facts() == [f"Магазин тут ({URL})"]
-
-
-RICH = {"blocks": [
-    {"type": "heading", "size": 2, "text": "Смета"},
-    {"type": "table", "cells": [[cell("Окна"), cell("450 €")], [cell("Двери"), cell("120 €")]]},
-    {"type": "list", "items": [{"label": "7.", "value": 7, "blocks": [
-        para("снять обои"),
-        {"type": "list", "items": [{"label": "•", "blocks": [para("в спальне")]}]}]}]},
-    {"type": "blockquote", "blocks": [para("Мера — всё")], "credit": "Клеобул"},
-    {"type": "details", "summary": "Ещё", "blocks": [
-        para(["аванс ", {"type": "bold", "text": "30%"}])]},
-    {"type": "pre", "text": "x = 1", "language": "python"},
-    {"type": "mathematical_expression", "expression": "E=mc^2"},
-    {"type": "footer", "text": {"type": "url", "text": "сайт", "url": URL}},
-]}  # fmt: skip
-RICH_WORDS = ("Смета", "Окна | 450 €", "Двери", "7.", "снять обои", "в спальне", "Мера — всё",
-              "Клеобул", "Ещё", "аванс 30%", "x = 1", "E=mc^2", f"сайт ({URL})")  # fmt: skip
-
-
-@pytest.mark.parametrize("content", [
-    {"rich_message": RICH}, {"rich_message": RICH, "forward_origin": PERSON},
-    reply(rich_message=RICH),
-])  # fmt: skip
-async def test_all_blocks_of_a_rich_message_are_read(
-    phone: Phone, content: dict[str, Any]
-) -> None:
-    assert await phone.send(**content) == ["done"]
-    assert [words for words in RICH_WORDS if words not in asked(phone)] == []
 
 
 async def test_a_rich_message_names_the_bot_teaches_and_shows_pictures(phone: Phone) -> None:
@@ -322,18 +285,6 @@ async def test_an_edited_caption_keeps_what_its_recording_says(
     assert len(phone.rig.model.transcribed) == heard
 
 
-@pytest.mark.parametrize("sender", [
-    ANONYMOUS, {**ANONYMOUS, "author_signature": "староста"}, AS_CHANNEL, POST,
-])  # fmt: skip
-async def test_who_writes_as_a_chat_is_heard(phone: Phone, sender: dict[str, Any]) -> None:
-    await phone.send(text=f"{NAME} где обед?", **sender, **IN_GROUP)
-    message = await phone.fake.send_message(USER, text="где ужин?", **sender, **IN_GROUP)
-    await phone.work()
-    assert len(in_group(phone)) == 1 and in_group(phone)[0].endswith("где обед?")
-    await edit(phone, message, text=f"{NAME} где ужин?")
-    assert len(in_group(phone)) == 2 and in_group(phone)[1].endswith("где ужин?")
-
-
 async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone) -> None:
     order = f"/settings{NAME}"
     await phone.send(text=order, entities=command_entities(order), **ANONYMOUS, **IN_GROUP)
@@ -344,22 +295,6 @@ async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone
 
 
 # Contents without a text
-
-
-@pytest.mark.parametrize(("content", "words"), [
-    ({"poll": poll("Куда?", "В Одессу", "Во Львов", correct_option_ids=[0], explanation="Море")},
-     ("Куда?", "В Одессу ✅", "Во Львов", "Море")),
-    ({"checklist": CHECKLIST}, ("Покупки", "⬜ молоко")),
-    ({"contact": CONTACT}, ("+380501112233", "Петро")),
-    ({"venue": VENUE}, ("Рух", "Подол", "50.45")),
-    ({"location": {"latitude": 43.58551, "longitude": 39.7231}}, ("43.58551, 39.72310",)),
-    ({"dice": {"emoji": "🎯", "value": 6}}, ("🎯 6",)), ({"sticker": STICKER}, ("🦊",)),
-])  # fmt: skip
-async def test_contents_without_a_text_are_read(
-    phone: Phone, content: dict[str, Any], words: tuple[str, ...]
-) -> None:
-    assert await phone.send(forward_origin=PERSON, **content) == ["done"]
-    assert [word for word in words if word not in asked(phone)] == []
 
 
 # Languages

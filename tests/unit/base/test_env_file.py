@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from src.base.config import VARIABLES, Settings, load_settings
-from src.base.env_file import find_intended, find_strays
+from src.base.env_file import find_intended
 from src.base.errors import ConfigError
 from tests.unit.settings_environment import load
 
@@ -219,9 +219,3 @@ def test_a_slip_of_the_pen_in_any_setting_is_understood() -> None:
 def test_variables_of_other_programs_are_left_alone() -> None:
     found = {name: find_intended(name, VARIABLES) for name in (*OF_OTHERS.split(), *NEVER)}
     assert {name: meant for name, meant in found.items() if meant is not None} == {}
-
-
-def test_settings_are_no_strays_and_what_is_set_is_not_missed() -> None:
-    names = {"OPENAI_KEY", "openai_api_key", "timezone", "HTTP_PORT"}
-    assert find_strays(names, VARIABLES) == {}
-    assert find_strays({"OPENAI_KEY"}, VARIABLES) == {"OPENAI_KEY": "OPENAI_API_KEY"}

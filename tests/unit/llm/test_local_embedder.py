@@ -156,19 +156,6 @@ async def test_a_text_that_the_engine_dies_of_is_tried_twice_and_never_again(
     assert not any(DEADLY in str(vars(record)) for record in caplog.records)
 
 
-async def test_what_was_in_hand_when_the_engine_was_killed_is_embedded_by_the_next(
-    engine: EmbeddingEngine, metrics: Metrics
-) -> None:
-    expected = await engine.embed(QUESTION)
-    for deaths in (1, 2):
-        pid = await stop(engine)
-        asked = await ask(engine, QUESTION)
-        os.kill(pid, signal.SIGKILL)
-        assert np.array_equal(await asked, expected)  # type: ignore[arg-type]
-        assert counted(metrics) == (deaths, 0)
-        assert engine.pid != pid and state_of(pid) == ""
-
-
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_an_engine_that_died_between_two_texts_is_replaced(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
@@ -221,27 +208,6 @@ async def test_the_vector_of_a_cancelled_text_is_nobody_else_s(engine: Embedding
     os.kill(pid, signal.SIGCONT)
     assert np.array_equal(await pending[1], expected)
     assert engine.pid == pid
-
-
-async def test_a_query_waits_for_one_document_and_not_for_all(embedder: LocalEmbedder) -> None:
-    await embedder.embed_query("warm")
-    pid = await stop(embedder.engine)
-    ended: list[str] = []
-
-    async def embed(text: str, *, is_query: bool) -> None:
-        if is_query:
-            await embedder.embed_query(text)
-        else:
-            await embedder.embed_documents([text])
-        ended.append(text)
-
-    tasks = [asyncio.create_task(embed(f"document {n}", is_query=False)) for n in range(3)]
-    await eventually(embedder.engine._lock.locked, "the first to be in hand")
-    tasks += [asyncio.create_task(embed(f"query {n}", is_query=True)) for n in range(2)]
-    await eventually(lambda: len(embedder.engine._lock._waiters or ()) == 2, "both to wait")
-    os.kill(pid, signal.SIGCONT)
-    await asyncio.gather(*tasks)
-    assert ended == ["document 0", "query 0", "query 1", "document 1", "document 2"]
 
 
 PARENT = """

@@ -100,11 +100,6 @@ def test_a_wish_that_was_taken_back_gains_nothing() -> None:
     assert ranked[0].text == LONG
 
 
-def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
-    told = replace(said(2, "We were in Rome.", "user"), tells_fact=True)
-    assert rank([said(1, LONG, "user"), told], *ASKED)[0].text == told.text
-
-
 def test_what_shares_words_and_has_no_vector_comes_before_what_is_only_near() -> None:
     near, both = said(1, "Boats", "user"), replace(said(2, LONG, "user"), match=Match(0.4, 2.0))
     answered = replace(said(3, "Take a boat", "assistant"), match=Match(None, 0.5))
@@ -131,12 +126,6 @@ def meets(question: str, note: str) -> bool:
 )
 def test_a_question_is_searched_by_the_words_of_other_languages(question: str, note: str) -> None:
     assert meets(question, note)
-
-
-def test_a_word_that_stands_for_nothing_else_is_searched_as_it_is() -> None:
-    assert term_groups("Почему дельтаплан?") == [("дель",)]
-    assert not meets("мой материал", "my mother"), "only its own forms stand for a mother"
-    assert not meets("Where is it?", "Вгерд")
 
 
 @pytest.mark.parametrize(
