@@ -671,7 +671,7 @@ class Plan:
 
 
 @pytest.mark.parametrize(("people", "days", "minutes"), [
-    (5, 9, 60), pytest.param(50, 24, 30, marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
+    (5, 9, 120), pytest.param(50, 24, 30, marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
 ])  # fmt: skip
 async def test_weeks_of_many_people_have_all_that_was_promised_to_the_count(
     agents: Agents, people: int, days: int, minutes: int
