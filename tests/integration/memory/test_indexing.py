@@ -368,7 +368,7 @@ async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(d
 
 # --- the plans of the statements, on a database of some size
 
-OWNERS, EACH, DIMENSIONS = 50, 400, 384
+OWNERS, EACH, DIMENSIONS = 30, 400, 384
 # Messages with six of 3,000 words, two in a minute; a fact for every second one.
 FILL = """
 INSERT INTO embedding_models
@@ -431,7 +431,7 @@ BIG = frozenset(
 
 @pytest.fixture(scope="module")
 def filled(postgres_server: str) -> Iterator[psycopg2.extensions.connection]:
-    """A connection to a database of 50 owners with 20,000 messages and 10,000 facts."""
+    """A connection to a database of 30 owners with 12,000 messages and 6,000 facts."""
     for dsn in new_database(postgres_server, TEMPLATE):
         connection = psycopg2.connect(dsn)
         connection.autocommit = True
