@@ -206,12 +206,12 @@ def pdf_stream(content: bytes, entries: bytes = b"", *, packed: bool = False) ->
 
 def pdf_of(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
     """Return a PDF of these objects; the first is the catalogue."""
-    result, offsets = b"%PDF-1.7\n", []
+    result, offsets = bytearray(b"%PDF-1.7\n"), []
     for number, content in enumerate(objects, 1):
         offsets.append(len(result))
         result += b"%d 0 obj\n" % number + content + b"\nendobj\n"
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    return (
+    return bytes(
         result + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table
         + b"trailer\n<< /Size %d /Root 1 0 R %s >>\n" % (len(objects) + 1, trailer)
         + b"startxref\n%d\n%%%%EOF\n" % len(result)
