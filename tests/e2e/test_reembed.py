@@ -1,4 +1,7 @@
-"""``reembed``: another embedding model for everything, while the bot goes on answering."""
+"""``reembed``: another embedding model for everything, while the bot goes on answering.
+
+What one process shows of it is in ``tests/integration/memory/test_reembed.py``.
+"""
 
 from __future__ import annotations
 

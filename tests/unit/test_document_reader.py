@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import gc
 import subprocess
 import sys
 import uuid
@@ -305,19 +304,6 @@ def test_a_child_can_do_no_harm(harm: str) -> None:
         "except (OSError, ValueError, MemoryError): print('refused')\n"
     )
     assert said == f"{MAX_CPU_SECONDS} (0, 0) True True\nrefused\n"
-
-
-async def test_the_bot_does_not_grow(reader: DocumentReader) -> None:
-    files = [word_file(LINES, RENT), pdf_file([LINES]), excel_file({"A": RENT}), b"x" * MAX_BYTES]
-
-    async def rounds(count: int) -> int:
-        for data in files * count:
-            await reader.read(data, file_name="a")
-        gc.collect()
-        return psutil.Process().memory_info().rss
-
-    before = await rounds(1)
-    assert await rounds(2) - before < MAX_BYTES // 4
 
 
 async def test_a_file_for_which_there_is_no_process_is_read_later() -> None:

@@ -18,7 +18,6 @@ from pydantic import BaseModel
 
 from src.history.new_messages import ASKS, TypedWords, user_message
 from src.llm.chat import ModelCaller
-from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.memory.prompts import (
     ExtractedFacts,
@@ -41,7 +40,6 @@ from src.reminders.rules import (
     tells_of_past,
 )
 from src.talk.prompt import SYSTEM_PROMPT
-from src.talk.tools import CURRENT_TIME, current_time
 from src.texts import Language, detect_language, say
 
 TOOLS = (
@@ -958,29 +956,6 @@ def test_a_request_behind_an_answer_about_a_reminder_moves_none() -> None:
 ])  # fmt: skip
 def test_other_requests_cancel_no_reminder(text: str) -> None:
     assert read_change(text) is None
-
-
-async def test_it_works_through_the_interface_of_a_real_model() -> None:
-    caller = ModelCaller(OfflineChatModel(), "offline", timeout=5)
-    shown: list[str] = []
-    usage: list[ModelUsage] = []
-
-    async def ask(text: str) -> AIMessage:
-        return await caller.stream(
-            caller.with_tools([form_tool(current_time, CURRENT_TIME)]),
-            prompt(text),
-            purpose="answer",
-            on_text=shown.append,
-            on_usage=usage.append,
-        )
-
-    assert (await ask("Который час?")).tool_calls[0]["name"] == "current_time"
-    assert shown == []
-    told = await ask("Спасибо!")
-    assert shown == [told.text] and told.text == say("offline_thanks", "ru")
-    assert [(u.purpose, u.model, u.prompt_tokens) for u in usage] == [("answer", "offline", 0)] * 2
-    plain = await OfflineChatModel().ainvoke([HumanMessage("Где кот?")])
-    assert plain.text.startswith(UNKNOWN_RU), "no tools were bound"
 
 
 async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> None:

@@ -166,14 +166,6 @@ def history_notes(request: ChatRequest) -> list[str]:
     return [text_of(m["content"]) for m in messages if m["role"] == "system"]
 
 
-async def test_without_memories_nothing_stands_in_their_place(rig: Rig) -> None:
-    chat = Chat(rig, rig.core.agent)
-    await chat.turn("Привет")
-    assert kinds(chat.first[0]) == ["system", "user"]
-    await chat.turn("Как дела?")
-    assert kinds(chat.first[1]) == ["system", "user", "assistant", "user"]
-
-
 # --- between two steps
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from src.base.errors import ModelUnavailableError
 from src.base.owners import Owner
-from src.texts import detect_language, say
+from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     Agents,
@@ -398,3 +398,22 @@ async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> Non
 
 
 # The same with the model that needs no key
+
+
+@pytest.mark.parametrize(("language", "tea", "request_", "question"), [
+    ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
+    ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
+    ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
+])  # fmt: skip
+async def test_the_offline_model_forgets(
+    agents: Agents, language: Language, tea: str, request_: str, question: str
+) -> None:
+    offline = pupil(await agents.get(llm_model="offline"))
+    offline.language = language
+    await offline.say(CAPITAL["text"])
+    await offline.say(tea)
+    answer = await offline.say(request_)
+    assert (answer.text, answer.intent) == (say("forgot", language, text=tea), "forget")
+    assert offline.facts() == [CAPITAL["text"]]
+    assert (await offline.say(question)).text == say("strict_unknown", language)
+    assert (await offline.say(request_)).text == say("forgot_nothing", language)

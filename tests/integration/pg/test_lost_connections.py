@@ -15,7 +15,6 @@ from src.pg.client import PgClient, Transaction
 from src.pg.embedded import EmbeddedPostgres
 from tests import conftest
 from tests.conftest import execute
-from tests.integration.pg.test_pg_client import use_together
 
 pytestmark = pytest.mark.own_database
 
@@ -34,19 +33,6 @@ def terminate(dsn: str, *, query: str = "%", state: str = "%") -> int:
 def terminate_when_it_runs(dsn: str, query: str) -> None:
     while terminate(dsn, query=query, state="active") == 0:
         pass
-
-
-@pytest.mark.parametrize("connections", [1, 10])
-def test_a_pool_whose_connections_all_died_works_right_away(
-    client: PgClient, dsn: str, connections: int
-) -> None:
-    use_together(client, connections)
-    before = client.statements
-    assert terminate(dsn) == connections
-    assert client.fetch_one("SELECT 1") == (1,)
-    assert client.statements == before + 2, "one on a dead connection, one on a new one"
-    with client.transaction() as transaction:
-        assert transaction.fetch_one("SELECT 2") == (2,)
 
 
 def test_a_statement_whose_connection_dies_twice_fails(client: PgClient, dsn: str) -> None:

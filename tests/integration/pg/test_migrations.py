@@ -344,32 +344,6 @@ def test_fetching_a_job_stays_in_the_order_of_the_index_whatever_the_statistics(
     assert looked_at < 100
 
 
-def test_in_the_view_chat_no_answer_stands_before_its_question(client: PgClient) -> None:
-    """Telegram's moments have whole seconds, and its clock may be ahead of the database's."""
-    client.execute("""
-        WITH c AS (
-            INSERT INTO conversations (owner_id, telegram_user_id)
-            VALUES (add_owner(5, 0), 5) RETURNING id
-        ), turns AS (
-            SELECT n, ('2026-11-24 10:00:0' || asked)::timestamptz AS asked,
-                   ('2026-11-24 10:00:0' || answered)::timestamptz AS answered
-            FROM (VALUES (1, '5', '5.2'), (2, '5', '5.8'), (3, '7', '6.1'))
-                 AS t (n, asked, answered)
-        )
-        INSERT INTO messages (id, conversation_id, role, content, position, reply_to_id, said_at)
-        OVERRIDING SYSTEM VALUE
-        SELECT 2 * n + is_answer, c.id, (ARRAY['user', 'assistant'])[1 + is_answer],
-               n || (ARRAY['?', '!'])[1 + is_answer], 2 * n + is_answer,
-               CASE WHEN is_answer = 1 THEN 2 * n END,
-               CASE WHEN is_answer = 1 THEN answered ELSE asked END
-        FROM c, turns, generate_series(0, 1) AS is_answer ORDER BY n, is_answer
-    """)
-    said = ["1?", "1!", "2?", "2!", "3?", "3!"]
-    for order in ("said_at, message_id", "message_id"):
-        rows = client.fetch_all(f"SELECT what FROM chat ORDER BY {order}")
-        assert [what for (what,) in rows] == said
-
-
 def test_ids_of_telegram_are_bigint_and_times_have_a_zone(dsn: str) -> None:
     columns = [line for line in describe(dsn) if line.startswith("column ")]
     columns = [line for line in columns if "procrastinate" not in line]

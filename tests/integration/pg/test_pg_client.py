@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -49,19 +47,6 @@ def wait_until_all_are_closed(dsn: str) -> None:
         assert time.monotonic() < deadline
 
 
-def use_together(client: PgClient, threads: int) -> None:
-    """Hold as many connections at the same moment as there are threads."""
-    together = threading.Barrier(threads)
-
-    def hold(_: int) -> None:
-        with client.transaction() as transaction:
-            transaction.execute("SELECT 1")
-            together.wait()
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(hold, range(threads)))
-
-
 def test_a_caller_who_finds_no_free_connection_waits_within_bounds(dsn: str) -> None:
     with opened(dsn, max_connections=2, wait_timeout=0.3) as client:
         with client.transaction(), client.transaction():
@@ -70,18 +55,6 @@ def test_a_caller_who_finds_no_free_connection_waits_within_bounds(dsn: str) -> 
                     call("SELECT 1")
             assert client.statements == 0
         assert client.fetch_one("SELECT 1") == (1,)
-
-
-def test_connections_above_the_minimum_stay_open(dsn: str) -> None:
-    with opened(dsn, min_connections=1, max_connections=4) as client:
-        assert count_connections(dsn) == 1
-        use_together(client, 4)
-        assert count_connections(dsn) == 4
-        pids = {client.fetch_one("SELECT pg_backend_pid()") for _ in range(10)}
-        assert len(pids) == 1
-        use_together(client, 4)
-        assert count_connections(dsn) == 4
-    wait_until_all_are_closed(dsn)
 
 
 def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
@@ -145,14 +118,3 @@ async def test_closing_cancels_a_running_statement(dsn: str) -> None:
     await asyncio.to_thread(client.close)
     with pytest.raises(StorageTimeoutError):
         await running
-
-
-async def test_run_calls_in_threads_while_the_loop_goes_on(client: PgClient) -> None:
-    may_end = threading.Event()
-    waiting = asyncio.create_task(client.run(may_end.wait))
-    assert await client.run(threading.get_ident) != threading.get_ident()
-    assert not waiting.done()
-    may_end.set()
-    assert await waiting
-    with pytest.raises(StorageRejectedError):
-        await client.run(client.fetch_one, "SELECT 1 / 0")

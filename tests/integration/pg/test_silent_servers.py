@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import psycopg2
@@ -42,25 +41,6 @@ def client(proxy: SwallowingProxy) -> Iterator[PgClient]:
     yield opened
     proxy.fail_over()
     opened.close()
-
-
-def fill(client: PgClient) -> None:
-    """Open every connection that the pool may have."""
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: client.fetch_one("SELECT pg_sleep(0.2)"), range(8)))
-
-
-def test_a_statement_that_nobody_answers_is_run_again_after_the_fail_over(
-    proxy: SwallowingProxy, client: PgClient
-) -> None:
-    fill(client)
-    proxy.swallow()
-    with ThreadPoolExecutor(8) as threads:
-        calls = [threads.submit(client.fetch_one, "SELECT 42") for _ in range(8)]
-        while proxy.swallowed == 0:
-            assert not any(call.done() for call in calls)
-        proxy.fail_over()
-        assert [call.result(timeout=60) for call in calls] == [(42,)] * 8
 
 
 def test_a_server_that_is_silent_from_the_start_is_reported(proxy: SwallowingProxy) -> None:

@@ -76,17 +76,6 @@ def test_eight_receivers_of_the_same_updates_store_them_once(
     assert client.fetch_one("SELECT count(*) FROM procrastinate_jobs") == (20,)
 
 
-def test_an_interruption_gets_a_control_job_first_without_a_lock(
-    updates: UpdateRepository, client: PgClient
-) -> None:
-    updates.store(BOT, [message(1), message(2, kind="stop", interrupts=True, draft_id=2**40)])
-    jobs = client.fetch_all(JOBS)
-    row_id = job(client, 2)[5]["update"]
-    args = {"lock": f"chat:{BOT}:{CHAT}:0", "before": row_id, "draft_id": 2**40}
-    control = ("interrupt_turn", "control", 10, None, None, args, "todo", None)
-    assert jobs == [job(client, 1), control, job(client, 2, 1, queue="control")]
-
-
 @pytest.mark.own_database
 @pytest.mark.parametrize("size", [1, 3])
 def test_when_the_job_cannot_be_stored_the_update_is_not_either(
@@ -146,50 +135,6 @@ def outcome(client: PgClient, row_id: int) -> str | None:
     )
     assert row is not None
     return row[0]
-
-
-def test_a_newer_message_of_a_place_is_found(inbox: Inbox) -> None:
-    first = inbox.get(inbox.put())
-    inbox.put(chat_id=CHAT + 1)
-    inbox.put(thread_id=1)
-    inbox.put(bot=BOT + 1)
-    inbox.put("edit")
-    inbox.put("media")
-    inbox.put("message", user_id=STRANGER)
-    assert inbox.updates.find_newer(first.id) is None
-    assert inbox.newer(first.id) is None
-    assert inbox.updates.find_newer(first.id, kinds=["edit", "media"]) == "edit"
-    newer = inbox.put("new")
-    inbox.put("message")
-    assert inbox.updates.find_newer(first.id) == "new"
-    inbox.updates.mark_handled(newer, "done")
-    assert inbox.updates.find_newer(first.id) == "message"
-    assert inbox.updates.find_newer(inbox.put()) is None
-
-
-def test_parts_of_an_album_become_messages_once_one_names_the_bot(inbox: Inbox) -> None:
-    album = {"media_group_id": "a"}
-    before, other = inbox.put("media", **album), inbox.put("media", media_group_id="b")
-    foreign = [inbox.put("media", **album, chat_id=CHAT + 1)]
-    foreign.append(inbox.put("media", **album, user_id=STRANGER))
-    ignored = inbox.put("media", **album)
-    inbox.updates.mark_handled(ignored, "ignored")
-    inbox.put("message", **album)
-    after = inbox.put("media", **album)
-    kinds = [inbox.get(row).kind for row in (before, after, other, *foreign)]
-    assert kinds == ["message", "message", "media", "media", "media"]
-
-
-def test_a_message_was_heard_unless_it_was_ignored(inbox: Inbox) -> None:
-    first = inbox.put("edit", message_id=7)
-    assert inbox.updates.heard_as(first) is None
-    inbox.updates.mark_handled(first, "ignored")
-    inbox.put("callback", message_id=7)
-    inbox.put("message", message_id=7, chat_id=CHAT + 1)
-    second = inbox.put("edit", message_id=7)
-    assert inbox.updates.heard_as(second) is None
-    inbox.updates.mark_handled(second, "done")
-    assert inbox.updates.heard_as(inbox.put("edit", message_id=7)) == "edit"
 
 
 def test_blocking_the_bot_closes_what_waits_in_that_chat_only(inbox: Inbox) -> None:

@@ -11,7 +11,6 @@ import pytest
 from src.base.owners import Caller, Owner, Preferences
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.job_repo import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import ReminderRequest
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
@@ -95,14 +94,6 @@ async def test_hostile_texts_are_kept_as_far_as_they_can(desk: Desk) -> None:
     assert reminder.text.startswith("чай�� {time} %s") and len(reminder.text) == 1000
 
 
-async def test_the_first_time_of_what_recurs_is_not_before_it_is_said(desk: Desk) -> None:
-    monday = Recurrence("weekly", (8,), weekdays=(0,))
-    on_time = await desk.set("a", datetime(2026, 11, 30, 6, tzinfo=UTC), monday)
-    odd = await desk.set("b", datetime(2026, 11, 26, 10, tzinfo=UTC), monday)
-    past = await desk.set("c", datetime(2026, 11, 2, 6, tzinfo=UTC), monday)
-    assert {one.due_at for one in (on_time, odd, past)} == {datetime(2026, 11, 30, 6, tzinfo=UTC)}
-
-
 async def test_a_turn_that_runs_again_sets_nothing_twice(desk: Desk) -> None:
     first = await desk.set()
     assert (await desk.set()).id == first.id
@@ -165,19 +156,6 @@ async def test_two_processes_that_plan_at_once_make_one_job_each(desk: Desk) -> 
     assert len(desk.jobs(*reminders)) == 20
 
 
-async def test_a_job_that_runs_keeps_others_away(desk: Desk) -> None:
-    reminder = await desk.set()
-    await desk.service.plan(TOMORROW)
-    desk.client.execute(
-        "UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'remind'"
-    )
-    await desk.service.plan(TOMORROW)
-    assert desk.jobs(reminder) == []
-    for (job,) in desk.client.fetch_all("SELECT id FROM procrastinate_jobs"):
-        JobDeathRepository(desk.client).rescue(job, None)
-    assert len(desk.jobs(reminder)) == 1, "that of a killed process comes back"
-
-
 # Delivery
 
 
@@ -206,37 +184,7 @@ async def test_after_an_outage_only_the_next_regular_time_follows(desk: Desk) ->
 # Putting off
 
 
-async def test_what_comes_once_comes_again_when_it_is_put_off(desk: Desk) -> None:
-    once = await desk.set()
-    desk.deliver(once, TOMORROW)
-    later = TOMORROW + timedelta(minutes=10)
-    found = desk.put_off(once, later)
-    assert found is not None and (found.id, found.due_at) == (once.id, later)
-    assert found.is_waiting and desk.deliver(found, later) is None
-    other = await desk.set("чай")
-    assert desk.repository.cancel(desk.owner, other.id)
-    assert not desk.repository.cancel(desk.owner, other.id)
-    assert desk.put_off(other, later) is None and not desk.again(other).is_waiting
-
-
-async def test_it_may_be_put_off_before_its_delivery_is_noted(desk: Desk) -> None:
-    once = await desk.set()
-    later = TOMORROW + timedelta(hours=1)
-    desk.put_off(once, later)
-    desk.deliver(once, TOMORROW)
-    assert desk.again(once).is_waiting and desk.again(once).due_at == later
-
-
 # Undo
-
-
-async def test_what_was_cancelled_together_is_pending_again_together(desk: Desk) -> None:
-    bread, milk = await desk.set("хлеб"), await desk.set("молоко")
-    assert desk.repository.cancel(desk.owner, bread.id, milk.id)
-    again = desk.repository.undo(desk.owner, now=NOW)
-    assert [one.text for one in again] == ["хлеб", "молоко"]
-    assert len(desk.repository.list_waiting(desk.owner)) == 2
-    assert desk.repository.undo(desk.owner, now=NOW) == [], "once"
 
 
 async def test_a_move_is_undone_to_the_time_before_unless_that_is_over(desk: Desk) -> None:

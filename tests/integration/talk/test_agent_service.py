@@ -12,7 +12,7 @@ from src.talk.graph_run import truncate
 from src.talk.prompt import SYSTEM_PROMPT
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import Agents, Rig, Watcher
+from tests.integration.person import Agents, Rig
 from tests.integration.turns import answer_turn
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
@@ -44,16 +44,6 @@ async def test_the_model_sees_the_last_16_to_30_messages_of_a_long_conversation(
     system, *seen = [text for _, text in rig.prompt()]
     assert system == SYSTEM_PROMPT
     assert seen == [*said, f"{LABEL} вопрос"][-shown:]
-
-
-@pytest.mark.parametrize("chunk_size", [1, 5, 200])
-async def test_a_time_label_that_the_model_copies_is_taken_out(rig: Rig, chunk_size: int) -> None:
-    rig.model.queue(Reply(text=f"{LABEL} Здравствуйте!", chunk_size=chunk_size))
-    watcher = Watcher()
-    turn = await rig.begin("привет")
-    answer = await answer_turn(rig.core.agent, turn, on_text=watcher.show)
-    assert answer.text == watcher.text == "Здравствуйте!"
-    assert rig.stored()[-1] == ("assistant", "Здравствуйте!")
 
 
 async def test_tools_that_ran_are_stored_after_the_answer(rig: Rig) -> None:

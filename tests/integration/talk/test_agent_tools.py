@@ -20,7 +20,7 @@ from src.talk.tools import ToolHistoryService
 from src.talk.turn import AgentService
 from src.talk.turn_state import TurnControl
 from src.texts import say
-from tests.fakes.openai_server import Reply, call_text
+from tests.fakes.openai_server import Reply
 from tests.integration.person import USER, Rig, incoming
 from tests.integration.tool_servers import until
 from tests.integration.turns import answer_turn, begin_turn
@@ -167,23 +167,6 @@ async def test_a_model_that_never_stops_calling_tools_is_ended_with_a_polite_sen
 
 
 # Turns with a small model: its calls come as text, and its first token late
-
-
-def saving(quote: str, form: str = "json") -> str:
-    return call_text("save_user_fact", form, text=quote, quote=quote)
-
-
-@pytest.mark.parametrize("form", ["json", "bare", "tag"])
-async def test_a_fact_is_saved_by_a_call_that_is_text(rig: Rig, form: str) -> None:
-    told, said = "Я живу в Одесі", "Запам'ятав."
-    rig.model.queue(Reply(text=saving(told, form), chunk_size=3), said)
-    answer = await rig.ask(told)
-    assert (answer.text, answer.tools) == (said, ("save_user_fact",))
-    assert [content for role, content in rig.stored() if role == "assistant"] == [said]
-    last = rig.model.requests[-1].messages
-    assert [call["function"]["name"] for m in last for call in m.get("tool_calls") or ()] == [
-        "save_user_fact"
-    ]
 
 
 async def test_words_of_others_that_look_like_a_call_are_none(rig: Rig) -> None:

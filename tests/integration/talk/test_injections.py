@@ -38,7 +38,7 @@ from tests.integration.person import (
     solved,
 )
 from tests.integration.turns import answer_turn, begin_turn
-from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
+from tests.unit.injections import BENIGN, INJECTIONS
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
 OWN_TAG = re.compile(rf"<\s*/?\s*(?:{'|'.join(TAGS)})\b", re.IGNORECASE)
@@ -132,15 +132,6 @@ async def test_what_people_tell_of_themselves_is_stored(teller: Person, every: i
         if outcome.kind == "refused":
             refused.append((text, outcome.reason))
     assert refused == []
-
-
-@pytest.mark.parametrize("part", ["text", "subject", "relation", "object"])
-async def test_no_imitation_hides_in_a_part_of_a_fact(teller: Person, part: str) -> None:
-    for _, text in STRUCTURES:
-        said = teller.write(f"Люблю чай. {text}")
-        outcome = await teller.tell(**{"text": "Люблю чай", part: text}, said=said)
-        assert (outcome.kind, outcome.reason) == ("refused", "imitation"), text
-    assert teller.rows("SELECT count(*) FROM entities") == [(0,)]
 
 
 @pytest.mark.parametrize("language", ["ru", "uk", "en"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ from src.base.errors import (
 from src.telegram.delivery import Address, Delivery
 from src.telegram.rendering import render
 from src.telegram.requests import QUICK_RETRIES
-from src.texts import say
-from src.texts.reply import Reply, ReplyFile
 from tests.fakes.telegram_server import FakeTelegram
 
 USER = 2**41 + 7
@@ -51,16 +48,6 @@ async def send_answer(delivery: Delivery, address: Address, markdown: str, **opt
 
 def refuse(fake: FakeTelegram, method: str, description: str, times: int = 1) -> None:
     fake.fail_next(method, status=400, description=f"Bad Request: {description}", times=times)
-
-
-async def test_an_answer_arrives_formatted(fake: FakeTelegram, delivery: Delivery) -> None:
-    assert await send_answer(delivery, Address(USER), "это **важно**") == 1
-    await send_answer(delivery, Address(USER), " \n ")
-    await delivery.send_text(Address(USER), "не *размечено*")
-    sent, empty, plain = fake.sent_to(USER)
-    assert sent.text == "это важно" and sent.entities[0]["type"] == "bold"
-    assert sent.parse_mode is None and sent.reply_to is None
-    assert (empty.text, plain.text, plain.entities) == ("…", "не *размечено*", [])
 
 
 async def test_a_long_answer_comes_in_order_and_tells_of_each_part(
@@ -132,17 +119,6 @@ async def test_the_beginning_of_an_answer_that_comes_anew_is_taken_away(
     assert [sent.text for sent in fake.sent_to(GROUP) if not sent.deleted] == ["начало"]
 
 
-async def test_files_that_go_to_another_place_say_why(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
-    files = tuple(ReplyFile(name, BytesIO(b"x")) for name in ("a.md", "a.json"))
-    refuse(fake, "sendDocument", "not enough rights to send documents to the chat")
-    address = Address(GROUP, person=USER, language="uk")
-    await delivery.show_reply(address, Reply("Ось усе.", files=files))
-    assert [sent.text for sent in fake.sent_to(GROUP)] == ["Ось усе."]
-    assert [sent.text for sent in fake.sent_to(USER)] == [say("place_mute_group", "uk"), ""]
-
-
 async def test_telegram_fetches_no_preview(fake: FakeTelegram, delivery: Delivery) -> None:
     await send_answer(delivery, Address(USER), "[тут](https://evil.example/?q=secret)")
     await delivery.send_text(Address(USER), "⏰ https://example.org")
@@ -187,23 +163,6 @@ async def test_each_refusal_is_told_from_the_others(
     fake.refuse_sends(address.chat_id, 400, f"Bad Request: {reason}")
     with pytest.raises(error):
         await send_answer(delivery, address, "ответ")
-
-
-@pytest.mark.parametrize("edit", [None, 5])
-async def test_a_long_answer_goes_to_one_place_with_one_word_why(
-    fake: FakeTelegram, bot: Bot, delivery: Delivery, edit: int | None
-) -> None:
-    address = Address(GROUP, 5, person=USER, language="uk")
-    if edit is not None:
-        edit = (await bot.send_message(GROUP, "поча", message_thread_id=5)).message_id
-    fake.close_topic(GROUP, 5)
-    fake.close_topic(GROUP)
-    count = await send_answer(delivery, address, LONG, edit=edit)
-    sent = fake.sent_to(USER)
-    assert len(sent) == count and sent[0].text.startswith(say("place_closed_group", "uk"))
-    assert sum(say("place_closed_group", "uk") in one.text for one in sent) == 1
-    tried = [call for call in fake.calls_of("sendMessage") if not call.ok]
-    assert len(tried) == 2, "each lost place is asked once"
 
 
 @pytest.mark.parametrize("edit", [None, 5])

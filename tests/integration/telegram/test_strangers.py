@@ -9,9 +9,8 @@ import pytest
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryRefusedError, PlaceLostError
 from src.texts import Language, say
-from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, command_entities, user
-from tests.integration.phone import STRANGER, USER, Phone, buttons, labels
+from tests.integration.phone import STRANGER, USER, Phone, labels
 from tests.integration.reminding import (
     arrive,
 )
@@ -119,32 +118,7 @@ async def test_an_answer_that_a_group_refuses_comes_in_private(
 # Old buttons
 
 
-async def test_an_old_undo_button_of_a_topic_undoes(phone: Phone) -> None:
-    fact = {"text": "Я живу в Риге", "quote": "Я живу в Риге", "subject": "user",
-            "relation": "lives_in", "object": "Рига", "importance": 7}  # fmt: skip
-    phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
-    phone.place = IN_TOPIC
-    await phone.write(f"{NAME} Я живу в Риге")
-    label = say("undo_saved_button", "ru")
-    [data] = [data for row in buttons(phone.last) for text, data in row if text == label]
-    await phone.press(data, under=phone.last, is_old=True)
-    assert phone.facts() == [] and phone.last.thread_id == TOPIC
-
-
 # Words
-
-
-@pytest.mark.parametrize("content", [
-    {"photo": PHOTO, "caption": "Всё тут", "caption_entities": link("тут", "Всё тут")},
-    {"text": "😀", "reply_markup": {"inline_keyboard": [[{"text": "Купить", "url": URL}]]}},
-    {"poll": poll("Берём?", description="Тут", description_entities=link("Тут", "Тут"))},
-    {"checklist": {"title": "Тут", "title_entities": link("Тут", "Тут"), "tasks": []}},
-])  # fmt: skip
-async def test_addresses_in_what_is_replied_to_are_read(
-    phone: Phone, content: dict[str, Any]
-) -> None:
-    await phone.send(**reply(**content))
-    assert URL in asked(phone)
 
 
 async def test_addresses_of_quotes_edits_and_facts_are_read(phone: Phone) -> None:

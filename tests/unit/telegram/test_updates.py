@@ -113,11 +113,6 @@ def test_content_newer_than_aiogram_is_kept_where_it_is_for_the_bot() -> None:
     assert kind() is None
 
 
-def test_a_group_that_moves_is_kept_as_a_change_of_the_chat() -> None:
-    found = kept(update(message=message(chat=group(-17, "group"), migrate_to_chat_id=GROUP)))
-    assert (found.kind, found.chat_id, found.interrupts) == ("member", -17, False)
-
-
 ANONYMOUS_ADMIN = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
 CHANNEL_BOT = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
 
