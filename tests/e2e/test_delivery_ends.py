@@ -73,9 +73,9 @@ async def test_after_new_nothing_more_of_the_old_answer_arrives(world: World) ->
 
 async def test_every_status_and_form_of_telegram_ends_in_an_outcome(world: World) -> None:
     """A small share of ``python -m tests.attacks.status_walk``."""
-    cases = list_cases(0.012, seed=5)
+    cases = list_cases(0.007, seed=5)
     result = await walk_chats(world, cases)
-    assert result.cases == len(cases) >= 50
+    assert result.cases == len(cases) >= 30
     assert result.violations == []
     assert result.answered > result.given_up > 0
 

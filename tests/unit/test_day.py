@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
-from src.reminders.day import Dated, by_sentence, is_on, read_date, tells
+from src.reminders.day import by_sentence, read_date, tells
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
 from src.reminders.screens import read_days, read_order, read_times
@@ -179,16 +179,6 @@ def test_a_text_has_the_day_that_it_names(text: str, day: date, kind: str) -> No
 ])  # fmt: skip
 def test_a_text_without_a_day_has_none(text: str) -> None:
     assert read_date(told(text), KYIV) is None
-
-
-def test_a_birthday_comes_every_year_and_an_event_once() -> None:
-    mum = read_date(told("mum's birthday is on 5 December"), KYIV)
-    assert mum is not None and is_on(mum, date(2031, 12, 5)) and not is_on(mum, date(2031, 12, 6))
-    once = Dated(told("x"), date(2026, 12, 5), "event")
-    assert is_on(once, date(2026, 12, 5)) and not is_on(once, date(2027, 12, 5))
-    leap = Dated(told(""), date(2024, 2, 29), "birthday")
-    assert is_on(leap, date(2027, 2, 28)) and not is_on(leap, date(2027, 3, 1))
-    assert is_on(leap, date(2028, 2, 29)) and not is_on(leap, date(2028, 2, 28))
 
 
 def test_each_sentence_has_its_own_day_and_questions_and_orders_tell_nothing() -> None:

@@ -82,7 +82,7 @@ FEW = frozenset(
     "xlsx: a file as an entity", "text: deep JSON", "text: open comments", "text: a file in svg",
     "zip: more inside than it says", "zip: a bomb", "zip: overlapping",
     *(f"{kind}: flipped with seed 0" for kind in ("pdf", "docx", "xlsx", "text", "zip")),
-    *(f"{kind}: without its middle" for kind in ("pdf", "docx", "xlsx", "text", "zip")),
+    "pdf: without its middle", "docx: without its middle",
 })  # fmt: skip
 
 

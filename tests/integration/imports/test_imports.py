@@ -34,17 +34,6 @@ def bringer(person: Person) -> Bringer:
     return Bringer(person)
 
 
-async def test_nothing_is_kept_before_the_choice(bringer: Bringer) -> None:
-    reply = await bringer.bring([chat("c1", "I live in Kyiv"), chat("c2", "and a cat")])
-    assert "ChatGPT" in reply.text and "2024" in reply.text and "2" in reply.text
-    assert bringer.said() == []
-    assert (await bringer.tap(reply, say("import_cancel", "ru"))).text == say(
-        "import_cancelled", "ru"
-    )
-    assert bringer.person.rows("SELECT 1 FROM import_rows r JOIN imports i ON i.id = r.import_id"
-                               " WHERE i.owner_id = %(owner)s") == []  # fmt: skip
-
-
 async def test_a_file_that_breaks_off_says_so(bringer: Bringer) -> None:
     content = json.dumps([chat("c1", "I live in Kyiv"), chat("c2", "and a cat")])
     for cut in (content[:-40], content.replace('"and a cat"', '"and" a cat"')):

@@ -236,15 +236,6 @@ async def test_a_call_in_a_reply_that_is_all_thoughts_runs(person: Person, call:
     assert (answer.text, answer.tools) == ("полдень", ("current_time",))
 
 
-async def test_whole_calls_without_ids_and_numbers_are_several(person: Person) -> None:
-    calls = [
-        delta({"tool_calls": [{"function": {"name": "current_time", "arguments": arguments}}]})
-        for arguments in ("{}", GIVEN)
-    ]
-    answer = await person.say("?", streamed(before=calls), "полдень")
-    assert answer.tools == ("current_time", "current_time")
-
-
 def saves(**arguments: Any) -> Reply:
     return streamed(calls=(call("save_user_fact", json.dumps(arguments)),))
 

@@ -125,19 +125,6 @@ async def test_a_provider_that_refuses_us_leaves_the_windows_and_says_why(scene:
     assert scene.check() == {} and len(facts(scene)) == 2
 
 
-async def test_a_window_that_fails_three_times_is_read_at_once(scene: Scene) -> None:
-    server = scene.servers["openai"]
-    server.fault_of = lambda words: "malformed" if "Барсик1" in words else "ok"
-    scene.tell(3)
-    await scene.run()
-    assert scene.check() == {} and len(facts(scene)) == 3
-    assert scene.rig.rows(
-        "SELECT status, error, count(*) FROM batch_requests GROUP BY 1, 2 ORDER BY 1"
-    ) == [("applied", None, 2), ("failed", "malformed", 3)]
-    assert server.submitted == 3
-    assert scene.rig.rows("SELECT count(*) FROM model_usage WHERE purpose = 'extract'") == [(1,)]
-
-
 async def test_a_paused_process_that_wakes_up_leaves_one_batch(scene: Scene) -> None:
     """It committed the intent, slept, and another process took it for dead."""
     server = scene.servers["openai"]

@@ -116,15 +116,6 @@ async def test_twenty_messages_are_one_window_and_one_model_call(talk: Talk) -> 
     assert len(talk.requests) == 1
 
 
-@pytest.mark.parametrize(("messages", "calls"), [(19, 0), (39, 1), (60, 3), (61, 1)])
-async def test_farther_behind_than_three_windows_one_call_reads_them_all(
-    talk: Talk, messages: int, calls: int
-) -> None:
-    talk.chat(messages)
-    await talk.service.extract(talk.id)
-    assert len(talk.requests) == calls
-
-
 async def test_an_operator_can_turn_it_off(talk: Talk) -> None:
     talk.set(memory_extraction_enabled=False)
     talk.chat(40)

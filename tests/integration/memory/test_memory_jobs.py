@@ -15,7 +15,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from src.base.owners import Owner
 from src.memory.search_index_repo import Scale
 from src.memory.tasks import MemoryTasks
-from src.queue.job_repo import BACKGROUND_QUEUE, JobRepository
+from src.queue.job_repo import BACKGROUND_QUEUE
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
@@ -121,26 +121,6 @@ def reply(request: ChatRequest) -> Reply:
     if is_extraction(request):
         return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
     return Reply(text="ответ" if is_answer(request) else "сводка")
-
-
-async def test_a_delivered_turn_asks_for_indexing_two_seconds_later(works: Works) -> None:
-    await works.turn("привет")
-    [(task, queue, lock, seconds)] = works.rig.rows(
-        "SELECT task_name, queue_name, queueing_lock,"
-        " extract(epoch FROM scheduled_at - delivered_at)"
-        " FROM procrastinate_jobs, messages WHERE role = 'assistant'"
-    )
-    assert (task, queue, lock) == ("index_messages", "background", "index_messages")
-    assert float(seconds) == 2.0
-    assert works.unindexed() == 2
-
-
-async def test_many_turns_at_once_leave_one_job(works: Works) -> None:
-    await asyncio.gather(*(works.turn(f"привет {n}", USER + n) for n in range(25)))
-    assert works.jobs() == [("index_messages", "todo")]
-    jobs = JobRepository(works.rig.client)
-    await asyncio.gather(*(works.rig.client.run(jobs.defer_indexing) for _ in range(25)))
-    assert works.jobs() == [("index_messages", "todo")]
 
 
 async def test_a_turn_during_the_indexing_asks_for_another_one(works: Works) -> None:
@@ -280,7 +260,7 @@ async def test_a_job_that_a_shutdown_interrupts_begins_again_though_another_wait
         await again.defer_async(conversation_id=conversation)
     while not worker.done():  # wait_for of Python 3.11, in psycopg's pool, may swallow a cancel
         worker.cancel()
-        await asyncio.wait([worker], timeout=1)
+        await asyncio.wait([worker], timeout=10)  # another cancel would interrupt the shutdown
     jobs = [job for job in works.jobs() if job[0] == "digest_conversation"]
     assert jobs == [("digest_conversation", "todo")]
     model.reply = reply

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -106,23 +105,6 @@ async def test_an_edit_waits_for_the_facts_and_holds_no_conversation_meanwhile(
         await eventually(lambda: first.rows(locked), "the edit to wait")
         held.execute("SELECT id FROM conversations FOR NO KEY UPDATE NOWAIT")
     assert await waiting == "last"
-
-
-async def test_two_owners_do_not_wait_for_each_other(workers: tuple[Person, Person]) -> None:
-    first, second = workers
-    other = replace(second, user=7, told=[])
-    first.rows("SELECT add_owner(%(user)s, 0)")
-    with first.client.transaction() as held:
-        held.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s, 0))",
-            ME.columns(),
-        )
-        async with asyncio.timeout(5):
-            assert (await other.tell("Люблю чай")).kind == "new"
-        waiting = asyncio.create_task(second.tell("Люблю чай"))
-        locked = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        await eventually(lambda: first.rows(locked), "the owner who is locked to wait")
-    assert (await waiting).kind == "new"
 
 
 def fill(teller: Person, count: int) -> UUID:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -273,14 +273,6 @@ async def test_what_was_taken_back_is_recalled_no_more_and_stays_in_the_history(
     assert "Живу в Омске" in {hit.text for hit in await memories.retriever.search(asked)}, (
         "said anew"
     )
-
-
-async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Person) -> None:
-    end = datetime(2027, 1, 1, tzinfo=UTC)
-    rent = await teller.tell("Снимаю дачу", valid_until=end)
-    await teller.tell("Больше не снимаю дачу", contradicts=[rent.memory_id or 0])
-    await teller.core.memory.memories.undo(ME)
-    assert [fact.fact.valid_until for fact in await teller.living()] == [end]
 
 
 @pytest.mark.parametrize(("text", "kind", "until"), [

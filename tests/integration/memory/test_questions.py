@@ -259,21 +259,6 @@ async def test_the_background_does_not_decide_instead(
 # --- restarts, crashes, races
 
 
-@pytest.mark.parametrize("choice", RESOLUTIONS)
-async def test_a_crash_before_the_outcome_is_shown_repeats_nothing(
-    person: Person, choice: Resolution
-) -> None:
-    answer = await ask(person)
-    settle, caller = person.core.questions.settle, person.rig.called(person.user, "ru")
-    first = await settle(caller, answer.id, choice, is_shown=True)
-    before = person.written()
-    other: Resolution = "old" if choice == "replace" else "replace"
-    second = await settle(caller, answer.id, other, is_shown=True)
-    assert (second.kind, second.shown) == ("over", first.shown), "the first decision stays"
-    assert second.changes == first.changes
-    assert person.written() == before and is_over(person)
-
-
 async def test_two_presses_at_once_store_one_fact(person: Person) -> None:
     answer = await ask(person)
     other = Core(person.core.settings, person.client)

@@ -78,23 +78,6 @@ async def test_a_photo_captioned_remember_teaches_and_is_looked_at(phone: Phone)
 # What is replied to, in a group
 
 
-def reply(phone: Phone, place: Sender, **content: Any) -> dict[str, Any]:
-    chat = {"id": place["chat_id"], "type": "supergroup", "title": "Дом"}
-    answered = {"message_id": 999, "date": 0, "chat": chat, "from": user(STRANGER), **content}
-    return {"text": f"{NAME} что это?", "reply_to_message": answered, **place}
-
-
-async def test_a_photo_that_is_replied_to_is_looked_at(phone: Phone, place: Sender) -> None:
-    phone.rig.model.queue("Кот на крыше.", "Это кот.")
-    assert await phone.send(**reply(phone, place, photo=PHOTO)) == ["done"]
-    assert phone.heard() == [("file", "Кот на крыше."), ("typed", "что это?")]
-    [words, image] = phone.rig.model.requests[0].messages[-1]["content"]
-    assert "что это?" in str(words) and image["type"] == "image_url"
-    assert "Кот на крыше." in asked(phone)
-    authors = "SELECT author_id, sender_id FROM messages WHERE provenance = 'file'"
-    assert phone.rig.rows(authors) == [(STRANGER, USER)], "an erasure of its author finds it"
-
-
 async def test_the_bot_s_own_files_are_not_read_again(phone: Phone) -> None:
     await phone.write("/export")
     await phone.send(text="спасибо", reply_to=phone.last.message_id)
@@ -116,17 +99,6 @@ async def test_an_album_in_a_group_is_one_message_whichever_part_names_the_bot(
     [answer] = phone.fake.sent_to(place["chat_id"] or 0)
     assert answer.text == "Хорошая квартира."
     assert all(word in asked(phone) for word in ("Кухня", "Спальня", "Ванная", "смотри"))
-
-
-async def test_an_album_of_a_group_that_is_not_for_the_bot_is_ignored(
-    phone: Phone, place: Sender
-) -> None:
-    for _ in range(2):
-        await phone.fake.send_message(USER, photo=PHOTO, media_group_id="b", **place)
-    assert await phone.work() == ["ignored"] * 2
-    assert phone.rig.model.requests == [] and phone.heard() == []
-    payloads = phone.rig.rows("SELECT DISTINCT payload::text FROM telegram_updates")
-    assert payloads == [("{}",)]
 
 
 async def test_an_edit_that_names_the_bot_is_heard_once(phone: Phone, place: Sender) -> None:

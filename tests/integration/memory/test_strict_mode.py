@@ -389,14 +389,6 @@ async def test_the_command_switches_the_mode_in_every_language(person: Person) -
     assert (await commands.settings.get(other)).mode == "assistant", "each has their own"
 
 
-async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> None:
-    commands = person.core.commands
-    await person.rig.command("mode", person.user, language="uk", argument="strict")
-    reply = await person.rig.command("mode", person.user, language="uk", argument="вільний")
-    assert reply == f"{say('mode_unknown', 'uk')}\n{say('mode_is_strict', 'uk')}"
-    assert (await commands.settings.get(Owner(person.user))).mode == "strict"
-
-
 # The same with the model that needs no key
 
 

@@ -181,9 +181,6 @@ async def test_after_an_outage_only_the_next_regular_time_follows(desk: Desk) ->
     assert not desk.again(ending).is_waiting
 
 
-# Putting off
-
-
 # Undo
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,22 +26,6 @@ async def test_the_tools_of_a_plain_turn_take_few_tokens(person: Person) -> None
     await person.say("Привет", "Здравствуйте!", has_reminders=False)
     plain = person.requests[-1].tools
     assert TokenCounter("openai:gpt-5-mini").count_tools(plain) <= TOOL_TOKENS
-
-
-async def test_every_parameter_of_a_tool_is_described_in_words(person: Person) -> None:
-    """Also those of entries; a word or two is a riddle."""
-
-    def parameters(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for parameter in schema.get("properties", {}).values():
-            yield parameter
-            yield from parameters(parameter.get("items", {}))
-
-    await person.say("Привет", "Здравствуйте!", has_reminders=True)
-    for name, tool in offered(person).items():
-        told = [tool["function"], *parameters(tool["function"]["parameters"])]
-        assert all(len(one["description"].split()) >= 4 for one in told), name
-    properties = offered(person)["save_user_fact"]["function"]["parameters"]["properties"]
-    assert "message" not in properties["facts"]["items"]["properties"], "the prompt has no ids"
 
 
 async def test_reminders_are_listed_and_cancelled_where_any_wait(person: Person) -> None:

@@ -138,17 +138,6 @@ async def test_a_long_draft_shows_its_end_in_its_topic(fake: FakeTelegram, shown
     assert fake.drafts[0].thread_id == 5
 
 
-@pytest.mark.parametrize("owner", [USER, GROUP])
-async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown, owner: int) -> None:
-    stream = await shown.open(Address(owner))
-    write(stream, "начало")
-    await fake.wait_for(lambda: fake.drafts or fake.sent)
-    write(stream, " и ещё")
-    assert await requests_after(fake, stream) == 0
-    write(stream, "поздно")
-    assert [one.text for one in (*fake.drafts, *fake.sent)] == ["начало"]
-
-
 @pytest.mark.parametrize("style", ["not_found", "bad_request"])
 async def test_on_a_server_without_drafts_answers_are_edited_instead(
     fake: FakeTelegram, shown: Shown, style: str

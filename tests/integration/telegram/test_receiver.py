@@ -9,22 +9,10 @@ import pytest
 
 from src.pg.locks import POLLER_LOCK
 from src.telegram.receiver import PollTiming
-from src.telegram.updates import ALLOWED_UPDATES
 from tests.conftest import execute, query
 from tests.integration.polling import QUICK, Line, eventually, running
 
 pytestmark = pytest.mark.own_database
-
-
-async def test_a_message_is_stored_and_then_confirmed(line: Line) -> None:
-    async with line.receiving():
-        await line.fake.wait_confirmed(await line.send("привет"))
-        assert line.texts() == ["привет"]
-    jobs = query(line.client.dsn, "SELECT task_name, lock, args FROM procrastinate_jobs")
-    [(task, lock, arguments)] = jobs
-    assert (task, lock) == ("handle_update", f"chat:42:{2**41 + 7}:0")
-    assert arguments == {"update": 1, "message_id": 1}
-    assert line.fake.calls_of("getUpdates")[0].params["allowed_updates"] == ALLOWED_UPDATES
 
 
 async def test_nothing_is_confirmed_while_the_insert_is_not_done(line: Line) -> None:

@@ -70,17 +70,6 @@ async def test_nothing_to_say_gives_no_empty_message(markdown: str) -> None:
     assert all(part.text.strip() for part in await render(markdown))
 
 
-@pytest.mark.parametrize("markdown", [
-    "**не закрыто", "```\nне закрыто", "[ссылка](не адрес", "| a | b |\n|---|---|\n| 1 | 2 |",
-    "$$x^2$$ и \\(y\\)", "<b>html</b> & <script>", "```mermaid\ngraph TD; A-->B\n```", "* " * 500,
-    "_" * 999, "> " * 200 + "глубоко", "# Заголовок\n\n---\n\n1. раз\n2. два\n   - внутри",
-])  # fmt: skip
-async def test_odd_markdown_becomes_messages_that_telegram_takes(markdown: str) -> None:
-    parts = await render(markdown)
-    assert parts
-    check(parts)
-
-
 @pytest.mark.parametrize(
     "markdown", ["слово " * 30_000, "+ + + " * 7000, "> - " * 7000, "**ж** " * 9000, "x" * 99_999]
 )

@@ -115,9 +115,6 @@ async def test_an_answer_that_a_group_refuses_comes_in_private(
     assert in_group(phone) == ["эхо: а теперь?"]
 
 
-# Old buttons
-
-
 # Words
 
 
@@ -266,9 +263,6 @@ async def test_an_anonymous_admin_has_rights_and_goes_on_by_replies(phone: Phone
     assert shown.text != say("only_admins", "ru")
     await phone.send(text="а ещё?", reply_to=shown.message_id, **ANONYMOUS, **IN_GROUP)
     assert in_group(phone)[1:] == ["эхо: а ещё?"]
-
-
-# Contents without a text
 
 
 # Languages

@@ -114,17 +114,6 @@ def test_a_reference_leads_to_what_the_user_said_or_it_goes() -> None:
     ]
 
 
-def test_sources_are_numbered_as_the_answer_mentions_them() -> None:
-    shown = [hit(number) for number in range(1, 8)]
-    text, sources = resolve_citations(
-        "Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].", shown, asked="?"
-    )
-    assert text == "Кот [1], пёс [2][1], рыба, ёж [3] [4]."
-    assert [(s.number, s.uid) for s in sources] == [
-        (1, "msg-6"), (2, "msg-2"), (3, "msg-7"), (4, "msg-3"),
-    ]  # fmt: skip
-
-
 ANSWERS = [
     "Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].",
     "Кот [2, 7; 1] и [ссылка](https://b.example/[1]) и [4](https://b.example).",
@@ -146,15 +135,3 @@ def test_a_growing_answer_shows_what_the_whole_will_say(answer: str) -> None:
 def test_a_growing_answer_holds_little_back(piece: str) -> None:
     text = f"{piece}слово" * 5_000
     assert len(text) - len(resolve_beginning(text, [], asked="?")) <= 70
-
-
-def test_brackets_that_the_user_wrote_are_no_references() -> None:
-    shown = [replace(hit(1), text="У меня 3 кота, список [2] в файле"), hit(2)]
-    text, sources = resolve_citations(
-        "«У меня 3 кота, список [2] в файле» [1], а ещё [2]", shown, asked="?"
-    )
-    assert text == "«У меня 3 кота, список [2] в файле» [1], а ещё [2]"
-    assert [s.uid for s in sources] == ["msg-1", "msg-2"]
-    asked = "Запомни: пункты [4] и [5] важны"
-    text, _ = resolve_citations("Запомнил: пункты [4] и [5] важны", [], asked=asked)
-    assert text.endswith("[4] и [5] важны")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from src.reading.facts import Fact, canonical_relation, canonical_subject, holds_many, is_update
+from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 
 
 def fact(subject: str, relation: str, value: str) -> Fact:
@@ -54,21 +52,3 @@ def test_only_another_value_of_a_single_relation_replaces_a_fact(
     new: tuple[str, str, str], old: tuple[str, str, str], replaces: bool
 ) -> None:
     assert is_update(fact(*new), fact(*old)) is replaces
-
-
-@given(st.text(max_size=60))
-def test_a_canonical_name_stays_as_it_is(text: str) -> None:
-    relation, subject = canonical_relation(text), canonical_subject(text)
-    assert canonical_relation(relation) == relation
-    assert canonical_subject(subject) == subject
-    assert holds_many(relation) == holds_many(text)
-    assert not is_update(fact(text, text, text), fact(text, text, text))
-
-
-@pytest.mark.parametrize(("relation", "many"), [
-    ("имя", False), ("lives in", False), ("дієта", False), ("favourite film", False),
-    ("дружина", False), ("люблю", True), ("has_child", True), ("столица", True), ("", True),
-    ("???", True), ("e-mail", True), ("номер телефона", True), ("рідна мова", True),
-])  # fmt: skip
-def test_some_relations_hold_one_value_and_all_others_many(relation: str, many: bool) -> None:
-    assert holds_many(relation) is many

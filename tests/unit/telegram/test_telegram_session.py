@@ -15,8 +15,6 @@ from aiogram.exceptions import (
     ClientDecodeError,
     TelegramAPIError,
     TelegramRetryAfter,
-    TelegramServerError,
-    TelegramUnauthorizedError,
 )
 from aiogram.methods import GetFile, GetMe, SendChatAction, SendMessage
 
@@ -62,14 +60,6 @@ def test_a_wait_is_obeyed_for_a_day_at_most(seconds: Any, obeyed: int) -> None:
     error = error_of(429, {"ok": False, "parameters": {"retry_after": seconds}})
     assert isinstance(error, TelegramRetryAfter)
     assert retry_delay(delivery_error(error), 0) == obeyed
-
-
-def test_the_status_decides_whatever_the_body_is() -> None:
-    assert isinstance(error_of(502, "<html>"), TelegramServerError)
-    assert isinstance(error_of(500, {"ok": False, "description": "x"}), TelegramServerError)
-    assert isinstance(error_of(401, ""), TelegramUnauthorizedError)
-    assert isinstance(error_of(429, "null"), TelegramRetryAfter)
-    assert type(error_of(302, "")) is TelegramAPIError
 
 
 def test_a_refusal_that_comes_as_a_success_is_one() -> None:
