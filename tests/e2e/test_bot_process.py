@@ -13,7 +13,7 @@ from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import Reply, call_text
 from tests.fakes.telegram_people import Sender
-from tests.help_pages import WITH_MODEL, help_of
+from tests.help_pages import WITH_MODEL
 from tests.integration.phone import buttons
 
 _people = itertools.count(2**41 + 1)
@@ -48,44 +48,6 @@ async def test_an_answer_grows_in_one_message_with_a_stop_button(
     assert telegram.drafts == [] and len(telegram.sent_to(person)) == 1
     assert shared_world.history(person) == [("user", "расскажи"), ("assistant", answer.text)]
     assert shared_world.undelivered() == []
-
-
-async def test_a_burst_is_answered_once_by_its_last_one(shared_world: World, person: int) -> None:
-    telegram, model = shared_world.telegram, shared_world.model
-    gate = asyncio.Event()
-    model.queue(Reply(text="о первом", gate=gate))
-    await telegram.send_text(person, "первое")
-    await model.wait_for(lambda: model.waiting_at_gate)
-    before = model.request_count
-    for number in range(4):
-        await telegram.send_text(person, f"быстро {number}")
-    await telegram.wait_for(lambda: not telegram.pending_updates)
-    [answer] = await telegram.wait_sent(person)
-    gate.set()
-    await shared_world.settled()
-    assert answer.text == "эхо: быстро 3"
-    assert shared_world.answers(person) == ["эхо: быстро 3"]
-    assert model.request_count == before + 1
-    seen = str(model.requests[-1].messages)
-    sent = ("первое", *(f"быстро {number}" for number in range(4)))
-    assert all(text in seen for text in sent), "none of them is lost"
-
-
-async def test_commands_answer_in_the_person_s_language(shared_world: World, person: int) -> None:
-    telegram, other, language = shared_world.telegram, next(_people), "uk"
-    start = "\n\n".join(say(key, language) for key in ("start", "start_model", "zone_start"))
-    expected = {"/start": start, "/help": help_of(language)}
-    expected |= {"/mode": say("mode_is_assistant", language)}
-    expected |= {"/undo": say("undo_nothing", language), "/new": say("new_done", language)}
-    expected |= {"/stop": say("stop_nothing", language)}
-    expected |= {"/nonsense": say("unknown_command", language)}
-    for number, command in enumerate(expected):
-        # Whoever has sent five messages is answered once a second.
-        who, count = (person, number + 1) if number < 4 else (other, number - 3)
-        await telegram.send_text(who, command, language_code=language)
-        await telegram.wait_sent(who, count)
-    answers = shared_world.answers(person) + shared_world.answers(other)
-    assert answers == list(expected.values())
 
 
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
@@ -125,26 +87,6 @@ async def test_stop_keeps_what_was_written(shared_world: World, person: int, way
     assert shared_world.answers(person) == [kept.replace("_", "")], "one notice is enough"
     assert "Конец" not in growing.text and growing.reply_markup is None
     assert [role for role, _ in shared_world.history(person)] == ["user", "assistant"]
-
-
-async def test_new_wipes_in_mid_stream_and_sends_nothing_of_the_old(
-    shared_world: World, person: int
-) -> None:
-    telegram, model = shared_world.telegram, shared_world.model
-    await telegram.send_text(person, "прежнее")
-    await telegram.wait_sent(person)
-    gate = asyncio.Event()
-    model.queue(Reply(text="Тайна целиком", chunk_size=6, gate=gate, gate_after_chunks=1))
-    await telegram.send_text(person, "расскажи")
-    await telegram.wait_sent(person, 2)
-    old = shared_world.query("SELECT id FROM conversations WHERE telegram_user_id = %s", person)
-    await telegram.send_text(person, "/new")
-    await telegram.wait_sent(person, 3)
-    await shared_world.settled()
-    assert shared_world.answers(person) == ["эхо: прежнее", say("new_done", "ru")]
-    assert shared_world.history(person) == []
-    new = shared_world.query("SELECT id FROM conversations WHERE telegram_user_id = %s", person)
-    assert len(new) == 1 and new != old
 
 
 async def test_messages_around_new_in_one_batch(shared_world: World, person: int) -> None:

@@ -119,12 +119,6 @@ async def live_through(world: World, service: Service, way: str) -> None:
     assert service.starts == 4, "its process lives"
 
 
-@pytest.mark.proof
-async def test_a_tool_that_ends_the_program_is_put_aside(world: World, service: Service) -> None:
-    """``python -m tests.attacks.poison`` knows more ways to die."""
-    await live_through(world, service, "sys.exit")
-
-
 async def test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back(
     world: World, service: Service, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ async def next_line(process: Process) -> str:
     return line.decode().rstrip("\n")
 
 
+@pytest.mark.proof
 async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
     world: World, model: TwoModels, tmp_path: Path
 ) -> None:

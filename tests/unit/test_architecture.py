@@ -202,21 +202,6 @@ def test_every_tool_is_in_the_list_of_tools() -> None:
     assert built and {name for name in built if f"{name}," not in listed} == set()
 
 
-def undocumented(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
-    """Public modules, classes and functions without a docstring; not what functions hold."""
-    if ast.get_docstring(tree) is None:
-        yield prefix
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            yield from undocumented(node, f"{prefix}.{node.name}")
-        elif is_public_function(node) and ast.get_docstring(node) is None:
-            yield f"{prefix}.{node.name}"
-
-
-def test_everything_public_has_a_docstring() -> None:
-    assert [name for module in PATHS for name in undocumented(tree_of(module), module)] == []
-
-
 # Classes whose docstrings models read.
 FORMS = {"LookOrder", "Understanding", "Forgetting", "Fact", "ReminderOrder", "CancelOrder"}
 CLAUSE = re.compile(r"(What|Whether|Who|Whom|Whose|Which|When|Where|Why|How)\b")

@@ -341,7 +341,7 @@ CASES = [
     for line in table.strip().splitlines()
 ]
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-MANY = 500  # a recurrence with more times is taken for endless
+MANY = 200  # a recurrence with more times is taken for endless
 
 
 def times_of(repeats: Recurrence, first: datetime) -> list[datetime]:

@@ -30,7 +30,7 @@ from src.history.timeline_repo import (
     ToolResult,
     ToolResultRepository,
 )
-from src.history.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.history.turn_repo import ModelUsage, NewAnswer, TurnRepository
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository
 from src.pg.client import PgClient
@@ -244,38 +244,6 @@ def test_two_workers_that_answer_at_once_agree_on_one_answer(talk: Talk) -> None
         assert (one.id, one.text) == (two.id, two.text)
     assert (talk.count("messages"), talk.count("model_usage")) == (30, 20)
     assert talk.texts(limit=1) == ["Tools used: tool"]
-
-
-def test_an_answer_is_found_again_with_its_sources(talk: Talk) -> None:
-    question = talk.ask()
-    said = talk.ask(f"{LABEL}I live in Omsk", said_at=SAID_AT)
-    fact = talk.teach(OWNER, said, "My name is Ann")
-    sources = (
-        AnswerSource(1, f"msg-{said}", "I live in Omsk", SAID_AT, message_id=said),
-        AnswerSource(3, f"msg-{said}", "My name is Ann", SAID_AT, said, fact),
-    )
-    saved = talk.answer(question, "Ann [3]", sources=sources)
-    assert saved.sources == sources
-    assert talk.turns.find_answer(talk.id, question) == replace(saved, delivered=False)
-    talk.client.execute("DELETE FROM messages WHERE id = %(id)s", {"id": said})
-    found = talk.turns.find_answer(talk.id, question)
-    assert found is not None, "the message is gone, the fact is not"
-    assert found.sources == (replace(sources[1], message_id=None),)
-    talk.client.execute("DELETE FROM memories")
-    found = talk.turns.find_answer(talk.id, question)
-    assert found is not None and found.sources == ()
-
-
-def test_only_the_newest_question_counts_as_stopped(talk: Talk) -> None:
-    assert talk.turns.find_stop(Owner(OWNER)) is None
-    talk.answer(talk.ask(), "Becau", stopped=True)
-    others = (Owner(OWNER, 1), Owner(OWNER + 1))
-    assert talk.turns.find_stop(Owner(OWNER)) == "shown"
-    assert [talk.turns.find_stop(owner) for owner in others] == [None, None]
-    newer = talk.ask("And?")
-    assert talk.turns.find_stop(Owner(OWNER)) is None
-    talk.turns.mark_stopped(talk.id, newer)
-    assert talk.turns.find_stop(Owner(OWNER)) == "silent"
 
 
 # Tool calls

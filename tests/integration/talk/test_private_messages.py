@@ -39,9 +39,12 @@ def origin(person: Person, number: int) -> TelegramOrigin:
 
 async def fill_the_window(person: Person) -> None:
     """So much talk that everything before it is summarised and read for facts."""
-    talk = [(f"Сегодня я видела {number} ворон", QUIET) for number in range(25)]
-    said = [message for pair in talk for message in zip(("user", "assistant"), pair, strict=True)]
-    person.rig.fill(person.conversation(), *said)
+    for number in range(23):
+        person.write(f"Сегодня я видела {number} ворон")
+        person.rig.fill(person.conversation(), ("assistant", QUIET))
+    await person.index()
+    for number in (23, 24):
+        await person.say(f"Сегодня я видела {number} ворон")
     await person.index()
     await person.core.memory.digest.digest(person.conversation())
 
