@@ -50,6 +50,27 @@ async def test_an_answer_grows_in_one_message_with_a_stop_button(
     assert shared_world.undelivered() == []
 
 
+async def test_a_burst_is_answered_once_by_its_last_one(shared_world: World, person: int) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    gate = asyncio.Event()
+    model.queue(Reply(text="о первом", gate=gate))
+    await telegram.send_text(person, "первое")
+    await model.wait_for(lambda: model.waiting_at_gate)
+    before = model.request_count
+    for number in range(4):
+        await telegram.send_text(person, f"быстро {number}")
+    await telegram.wait_for(lambda: not telegram.pending_updates)
+    [answer] = await telegram.wait_sent(person)
+    gate.set()
+    await shared_world.settled()
+    assert answer.text == "эхо: быстро 3"
+    assert shared_world.answers(person) == ["эхо: быстро 3"]
+    assert model.request_count == before + 1
+    seen = str(model.requests[-1].messages)
+    sent = ("первое", *(f"быстро {number}" for number in range(4)))
+    assert all(text in seen for text in sent), "none of them is lost"
+
+
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
     telegram = shared_world.telegram
     languages: dict[str, Language] = {"" if one == "en" else one: one for one in LANGUAGES}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from src.texts import say
 from tests.e2e.bot_command import Machine, say_to
 from tests.fakes.openai_server import FakeOpenAI, Reply
-from tests.integration.operate.test_console import STORED, says_the_name
+from tests.integration.operate.test_console import FOUND, SOURCES, STORED, says_the_name
 
 
 @pytest.fixture
@@ -47,6 +48,23 @@ async def test_a_bare_machine_remembers_a_name_also_in_new_processes(
     assert "Борис" in out.decode() and "Анна" not in out.decode() + err.decode()
     assert (first.returncode, second.returncode) == (0, 0), err.decode()
     assert not server.exists(), "the server left"
+
+
+def test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes(
+    machine: Machine,
+) -> None:
+    there = machine.with_variables(TIMEZONE="Pacific/Kiritimati", PYTHONIOENCODING="ascii")
+    odd = b"\xff\xfe \x00 \xed\xa0\xbd\n\n   \n\r\n"
+    words = "Меня зовут Анна\r\nКак меня зовут?".encode()
+    done = there.run("console", "--json", "--user-id", str(2**41), stdin=odd + words)
+    assert done.status == 0 and "Traceback" not in done.stderr
+    _, stored, found = map(json.loads, done.stdout.splitlines())
+    plain = {"sources": [], "intent": None, "mode": "assistant"}
+    assert stored == {"reply": STORED, "tools": ["save_user_fact"], **plain}
+    assert found["reply"].startswith(f"{FOUND}\n\n• ") and SOURCES not in found["reply"]
+    [source] = found["sources"]
+    assert source["text"] == "Меня зовут Анна"
+    assert datetime.fromisoformat(source["said_at"]).utcoffset() == timedelta(hours=14)
 
 
 async def test_a_failing_model_is_a_polite_sentence_and_the_next_line_works(
