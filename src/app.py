@@ -27,6 +27,7 @@ from src.queue.workers import DeadJobs, Workers, build_queue
 from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
 from src.telegram.tasks import ReminderTasks, UpdateTasks
+from src.texts.morphology import load_dictionaries
 from src.web.http_server import HttpServer, build_http_app
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
     Raises:
         ConfigError: The token is wrong, or the HTTP port is taken.
     """
+    load_dictionaries()  # so that no first turn waits for them
     async with _open_bot(core) as (bot, identity, queue):
         reminders = _register_tasks(core, bot, identity, queue)
         workers = Workers(

@@ -161,21 +161,22 @@ def dictionary_language(text: str) -> Language | None:
     """
     shown: list[Language] = []
     for word in WORD.findall(text[:MAX_TEXT].lower()):
-        pairs = zip(DICTIONARIES, _analyzers(), strict=True)
+        pairs = zip(DICTIONARIES, load_dictionaries(), strict=True)
         known = [language for language, analyzer in pairs if analyzer.parse(word)]
         shown += known if len(known) == 1 else []
     return shown[0] if len(shown) >= MIN_SHOWING and len(set(shown)) == 1 else None
 
 
 def _parses(lower: str) -> list[Any]:
-    parses = [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
+    parses = [parse for analyzer in load_dictionaries() for parse in analyzer.parse(lower)]
     if not parses and MISSING_APOSTROPHE.search(lower):
         return _parses(MISSING_APOSTROPHE.sub("'", lower))
     return parses
 
 
 @cache
-def _analyzers() -> tuple[Any, ...]:
+def load_dictionaries() -> tuple[Any, ...]:
+    """Return the analyzers of the languages with a dictionary; the first call takes 0.1 s."""
     from pymorphy3 import MorphAnalyzer, units
 
     analyzers = []
