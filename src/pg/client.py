@@ -5,8 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg2
@@ -184,11 +185,11 @@ class PgClient:
             StorageUnavailableError: No connection, or it broke twice, or a timeout passed.
             StorageRejectedError: The server refused the statement.
         """
-        return self.in_transaction(lambda t: t.fetch_all(sql, params, **named), limits=limits)
+        return self._run_one(lambda t: t.fetch_all(sql, params, **named), limits)
 
     def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Like ``fetch_all``, with each row as a dict by column name."""
-        return self.in_transaction(lambda t: t.fetch_records(sql, params, **named))
+        return self._run_one(lambda t: t.fetch_records(sql, params, **named))
 
     def fetch_one(self, sql: Sql, params: Params = None, /, **named: Any) -> Row | None:
         """Like ``fetch_all``, but return the first row, or None."""
@@ -198,15 +199,17 @@ class PgClient:
         self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> int:
         """Like ``fetch_all``, but return the number of affected rows."""
-        return self.in_transaction(lambda t: t.execute(sql, params, **named), limits=limits)
+        return self._run_one(lambda t: t.execute(sql, params, **named), limits)
 
     def stream(self, sql: Sql, params: Params = None, /) -> Iterator[Row]:
         """Run a statement that reads much, and yield its rows from a cursor on the server."""
-        with self._connection() as connection, connection, connection.cursor("rows") as cursor:
+        with self._connection() as connection, connection:
             set_limits(connection, PATIENT, is_local=True)
-            cursor.itersize = STREAMED
-            Transaction(self, cursor).execute(sql, params)
-            yield from cursor
+            # ``withhold``: in autocommit psycopg2 takes no other named cursor. It is closed first.
+            with connection.cursor("rows", withhold=True) as cursor:
+                cursor.itersize = STREAMED
+                Transaction(self, cursor).execute(sql, params)
+                yield from cursor
 
     def maintain(self, sql: str, *, limits: Limits) -> None:
         """Run a statement that PostgreSQL refuses in a transaction (VACUUM), on a new connection.
@@ -223,9 +226,22 @@ class PgClient:
         self, work: Callable[[Transaction], T], *, limits: Limits | None = None
     ) -> T:
         """Run ``work`` in one transaction; retry it once if the connection breaks."""
+        return self._retry(partial(self.transaction, limits=limits), work)
+
+    def _run_one(self, work: Callable[[Transaction], T], limits: Limits | None = None) -> T:
+        """Run one statement, which is a transaction by itself: no BEGIN, no COMMIT."""
+        if limits is not None:
+            return self.in_transaction(work, limits=limits)
+        return self._retry(self._autocommit, work)
+
+    def _retry(
+        self,
+        begin: Callable[[], AbstractContextManager[Transaction]],
+        work: Callable[[Transaction], T],
+    ) -> T:
         pool = self._pool
         try:
-            with self.transaction(limits=limits) as transaction:
+            with begin() as transaction:
                 return work(transaction)
         except (errors.StorageFullError, errors.StorageTimeoutError):
             raise  # the server answers, and an immediate retry would fail again
@@ -240,7 +256,7 @@ class PgClient:
             time.sleep(RECONNECT_PAUSE)
         if self._pool is pool:  # the other idle connections have most likely died as well
             self._pool = self._build_pool(0)
-        with self.transaction(limits=limits) as transaction:
+        with begin() as transaction:
             return work(transaction)
 
     @contextmanager
@@ -252,8 +268,14 @@ class PgClient:
                 set_limits(connection, limits, is_local=True)
             yield Transaction(self, cursor)
 
+    @contextmanager
+    def _autocommit(self) -> Iterator[Transaction]:
+        with self._connection() as connection, connection.cursor() as cursor:
+            self.transactions += 1
+            yield Transaction(self, cursor)
+
     def _build_pool(self, connections: int) -> ThreadedConnectionPool:
-        options = {"connection_factory": open_connection, "application_name": "pomni"}
+        options = {"connection_factory": open_pooled, "application_name": "pomni"}
         pool = ThreadedConnectionPool(
             connections, self.max_connections, self.dsn, **options, **LIBPQ_OPTIONS
         )
@@ -292,6 +314,13 @@ class PgClient:
                     connection.close()
         finally:
             self._slots.release()
+
+
+def open_pooled(address: str) -> Connection:
+    """Connect for the pool: what stands in no ``with`` block is committed by itself."""
+    connection = open_connection(address)
+    connection.autocommit = True
+    return connection
 
 
 @contextmanager

@@ -72,6 +72,13 @@ def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
     assert client.fetch_all("SELECT text FROM notes ORDER BY 1") == [("b",), ("c",)]
 
 
+def test_a_single_statement_is_sent_without_begin_and_commit(client: PgClient) -> None:
+    moments = "SELECT transaction_timestamp() = statement_timestamp()"
+    assert client.fetch_one(moments) == (True,)
+    with client.transaction() as transaction:
+        assert transaction.fetch_one(moments) == (False,)
+
+
 def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) -> None:
     client.execute("CREATE TABLE notes (text text UNIQUE CHECK (text <> 'my secret'))")
     client.execute("INSERT INTO notes VALUES ('my diary')")
