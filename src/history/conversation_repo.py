@@ -10,8 +10,7 @@ from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
 from src.base.owners import Owner
-from src.pg.client import Repository, Transaction, storable
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, Repository, Transaction, storable
 from src.reading.gate import TYPED, Voice
 
 Role = Literal["user", "assistant", "tool", "system"]

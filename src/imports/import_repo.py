@@ -10,8 +10,7 @@ from uuid import UUID
 
 from src.base.owners import Owner
 from src.imports.records import SOURCES, Kind, Record
-from src.pg.client import Repository, Transaction, storable
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, Repository, Transaction, storable
 
 State = Literal["reading", "waiting", "storing", "done", "undoing"]
 NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # as JSON escapes it

@@ -30,8 +30,7 @@ from src.memory.indexer import Indexer
 from src.memory.memory_repo import Source
 from src.memory.restore_repo import RestoredFact, RestoredFacts
 from src.memory.writer import MemoryWriter, SourceText
-from src.pg.client import PgClient, Transaction
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, PgClient, Transaction
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.queue.job_repo import BACKGROUND_QUEUE, STORE_IMPORTS, JobDeathRepository, JobRepository

@@ -11,8 +11,7 @@ from src.memory.change_repo import ChangeRepository
 from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.writer import MemoryWriter
-from src.pg.client import PgClient, Record, Repository, Transaction
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, PgClient, Record, Repository, Transaction
 from src.pg.locks import lock_facts
 
 MergeKind = Literal["duplicate", "contradiction"]

@@ -6,8 +6,7 @@ are merged. If both have a conversation, the old one is kept, because turns unde
 """
 
 from src.memory.purge_repo import TABLES_OF_FACTS
-from src.pg.client import Repository, Transaction
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, Repository, Transaction
 from src.pg.locks import LOCK_CHATS, LOCK_FACTS_OF_CHATS, LOCK_MOVES
 
 # A move in the opposite direction, which makes this one impossible.

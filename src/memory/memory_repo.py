@@ -10,8 +10,7 @@ from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.change_repo import ChangeRepository
 from src.memory.search_index_repo import NewDocument, add_documents, add_told
-from src.pg.client import OwnerSteps, Repository, Transaction, storable
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, OwnerSteps, Repository, Transaction, storable
 from src.reading.facts import (
     MEMORY_TYPES,
     PRIVATE,

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from src.memory.change_repo import UNDO_SECONDS
-from src.pg.client import Repository, Transaction
-from src.pg.connection import PATIENT, Limits
+from src.pg.client import PATIENT, Limits, Repository, Transaction
 from src.pg.locks import lock_conversations
 
 PARTING_SECONDS = 600  # the longest time that a message outlives the /new that deleted it

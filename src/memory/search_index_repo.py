@@ -10,8 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 from src.base.owners import Owner
-from src.pg.client import Repository, Transaction
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, Repository, Transaction
 from src.pg.locks import take_unindexed
 
 # Vectors (``[...]``) by document id and start of the passage in characters.

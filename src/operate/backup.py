@@ -17,8 +17,7 @@ from psycopg import pq
 
 from src.base.errors import BackupError
 from src.pg import embedded, migrations
-from src.pg.client import translate_errors
-from src.pg.connection import connect
+from src.pg.client import connect, translate_errors
 
 MAGIC = b"PGDMP"  # beginning of a file in pg_dump's custom format
 TIMEOUT = 24 * 3600.0  # seconds; a large database takes long

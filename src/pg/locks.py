@@ -8,8 +8,7 @@ from psycopg2.extensions import connection as Connection
 
 from src.base.errors import StorageUnavailableError
 from src.base.owners import Owner
-from src.pg.client import Transaction, translate_errors
-from src.pg.connection import connect
+from src.pg.client import Transaction, connect, translate_errors
 
 # Lock order. Locks on an owner's rows are held until the transaction ends. To avoid deadlocks, a
 # transaction takes the locks it needs in this order, and several of a kind by ascending id:

@@ -10,8 +10,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from src.base import errors
-from src.pg.client import translate_errors
-from src.pg.connection import MIGRATING, ORDINARY, Limits, connect, statement_failure
+from src.pg.client import MIGRATING, ORDINARY, Limits, connect, statement_failure, translate_errors
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from psycopg2.sql import SQL, Identifier
 
 from src.base import errors
 from src.base.logs import TOKEN
-from src.pg.client import PgClient, Repository
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, PgClient, Repository
 
 Part = Literal["telegram", "queue", "database", "model", "embeddings", "tools", "other"]
 # Parts by type of error; the first match wins.

@@ -10,8 +10,7 @@ from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory import purge_repo
 from src.pg import locks
-from src.pg.client import PgClient, Transaction
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, PgClient, Transaction
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from src.base.errors import ConversationGoneError, MessageMovedError
 from src.base.owners import Owner
-from src.pg.client import Repository, Transaction
-from src.pg.connection import PATIENT
+from src.pg.client import PATIENT, Repository, Transaction
 from src.texts.reply import Question
 
 UpdateKind = Literal[

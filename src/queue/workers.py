@@ -19,8 +19,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from src.base import errors
 from src.base.metrics import Metrics
-from src.pg.client import PgClient
-from src.pg.connection import LIBPQ_OPTIONS
+from src.pg.client import LIBPQ_OPTIONS, PgClient
 from src.queue import job_repo
 
 logger = logging.getLogger(__name__)

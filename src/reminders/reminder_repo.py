@@ -16,8 +16,8 @@ from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.memory.change_repo import ChangeRepository
-from src.pg import connection, locks
-from src.pg.client import Repository, Transaction
+from src.pg import locks
+from src.pg.client import PATIENT, Repository, Transaction
 from src.queue.job_repo import CONTROL_QUEUE, REMINDER_PRIORITY, UNIQUE_VIOLATION
 from src.reading.recurrences import Recurrence, next_after
 from src.texts import Language, choose_language
@@ -515,7 +515,7 @@ class ReminderRepository(Repository):
         A call makes at most BATCH; call again after a full batch.
         """
         try:
-            return self._client.in_transaction(lambda t: defer(t, now), limits=connection.PATIENT)
+            return self._client.in_transaction(lambda t: defer(t, now), limits=PATIENT)
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
@@ -578,7 +578,7 @@ class ReminderRepository(Repository):
 
     def prune(self, *, days: int) -> int:
         """Delete reminders finished that many days ago; return their number."""
-        return self._client.execute(DELETE_OLD, days=days, limits=connection.PATIENT)
+        return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
 
 
 def _record(

@@ -10,10 +10,9 @@ import psycopg2
 import pytest
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
-from src.pg import connection as pg_connection
+from src.pg import client as pg_client
 from src.pg import locks as advisory_lock
-from src.pg.client import PgClient
-from src.pg.connection import Limits
+from src.pg.client import Limits, PgClient
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from tests.conftest import execute
 from tests.fakes.tcp_proxy import SwallowingProxy
@@ -24,8 +23,8 @@ pytestmark = pytest.mark.own_database
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds, so that a test need not wait for the true ones."""
-    monkeypatch.setattr(pg_connection, "ORDINARY", Limits(statement=1.0, lock=0.5))
-    monkeypatch.setitem(pg_connection.LIBPQ_OPTIONS, "connect_timeout", 2)
+    monkeypatch.setattr(pg_client, "ORDINARY", Limits(statement=1.0, lock=0.5))
+    monkeypatch.setitem(pg_client.LIBPQ_OPTIONS, "connect_timeout", 2)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from psycopg2.extensions import parse_dsn
 
 from src.base.addresses import find_url_problem
 from src.base.errors import StorageUnavailableError
-from src.pg.connection import connect, connect_failure
+from src.pg.client import connect, connect_failure
 from tests.attacks.database_urls import attack
 from tests.unit.settings_environment import load, problems
 
