@@ -41,8 +41,12 @@ from src.outside.connections import ConnectScreens, PageScreens
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
-from src.pg.global_settings_repo import GlobalSettingsRepository, SettingsService
-from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
+from src.pg.settings_repo import (
+    GlobalSettingsRepository,
+    SettingsService,
+    UserSettings,
+    UserSettingsRepository,
+)
 from src.privacy.export import ExportService
 from src.queue import job_repo, update_repo
 from src.reminders.day import DayService

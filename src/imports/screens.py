@@ -12,7 +12,7 @@ from src.imports.import_repo import Contents, Import
 from src.imports.records import Opened
 from src.imports.service import ImportService
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettingsRepository
 from src.queue.job_repo import STORE_IMPORTS, JobRepository
 from src.texts import Language, format_number, say
 from src.texts.plain_text import shortened

@@ -32,7 +32,7 @@ from src.memory.restore_repo import RestoredFact, RestoredFacts
 from src.memory.writer import MemoryWriter, SourceText
 from src.pg.client import PATIENT, PgClient, Transaction
 from src.pg.locks import lock_facts
-from src.pg.user_settings_repo import UserSettingsRepository
+from src.pg.settings_repo import UserSettingsRepository
 from src.queue.job_repo import BACKGROUND_QUEUE, STORE_IMPORTS, JobDeathRepository, JobRepository
 from src.queue.workers import schedule
 from src.reading.facts import Fact, fact_number

@@ -22,7 +22,7 @@ from src.memory import budget, prompts
 from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from src.history.turn_repo import TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettingsRepository
 
 logger = logging.getLogger(__name__)
 

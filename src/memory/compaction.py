@@ -16,7 +16,7 @@ from src.memory.budget import BackgroundModel, DailyCeilings
 from src.memory.digest_repo import Summary, SummaryRepository
 from src.memory.prompts import MAX_SUMMARY, merge_messages, summary_messages
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.texts.plain_text import shortened
 
 # The size of one background call: the usual portion, or a larger one with a long backlog. A flood

@@ -17,7 +17,7 @@ from src.llm.embeddings import Embedder, Vectors, unit
 from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Scale
 from src.memory.thresholds import RELATED
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettingsRepository
 from src.reading import lexicon
 from src.texts import detect_language
 

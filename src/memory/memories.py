@@ -19,8 +19,8 @@ from src.memory.retriever import Retriever
 from src.memory.thresholds import SUGGESTED
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
+from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.job_repo import JobRepository
 from src.reading.facts import WISH, fact_uid
 from src.reading.words import speaks_of

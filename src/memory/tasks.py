@@ -24,7 +24,7 @@ from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
 from src.memory.indexer import Indexer
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.job_repo import BACKGROUND_QUEUE, INDEX_MESSAGES
 from src.queue.workers import BackOff, retry_delay, schedule
 

@@ -15,8 +15,8 @@ from src.memory.forget_matching import spans
 from src.memory.memory_repo import Proposal, StoredFact, StoringRepository
 from src.memory.thresholds import UNSURE
 from src.pg.client import PgClient, Transaction
-from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
+from src.pg.settings_repo import GlobalSettingsRepository
 from src.reading import contradictions, facts, gate
 from src.reading.facts import EntityType, Fact, Origin
 from src.reading.relative_dates import resolve_dates, when_valid

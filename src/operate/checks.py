@@ -30,7 +30,7 @@ from src.base.providers import PROVIDERS, Provider, find_provider
 from src.llm import chat, embeddings, quoting, reply
 from src.llm.errors import read_report
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings
+from src.pg.settings_repo import GlobalSettings
 
 LOW_DISK = 1.0  # GB free; less is soon full of write-ahead log and a growing chat
 READABLE_BY_OTHERS = 0o004

@@ -15,7 +15,7 @@ from src.base.zones import local_time, name_of_zone
 from src.operate import checks
 from src.operate.checks import CheckResult
 from src.outside.servers import McpServers
-from src.pg import embedded, global_settings_repo, migrations
+from src.pg import embedded, migrations, settings_repo
 from src.pg.client import PgClient
 from src.queue import job_repo, update_repo
 
@@ -129,7 +129,7 @@ def _examine_schema(settings: Settings, client: PgClient) -> list[CheckResult]:
         return [
             CheckResult("schema", f"version {version or 'none'}; the next start makes it {newest}")
         ]
-    limits = global_settings_repo.GlobalSettingsRepository(client).get()
+    limits = settings_repo.GlobalSettingsRepository(client).get()
     return [
         CheckResult("schema", f"version {version}, the newest"),
         *_examine_jobs(client),

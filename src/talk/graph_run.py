@@ -18,7 +18,7 @@ from src.memory.prompts import hit_id, number_references, reference_names
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import score_record
 from src.memory.turn_context import get_finding
-from src.pg.global_settings_repo import GlobalSettings
+from src.pg.settings_repo import GlobalSettings
 from src.reading.facts import fact_uid
 from src.talk import strict
 from src.talk.forms import describe_results

@@ -12,7 +12,7 @@ from src.history.turn_repo import Asks, Changes, StoredAnswer, TurnRepository
 from src.memory import memory_repo, turn_context, writer
 from src.memory.memories import Memories
 from src.pg.client import PgClient, storable
-from src.pg.user_settings_repo import UserSettingsRepository
+from src.pg.settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading import lexicon, requests
 from src.reading.facts import WISH, Fact

@@ -13,7 +13,7 @@ from src.base.owners import AnswerLength, Caller, Mode, Owner, Preferences
 from src.base.zones import find_time_zones, local_time, locale_of, place_of_zone, zone_at
 from src.history.turn_repo import Changes
 from src.pg.client import PgClient
-from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
+from src.pg.settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.reminders.reminder_service import ReminderService

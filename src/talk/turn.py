@@ -30,8 +30,7 @@ from src.memory.question_repo import mark_disputed
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import Window, is_private_answer
 from src.pg.client import PgClient, Transaction, storable
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.pg.user_settings_repo import UserSettingsRepository
+from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository, UserSettingsRepository
 from src.queue.update_repo import (
     ANSWERED_SEPARATELY,
     SUPERSEDING,

@@ -20,7 +20,7 @@ from src.base.owners import Caller
 from src.base.zones import local_time
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
-from src.pg.user_settings_repo import UserSettings
+from src.pg.settings_repo import UserSettings
 from src.queue import job_repo
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff, schedule

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from src.base.errors import SettingsConflictError, SettingsError
 from src.pg.client import Record
-from src.pg.global_settings_repo import GlobalSettings, as_text
+from src.pg.settings_repo import GlobalSettings, as_text
 from src.web.admin_site import PAGE, AdminSite, Fields, Values, client_address
 from src.web.admin_words import labels
 

@@ -25,7 +25,7 @@ from src.memory.digest_repo import (
 from src.memory.prompts import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.memory.tasks import needs_digest
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettingsRepository
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig, records
 

@@ -20,7 +20,7 @@ from src.core import build_caller
 from src.memory.extraction import ExtractionService
 from src.memory.memories import Memories
 from src.memory.writer import MemoryWriter
-from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.settings_repo import GlobalSettingsRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Json, Person, Rig, records
 

@@ -24,7 +24,7 @@ from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
-from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
+from src.pg.settings_repo import UserSettings, UserSettingsRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reminders.reminder_repo import NewReminder, ReminderRepository

@@ -54,7 +54,7 @@ from src.memory.search_index_repo import (
     Scale,
 )
 from src.pg.client import PgClient, Transaction
-from src.pg.user_settings_repo import UserSettingsRepository
+from src.pg.settings_repo import UserSettingsRepository
 from src.privacy.export import PARTS as EXPORTED
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact

@@ -29,7 +29,7 @@ from src.operate.checks import (
     check_versions,
 )
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings
+from src.pg.settings_repo import GlobalSettings
 from src.telegram.receiver import read_state
 from tests.conftest import execute
 from tests.fakes import LoopbackServer

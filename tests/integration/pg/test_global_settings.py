@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from src.base.config import Settings
 from src.base.errors import SettingsError, StorageRejectedError
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import (
+from src.pg.settings_repo import (
     GlobalSettings,
     GlobalSettingsRepository,
     SettingsService,

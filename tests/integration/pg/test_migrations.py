@@ -20,7 +20,6 @@ from src.memory.consolidation import ConsolidationRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.pg.client import PgClient
 from src.pg.embedded import binary
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.migrations import (
     LAST_OLD,
     MIGRATIONS,
@@ -28,6 +27,7 @@ from src.pg.migrations import (
     migrate,
     newest_version,
 )
+from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
 from tests.conftest import execute, new_database, query

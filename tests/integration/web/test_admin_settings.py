@@ -7,8 +7,8 @@ import re
 from decimal import Decimal
 from typing import get_args
 
-from src.pg.global_settings_repo import GlobalSettings
 from src.pg.records import Part
+from src.pg.settings_repo import GlobalSettings
 from src.web.admin_settings import SELECT_CHANGES, fields
 from src.web.admin_words import labels
 from tests.integration.admin_browser import Browser
