@@ -6,6 +6,7 @@ import html
 import json
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
