@@ -7,6 +7,7 @@ with the line ``TZID:Europe/London``. A day that a month lacks falls on its last
 standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. The first Monday of a month is
 ``BYDAY=1MO``, its last Friday ``BYDAY=-1FR``. An end is the local time ``UNTIL=20261204T235959``;
 so many times end with the last one, and weekdays that are left out are missing from ``BYDAY``.
+Single times that are left out stand in a line ``EXDATE:20261201T080000``.
 dateutil computes naive local times and knows no gaps in a clock; ``first_moment`` maps them to
 real moments.
 """
@@ -35,7 +36,8 @@ DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 BY_DAY = re.compile(r"(-?\d)?([A-Z]{2})")
 ORDINALS = (1, 2, 3, 4, -1)  # of a weekday in a month; a fifth one may be missing
 STAMP = "%Y%m%dT%H%M%S"
-MAX_TEXT = 300  # characters; enough for every hour and every weekday
+MAX_SKIPS = 400
+MAX_TEXT = 300 + MAX_SKIPS * 16  # characters; enough for every hour and every weekday
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Recurrence:
         start: A day in a period that counts, if the interval is more than one.
         until: Last possible time, local and naive; None if it has no end.
         zone: Time zone, if it is not the user's own.
+        skips: Times that are left out, local and naive.
 
     Raises:
         ValueError: The values make no recurrence.
@@ -70,6 +73,7 @@ class Recurrence:
     zone: str = ""
     nth: tuple[int, ...] = ()
     until: datetime | None = None
+    skips: tuple[datetime, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that would never occur, or at another time than they say."""
@@ -150,7 +154,14 @@ class Recurrence:
             month=new.month if self.month and days else self.month,
             start=new.date() if self.start else None,
             until=self.until and self.until + shift,
+            skips=tuple(skipped + shift for skipped in self.skips),
         )  # fmt: skip
+
+    def without(self, times: Iterable[datetime]) -> Self:
+        """Return the recurrence without some of its times, local and naive, and their past."""
+        skips = sorted(times)
+        kept = [skipped for skipped in self.skips if skipped > skips[0]]
+        return replace(self, skips=tuple(sorted({*skips, *kept})[:MAX_SKIPS]))
 
     def to_text(self) -> str:
         """Return the text for the database column; ``from_text`` parses it."""
@@ -173,6 +184,8 @@ class Recurrence:
             "BYSETPOS": _commas(range(-len(self.hours), 0)) if self.day > SHORTEST_MONTH else "",
         }
         rule = ";".join(f"{name}={value}" for name, value in parts.items() if value)
+        if self.skips:
+            rule = f"{rule}\nEXDATE:{','.join(f'{skipped:{STAMP}}' for skipped in self.skips)}"
         if self.start is None:
             return rule
         return f"DTSTART:{self.start:%Y%m%d}T{self.hours[0]:02}{self.minute:02}00\nRRULE:{rule}"
@@ -185,6 +198,7 @@ class Recurrence:
             ValueError: The text has another form.
         """
         rest, _, zone = text[:MAX_TEXT].partition("\nTZID:")
+        rest, _, skipped = rest.partition("\nEXDATE:")
         head, _, rule = rest.rpartition("\nRRULE:")
         try:
             parts = dict(part.split("=") for part in rule.split(";"))
@@ -197,12 +211,13 @@ class Recurrence:
                 int(parts["BYMINUTE"]),
                 weekdays=tuple(dict.fromkeys(DAY_NAMES.index(name) for _, name in days)),
                 nth=tuple(number for number in ORDINALS if number in numbers),
-                until=datetime.strptime(until, STAMP) if until else None,  # noqa: DTZ007  local
+                until=_read_stamp(until) if until else None,
                 day=int(parts.get("BYMONTHDAY", "0").split(",")[-1]),
                 month=int(parts.get("BYMONTH", 0)),
                 interval=int(parts.get("INTERVAL", 1)),
                 start=date.fromisoformat(head[8:16]) if head else None,
                 zone=zone,
+                skips=tuple(map(_read_stamp, filter(None, skipped.split(",")))),
             )
         except KeyError:
             raise ValueError("no recurrence") from None
@@ -252,6 +267,10 @@ def last_of(recurrence: Recurrence, first: datetime, number: int, time_zone: str
     for _ in range(number - 1):
         first = next_after(recurrence, first, time_zone)
     return local_time(first, recurrence.zone or time_zone).replace(tzinfo=None)
+
+
+def _read_stamp(text: str) -> datetime:
+    return datetime.strptime(text, STAMP)  # noqa: DTZ007  local
 
 
 def _commas(numbers: range | tuple[int, ...]) -> str:

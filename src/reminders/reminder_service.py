@@ -18,6 +18,7 @@ from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
 from src.reading.reminder_moments import Problem, ReminderRequest, read_new_time
 from src.reading.requests import pick_option
+from src.reading.time_expressions import Period
 from src.reading.times import WEEKEND, WORKDAYS
 from src.reading.words import shared
 from src.reminders import reminder_repo, rules
@@ -170,12 +171,14 @@ class ReminderResult:
         done: Requested action.
         others: Other reminders that were cancelled too; after the refusal ``which``, the
             candidates.
+        skipped: Times of a recurring reminder that are left out.
     """
 
     reminder: reminder_repo.Reminder | None = None
     refusal: Refusal | None = None
-    done: Literal["set", "moved", "cancelled"] = "set"
+    done: Literal["set", "moved", "cancelled", "skipped"] = "set"
     others: tuple[reminder_repo.Reminder, ...] = ()
+    skipped: Sequence[datetime] = ()
 
 
 class ReminderService:
@@ -264,10 +267,8 @@ class ReminderService:
         """
         if isinstance(order, rules.CancelOrder):
             found = await self._find(caller, order.id, said_before, reason)
-            if found.reminder is not None:
-                ids = [one.id for one in (found.reminder, *found.others)]
-                await self.run(self.rows.cancel, caller.owner, *ids, asker=caller.asker)
-            return replace(found, done="cancelled")
+            days = rules.named_days(order.on or reason, caller.now)
+            return await self._cancel(caller, replace(found, done="cancelled"), days)
         zone = order.own_zone() or caller.time_zone
         if not order.moves:
             asked = order.request(caller.moment, zone, None)
@@ -283,6 +284,11 @@ class ReminderService:
             return found
         if found.others:
             return ReminderResult(refusal="which", others=(known, *found.others))
+        times = reminder_repo.times_in(known, rules.named_days(order.moves, caller.now))
+        if known.repeats is not None and times:  # "move tomorrow's pills to 11"
+            asked = order.request(caller.moment, zone, times[0])
+            await self._skip(caller, known, times)
+            return await self.set(caller, replace(asked, what=known.text, repeats=None))
         asked = order.request(caller.moment, zone, known.due_at)
         repeats = asked.repeats
         if repeats is None and known.repeats is not None and asked.when is not None:
@@ -291,6 +297,36 @@ class ReminderService:
             repeats = known.repeats.shifted_by(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
         return await self.set(caller.with_preferences(time_zone=zone), asked, moves=known)
+
+    async def _cancel(
+        self, caller: Caller, found: ReminderResult, days: Period | None
+    ) -> ReminderResult:
+        """Cancel what was found; of what recurs only the times on the days, if any are named."""
+        if found.reminder is None:
+            return found
+        if not found.others and found.reminder.repeats is not None:
+            times = reminder_repo.times_in(found.reminder, days)
+            if times:
+                return await self._skip(caller, found.reminder, times)
+        ids = [one.id for one in (found.reminder, *found.others)]
+        await self.run(self.rows.cancel, caller.owner, *ids, asker=caller.asker)
+        return found
+
+    async def _skip(
+        self, caller: Caller, known: reminder_repo.Reminder, times: Sequence[datetime]
+    ) -> ReminderResult:
+        """Leave out times of a recurring reminder; one with no others is cancelled."""
+        repeats, due = reminder_repo.without_times(known, times)
+        if due is None:
+            await self.run(self.rows.cancel, caller.owner, known.id, asker=caller.asker)
+            return ReminderResult(known, done="cancelled")
+        new = reminder_repo.NewReminder(
+            known.text, due, repeats, known.time_zone, known.language, caller.asker
+        )
+        move = self.rows.move
+        moved = await self.run(move, caller.owner, known.id, new, now=datetime.now(UTC))
+        refusal: Refusal | None = "gone" if moved is None else None
+        return ReminderResult(moved, refusal, "skipped", skipped=times)
 
     async def _told_day(self, caller: Caller, what: str) -> str:
         """Return the day (ISO 8601) of the thing that a reminder is before; "" if unsure."""
@@ -328,19 +364,25 @@ class ReminderService:
         first, *others = dict.fromkeys(chain(*named))
         return ReminderResult(first, others=tuple(others))
 
-    async def finish_told(self, caller: Caller, text: str) -> reminder_repo.Reminder | None:
-        """Cancel the reminder of which a message tells that it is done; None for other messages.
+    async def follow(self, caller: Caller, text: str) -> ReminderResult | None:
+        """Change the reminder of which a message tells news; None for other messages.
 
-        One that recurs goes on.
+        What is done is cancelled, unless it recurs. Of what recurs the times are left out at which
+        it will not be.
         """
-        if not rules.tells_of_past(text):
+        days, is_past = rules.days_without(text, caller.now), rules.tells_of_past(text)
+        if days is None and not is_past:
             return None
         waiting = await self.run(self.rows.list_waiting, caller.owner)
+        times = {one: reminder_repo.times_in(one, days) for one in waiting if one.repeats}
+        named = _named(text, [one for one in times if times[one]])
+        if len(named) == 1:
+            return await self._skip(caller, named[0], times[named[0]])
         done = [one for one in waiting if one.repeats is None and rules.is_done(one.text, text)]
-        if len(done) != 1:
+        if len(done) != 1 or not is_past:
             return None
         await self.run(self.rows.cancel, caller.owner, done[0].id, asker=caller.asker)
-        return done[0]
+        return ReminderResult(done[0], done="cancelled")
 
     async def undo(
         self, caller: Caller, number: int | None = None, *, reminder: int | None = None
@@ -418,8 +460,17 @@ def payload(asked: ReminderResult, caller: Caller) -> dict[str, Any]:
         return {key: False, "reason": asked.refusal, **others}
     if asked.done == "cancelled":
         return {key: True, "text": "; ".join(one.text for one in (asked.reminder, *asked.others))}
-    moved = {"moved": True} if asked.done == "moved" else {}
-    return {key: True, **moved, **payloads([asked.reminder], caller)[0]}
+    changed: dict[str, Any] = {} if asked.done == "set" else {asked.done: True}
+    if asked.skipped:
+        changed = {"skipped": _describe_days(asked, caller)}
+    return {key: True, **changed, **payloads([asked.reminder], caller)[0]}
+
+
+def _describe_days(asked: ReminderResult, caller: Caller) -> str:
+    """Return the first and the last day that a reminder leaves out, in words."""
+    times = [local_time(one, caller.time_zone) for one in asked.skipped]
+    edges = (_date(one, caller.now, caller.language) for one in (times[0], times[-1]))
+    return " – ".join(dict.fromkeys(edges))
 
 
 def payloads(reminders: Iterable[reminder_repo.Reminder], caller: Caller) -> list[dict[str, str]]:

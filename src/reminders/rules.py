@@ -26,6 +26,7 @@ from src.reading.requests import (
     pick_option,
 )
 from src.reading.sentences import is_question
+from src.reading.time_expressions import Period, read_time
 from src.reading.times import PART_HOURS, WORKDAYS, Part
 from src.reading.words import content, content_words, mend_orders, mended, shared
 from src.texts import Language, detect_language, say
@@ -186,10 +187,12 @@ class CancelOrder(Form):
     """Which reminder is to be cancelled."""
 
     id: str = Field(max_length=MAX_CHANGE)
+    on: str = Field(default="", max_length=MAX_CHANGE)
 
 
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
+DONE = ("skipped", "moved", "set", "cancelled")  # in a tool's result; what comes first is told
 MAX_LISTED = 20  # lines; /reminders lists the rest
 MAX_QUESTION = 80  # characters of a question for the list
 # Questions for the pending reminders: "какие у меня напоминания?", "show my reminders".
@@ -263,6 +266,11 @@ PERSON = frozenset({"NOUN", "nomn", "anim"})
 # Parts of speech, in OpenCorpora's terms, with which no subject of a reminder begins.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
+# "No pool on Tuesday", "завтра в зал не иду", "skip tomorrow's pills".
+NOT_HELD = lexicon.AnyCase(
+    r"(?<!\w)(?:<cancel.not_held>|<cancel.no_more>|<cancel.surely>|<cancel.unneeded>"
+    r"|<limit.not_needed>|<day.called_off>)(?!\w)"
+)
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
 # Before a further request, right behind an answer about one: "and on monday ring the gp".
 FURTHER = lexicon.AnyCase(r"\W*(?:<reminder.second>[\s,]+)(?:<reminder.beside>[\s,]+)*")
@@ -501,6 +509,19 @@ def asks_about_no_reminders(text: str, tool_names: Sequence[str]) -> bool:
     return none_waits and (_asks_for_list(text) or changes_reminder(text) or _cancels_it(text))
 
 
+def named_days(text: str, now: datetime) -> Period | None:
+    """Return the coming day or days that a text names; None if it names none, or several."""
+    periods = read_time(text, now, ahead=True).periods
+    return periods[0] if len(periods) == 1 else None
+
+
+def days_without(text: str, now: datetime) -> Period | None:
+    """Return the days on which a message says that something will not be, or None."""
+    if len(text) > MAX_CHANGE or is_question(text) or not NOT_HELD.search(times.fold(text)):
+        return None
+    return named_days(text, now)
+
+
 def tells_of_past(text: str) -> bool:
     """Return True if a message tells what happened, and neither asks, orders nor denies."""
     if len(text) > MAX_CHANGE or is_question(text) or not has_past_verb(times.fold(text)):
@@ -636,10 +657,10 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
         return "\n".join([title, *lines, say("reminders_where", language)])
     if listed is not None:
         return say("reminders_empty", language)
-    done = next((one for one in ("moved", "set", "cancelled") if found.get(one)), None)
-    text, time = found.get("text", ""), found.get("time", "")
+    done = next((one for one in DONE if found.get(one)), None)
+    text, time, days = (found.get(name, "") for name in ("text", "time", "skipped"))
     outcome = done or found.get("reason", "no_time")
-    return say(f"reminder_{outcome}", language, text=text, time=time)
+    return say(f"reminder_{outcome}", language, text=text, time=time, days=days)
 
 
 def _find_change(

@@ -19,8 +19,8 @@ LIST = "List the user's waiting reminders, the next one first."
 MAX_SHOWN = 200  # characters of each reminder
 Payload = Mapping[str, Any]
 CANCEL = """\
-Cancel a waiting reminder, when the user asks. It returns false if there is no such reminder, or \
-if it is another member's."""
+Cancel a waiting reminder, or leave out a day of a recurring one, when the user asks. It returns \
+false if there is no such reminder, or if it is another member's."""
 
 
 async def set_reminder(

@@ -20,7 +20,7 @@ from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
 from src.reminders.follow_ups import FollowUpService, asks_no_more
-from src.reminders.reminder_service import ReminderService
+from src.reminders.reminder_service import ReminderService, format_result
 from src.reminders.screens import BriefScreens, read_days, read_order
 from src.talk import notes
 from src.talk.questions import QuestionService
@@ -58,7 +58,7 @@ class Orders:
         if turn.incoming.voice.is_own and not turn.incoming.owner.is_group:
             orders += [self.set_zone, self.switch_memory, self.set_brief]
             if not self.has_model:  # a model has tools for them
-                orders += [self.tell_day, self.finish_reminder]
+                orders += [self.tell_day, self.follow_reminder]
             orders += [self.end_follow_ups, self.hear_correction, self.keep_wish]
         if turn.incoming.voice.is_own:
             orders += [self.confirm_erasure, self.choose_fact]
@@ -242,13 +242,15 @@ class Orders:
             return None
         return TurnResult((await self._briefs.today(incoming.caller, days)).text)
 
-    async def finish_reminder(self, turn: Turn) -> TurnResult | None:
-        """Cancel the reminder of which the user tells that it is done, without a model."""
+    async def follow_reminder(self, turn: Turn) -> TurnResult | None:
+        """Change the reminder of which the user tells that it is done, or will not be."""
         incoming = turn.incoming
-        done = await self._reminders.finish_told(incoming.caller, incoming.text)
-        if done is None:
+        told = await self._reminders.follow(incoming.caller, incoming.text)
+        if told is None or told.reminder is None:
             return None
-        return TurnResult(say("reminder_done", incoming.language, text=done.text))
+        if told.done == "cancelled":
+            return TurnResult(say("reminder_done", incoming.language, text=told.reminder.text))
+        return TurnResult(format_result(told, incoming.caller))
 
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:
         """Ask no more about the thing of the last question how something went."""

@@ -91,6 +91,10 @@ def test_the_text_is_read_back(recurrence: Recurrence) -> None:
         Recurrence("weekly", (9,), weekdays=(0,), until=END.replace(month=12, day=5)),
         "FREQ=WEEKLY;UNTIL=20261205T235959;BYDAY=MO;BYHOUR=9;BYMINUTE=0",
     ),
+    (
+        Recurrence("daily", (9,), skips=(END,)),
+        "FREQ=DAILY;BYHOUR=9;BYMINUTE=0\nEXDATE:20261130T235959",
+    ),
 ])  # fmt: skip
 def test_the_text_is_a_rule_of_the_standard(recurrence: Recurrence, text: str) -> None:
     assert recurrence.to_text() == text
@@ -152,12 +156,19 @@ def test_a_recurrence_ends_when_it_should() -> None:
         next_after(three_days, last, MOSCOW)
 
 
+def test_a_time_that_is_left_out_does_not_come() -> None:
+    daily = Recurrence("daily", (9,)).without([END.replace(day=24, hour=9, minute=0, second=0)])
+    next_one = next_after(daily, datetime(2026, 11, 23, 12, tzinfo=UTC), MOSCOW)
+    assert next_one == datetime(2026, 11, 25, 6, tzinfo=UTC)
+
+
 def test_a_moved_recurrence_takes_its_end_along() -> None:
     until = END.replace(month=11, day=25)
-    moved = Recurrence("daily", (9,), until=until).shifted_by(
+    moved = Recurrence("daily", (9,), until=until, skips=(until,)).shifted_by(
         datetime(2026, 11, 24, 9, tzinfo=UTC), datetime(2026, 11, 26, 9, tzinfo=UTC)
     )
     assert moved.until == END.replace(month=11, day=27)
+    assert moved.skips == (moved.until,)
 
 
 def test_a_recurrence_ends_with_the_calendar() -> None:

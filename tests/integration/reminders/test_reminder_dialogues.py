@@ -229,6 +229,38 @@ async def test_without_a_model_what_is_told_to_be_done_is_not_reminded_of(
     assert len(waiting(phone)) == 2
 
 
+@pytest.mark.parametrize(("what", "told", "days", "due", "skips", "language"), [
+    ("go to the pool", "skip the pool on march 1", "1 March 2027", 1, "01", "en"),
+    ("standup", "no standup on March 2nd", "2 March 2027", 0, "02", "en"),
+    ("про бассейн", "1 марта бассейна не будет", "1 марта 2027 года", 1, "01", "ru"),
+    ("собрать сменку", "2 марта сменку не надо", "2 марта 2027 года", 0, "02", "ru"),
+    ("пити таблетки", "1 березня не нагадуй про таблетки", "1 березня 2027 року", 1, "01", "uk"),
+])  # fmt: skip
+async def test_without_a_model_one_time_of_what_recurs_is_left_out(
+    phone: Phone, what: str, told: str, days: str, due: int, skips: str, language: Language
+) -> None:
+    await set_reminder(phone, what, repeats=DAILY)
+    await phone.write("1 марта мама не приедет", language_code="ru")
+    assert waiting(phone) == [(what, NINE)]
+    await phone.write(told, language_code=language)
+    reply = say("reminder_skipped", language, text=what, days=days, time="…").partition("…")[0]
+    assert phone.last.text.startswith(reply)
+    assert waiting(phone) == [(what, NINE + timedelta(days=due))]
+    [(rule,)] = phone.rig.rows("SELECT recurrence FROM reminders")
+    assert rule == f"FREQ=DAILY;BYHOUR=9;BYMINUTE=0\nEXDATE:202703{skips}T090000"
+    await phone.write("/undo", language_code=language)
+    assert waiting(phone) == [(what, NINE)]
+
+
+async def test_without_a_model_one_time_of_what_recurs_is_moved(phone: Phone) -> None:
+    await set_reminder(phone, "take the pills", repeats=DAILY)
+    await phone.write("move March 1's pills to 11")
+    assert waiting(phone) == [
+        ("take the pills", NINE + timedelta(hours=2)),
+        ("take the pills", NINE + timedelta(days=1)),
+    ]
+
+
 FRIDAY = datetime(2027, 3, 5, 6, tzinfo=UTC)
 WEEKLY = Recurrence("weekly", (9,), weekdays=(0,))
 

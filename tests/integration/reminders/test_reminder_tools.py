@@ -155,6 +155,20 @@ async def test_a_model_lists_and_cancels(person: Person) -> None:
     assert stored(person) == []
 
 
+@pytest.mark.parametrize(("said", "on", "time"), [
+    ("отмени", "2026-11-24", "каждый день в 09:00 (ближайшее: 25 ноября)"),
+    ("24 ноября мама занята, пропусти", "", "каждый день в 09:00 (ближайшее: 25 ноября)"),
+    ("до четверга не напоминай", "", "каждый день в 09:00 (ближайшее: 27 ноября)"),
+])  # fmt: skip
+async def test_a_model_leaves_out_days_of_what_recurs(
+    person: Person, said: str, on: str, time: str
+) -> None:
+    await person.say("напомни во вторник в 9 позвонить маме", order(repeats="daily"), "Хорошо")
+    [(number, *_)] = stored(person)
+    await person.say(said, called("cancel_reminder", id=f"reminder-{number}", on=on), "Готово")
+    assert told(person)["time"] == time and told(person)["skipped"].startswith("24 ноября")
+
+
 @pytest.mark.parametrize(("first", "moving", "recurrence", "time"), [
     ({}, {"when": "2026-11-27T10:00"}, None, "в пятницу, 27 ноября, в 10:00"),
     ({"repeats": "weekly"}, {"when": "2026-11-27T09:00"},
