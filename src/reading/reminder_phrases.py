@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from src.reading import lexicon
@@ -51,6 +51,25 @@ BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
 BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
 LISTED = re.compile(r"[,;] $")
+# Lists of days or hours: "Dec 3, 10 and 17", "3 и 10 декабря", "в пн и чт", "at 9, 13 and 18".
+_AND, _ON, _AT = "(?:,? <reminder.and> |, )", "<reminder.on_weekday> ", "<clock.preposition> "
+_MONTH = r"(?:<time.month>|<time.month_short>|<reminder.month_day>)(?!\w)"
+_NAMED = rf"(?:{_ON})?(?:<time.weekday>|<time.weekday_short>|<time.day>)(?!\w)"
+_HOUR = rf"(?:{_AT})?\d{{1,2}}(?::\d\d)?(?: ?[ap]m)?(?!\w)"
+_HOURS = rf"{_HOUR}(?:(?:{_AND}| (?=\d{{1,2}}:)){_HOUR}){{1,9}}"
+_DAY = r"\d{1,2}(?:-?<time.day_endings>)?(?!\w)"
+_DAYS = f"{_DAY}(?:{_AND}{_DAY}){{1,9}}"
+LISTS = [
+    lexicon.Expression(rf"(?<![\w:.])(?P<lead>{lead})(?P<items>{items})(?P<tail>{tail})")
+    for lead, items, tail in (
+        (f"{_MONTH} ", _DAYS, ""),
+        ("", _DAYS, f" (?:of )?{_MONTH}"),
+        (f"(?:{_ON})?", f"{_NAMED}(?:{_AND}{_NAMED}){{1,6}}", ""),
+        (f"(?:{_AT})?", _HOURS, ""),
+    )
+]
+ITEM_END = lexicon.Expression(rf"{_AND}| (?=\d{{1,2}}:)")
+PREPOSITION = lexicon.Expression(f"{_ON}|{_AT}")
 LIST_MARK = re.compile(r"^(?:[-*•–—·]|\d{1,2}[.)])\s+")
 # How begins what is nothing to be done: "at 9 she comes", "at 7 in the park".
 NO_TASK = lexicon.Expression(
@@ -316,7 +335,25 @@ def requests_in(text: str) -> list[str]:
     listed = _requests_of_lines(text)
     if listed or len(text) > MAX_TEXT:
         return listed or [text]
-    return _requests_of_sentence(text)
+    return _requests_of_list(text) or _requests_of_sentence(text)
+
+
+def _requests_of_list(text: str) -> list[str]:
+    """Return the requests of "on Dec 3, 10 and 17", one for each day or hour; else nothing."""
+    for pattern in LISTS:
+        found = pattern.search(fold(text))
+        if found is None:
+            continue
+        begin, end = found.span("items")
+        requests = []
+        for item in ITEM_END.split(text[begin:end]):
+            lead = "" if PREPOSITION.match(fold(item)) else found["lead"]
+            requests.append(f"{text[: found.start()]}{lead}{item}{text[end:]}")
+        read = [read_reminder(one, datetime.now(UTC), "UTC") for one in requests]
+        is_time = all(one and (one.when or one.problem == "past") for one in read)
+        if is_time and len({one.what for one in read if one and not one.repeats}) == 1:
+            return requests
+    return []
 
 
 def _requests_of_sentence(text: str) -> list[str]:
