@@ -55,7 +55,7 @@ CONTEXT = 5  # messages that decide the language of a short one
 MAX_ALSO = 4  # words of a question after another: "and the green one"
 MAX_CALLS = 20  # per reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # the date in a message's label
-OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
+OPTION = re.compile(r"^• (?:[\d. :]+ )?[«“](.+)[»”](?: .*)?$", re.M)
 TAKES_BACK = lexicon.Expression(
     rf"{replies.LEAD}<lines.takes_back>(?![\w'-])"
     r"(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)",
@@ -327,7 +327,7 @@ class OfflineTurn:
                 return None
             correction = self.text[match.start("more") :]
             return [*self._save_calls(correction), *_forget_message(self._notes)]
-        request = requests.forget_request(self.text) or self._chosen_request()
+        request = self._chosen_request(requests.forget_request(self.text))
         if request is None and self._kind == FORGET:
             request = requests.ForgetRequest(requests.without_order(self.text))
         if request is None:
@@ -357,26 +357,31 @@ class OfflineTurn:
             return [(SAVE, {"text": text, "quote": text, "message": uid})]
         return []
 
-    def _chosen_request(self) -> requests.ForgetRequest | None:
+    def _chosen_request(
+        self, request: requests.ForgetRequest | None
+    ) -> requests.ForgetRequest | None:
         """Return the choice, if the bot has just asked which of several things to forget.
 
-        The user names it, gives its place ("второе"), or wants all of them.
+        The user names it, gives its place ("второе"), or wants all of them. A request for a place
+        ("forget number 2") may also mean a quote of the last answer; another one stays.
         """
         if is_question(self.text) or not self._earlier:
-            return None
+            return request
         last_reply = self._earlier[-1]
-        if last_reply.additional_kwargs.get(history.ASKS) != "forget_which":
-            return None
+        is_asked = last_reply.additional_kwargs.get(history.ASKS) == "forget_which"
+        is_place = request is not None and requests.place_of(request.about) is not None
+        if not (is_place or (is_asked and request is None)):
+            return request
         if requests.ALL_OF_THEM.fullmatch(self.text):
             orders = [requests.forget_request(_text_of(one)) for one in self._past]
             return next((replace(one, everything=True) for one in reversed(orders) if one), None)
         options = OPTION.findall(str(last_reply.text))
-        chosen = requests.pick_option(self.text, options)
+        chosen = requests.pick_option(request.about if request else self.text, options)
         words = content(chosen)
         names = any(words and len(shared(chosen, option)) == len(words) for option in options)
         if names or chosen.isdecimal():
             return requests.ForgetRequest(chosen)
-        return None
+        return request
 
     def _small_reply(self) -> str:
         if self._is_private:

@@ -216,10 +216,21 @@ def announces_private(text: str) -> bool:
     return asks_to_keep_private(text) and THE_NEXT.search(text) is not None
 
 
-def pick_option(reply: str, options: Sequence[str]) -> str:
-    """Return the option that a reply selects by its place ("second"), or the reply itself."""
+NUMBERED = lexicon.AnyCase(r"\W*<answers.number>?([1-9]\d?)(?: one)?\W*")
+
+
+def place_of(reply: str) -> int | None:
+    """Return the index that a reply names, from 0, or -1: "second", "number 2", "the last one"."""
+    if numbered := NUMBERED.fullmatch(reply):
+        return int(numbered[1]) - 1
     place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
-    return options[int(place)] if place is not None and int(place) < len(options) else reply
+    return None if place is None else int(place)
+
+
+def pick_option(reply: str, options: Sequence[str]) -> str:
+    """Return the option that a reply selects by its place, or the reply itself."""
+    place = place_of(reply)
+    return options[place] if place is not None and place < len(options) else reply
 
 
 # Requests for each overview, in the order of trial.

@@ -24,6 +24,7 @@ from src.reading.requests import (
     asks_to_keep_private,
     forget_request,
     pick_option,
+    place_of,
 )
 from src.reading.sentences import is_question
 from src.reading.time_expressions import Period, read_time
@@ -397,10 +398,17 @@ def _read_clause(folded: str, before: str) -> ReminderOrder | None:
 
 def _is_subject(text: str) -> bool:
     """Return True for the subject of a reminder ("йогу"), False for a reason ("там пробки")."""
+    if _is_place(text):
+        return True
     tags = [parts_of_speech(word) for word in words(text)]
     if not tags or text.isascii() or any("VERB" in one for one in tags):
         return False
     return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF", "INFN"}) and not tags[0] & NO_THING)
+
+
+def _is_place(text: str) -> bool:
+    """Return True for places in a list: "number 2", "1 и 3"."""
+    return all(place_of(part) is not None for part in AND.split(text))
 
 
 def _fold_start(text: str) -> str:
@@ -667,10 +675,12 @@ def _find_change(
     text: str, messages: Sequence[BaseMessage], kind: str
 ) -> CancelOrder | ReminderOrder | None:
     order = _complete_picked(text, messages) or read_change(text)
-    request = forget_request(text)
+    request, asks = forget_request(text), _exchange_before(messages).asks
+    if order is None and request is not None and asks == "reminder" and _is_place(request.about):
+        return CancelOrder(id=_names_in(request.about))  # "delete number 2" below their list
     if order is not None or (request is not None and request.about):
         return order
-    if _exchange_before(messages).asks == "reminder":
+    if asks == "reminder":
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"
         order = _change_in_passing(text, messages) or _change_in_passing(first, messages)
     order = order or _cancels_known(text, messages)

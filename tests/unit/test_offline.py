@@ -628,6 +628,16 @@ def test_which_of_several_is_to_be_forgotten(text: str, about: str, *, everythin
     assert calls(talk) == [("forget_fact", {"about": about, "everything": everything})]
 
 
+@pytest.mark.parametrize(("text", "about"), [
+    ("forget number 2", "Шины у отца"), ("удали второе", "Шины у отца"),
+    ("видали 1", "Шины новые"), ("забудь про отца", "отца"), ("forget 9", "9"),
+])  # fmt: skip
+def test_a_quote_is_forgotten_by_its_number(text: str, about: str) -> None:
+    told = "Вот:\n\n• 27.11.2026 10:00: «Шины новые» [1]\n• 26.11.2026 10:00: «Шины у отца» [2]"
+    talk = [HumanMessage("что с шинами?"), AIMessage(told), HumanMessage(text)]
+    assert calls(talk) == [("forget_fact", {"about": about, "everything": False})]
+
+
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
     earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
     assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls

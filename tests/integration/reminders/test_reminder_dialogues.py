@@ -128,11 +128,12 @@ async def test_what_cannot_be_is_said_plainly(phone: Phone, words: str, refusal:
 
 
 @pytest.mark.parametrize("order", [
-    "отмени второе", "скасуй друге", "cancel the second one",
+    "отмени второе", "скасуй друге", "cancel the second one", "delete number 2", "удали 2",
 ])  # fmt: skip
 async def test_a_reminder_is_named_by_its_place_in_the_list(phone: Phone, order: str) -> None:
     for text in ("напомни завтра в 11 набрать свекрови", "напомни завтра в 10 полить фикус"):
         await phone.write(text)
+    await phone.write("какие у меня напоминания?")
     await phone.write(order)
     assert [text for text, _ in waiting(phone)] == ["полить фикус"]
 
