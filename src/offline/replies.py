@@ -229,15 +229,18 @@ def _format_quotes(title: str, records: Found, question: str, language: Language
 def _nearest(pool: Found, question: str) -> list[Record]:
     """Return the notes nearest to a question that share a word or a sense with it, nearest first.
 
-    What may be the mere name of a value ("vet's number") comes last.
+    What is about another person counts less, and not at all where a value is asked for (a phone
+    number, a birthday); what may be the mere name of a value ("vet's number") comes last.
 
     Args:
         pool: The quotable ones of the search results.
         question: The question as asked.
     """
     found, named = [], {one[1:] for one in people_in(question) if one.startswith("~")}
+    has_value = _is_own(question) or bool(asked_relations(question))
     for record in pool:
-        if not record.get("score", 1) or _is_of_another(record["text"], question):
+        is_other = has_value and _is_of_another(record["text"], question)
+        if is_other or not record.get("score", 1):
             continue
         # It has a word of the question, as the search or the dictionary says, or its sense, if the
         # question names nobody else.
@@ -247,8 +250,9 @@ def _nearest(pool: Found, question: str) -> list[Record]:
             found.append(record)
 
     def nearness(record: Record) -> float:
-        words_in_common = len(shared(question, record["text"]))
-        return float(record.get("similarity", 0)) + SHARED_WORD * words_in_common
+        likeness = len(shared(question, record["text"]))
+        likeness -= _is_of_another(record["text"], question)
+        return float(record.get("similarity", 0)) + SHARED_WORD * likeness
 
     return sorted(found, key=lambda r: (names_only(r["text"]), -nearness(r)))
 
