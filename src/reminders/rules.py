@@ -294,7 +294,10 @@ CLOCK_HOUR = lexicon.AnyCase(
 )
 TO_HOUR = lexicon.AnyCase(r".*?\b<move.to> \d{1,2}(?= [^\W\d]{3})(?! <reminder.month_day>)")
 IS = lexicon.AnyCase(r"\s*<move.is>$")  # in "the party is at 8, move it"
-TO = lexicon.AnyCase(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?: <move.exactly>)?(?=\W*$)")
+BARE_MINUTES = re.compile(r"(?<=\d)(?=\d\d$)")  # "1830", but not "10"
+TO = lexicon.AnyCase(
+    r"\b<move.to> (?P<word>\d{1,2}(?:[0-5]\d)?|[^\W\d]+)(?: <move.exactly>)?(?=\W*$)"
+)
 # "To the 20th", "на 20-е", "to sat".
 TO_DAY = lexicon.AnyCase(
     r"\b<move.to> (?:(?:the )?(?P<number>\d{1,2})-?<time.day_endings>"
@@ -470,9 +473,9 @@ def _as_day(match: re.Match[str]) -> str:
 
 
 def _as_time(match: re.Match[str]) -> str:
-    """Return a bare hour or part of the day after "to" as a time: "на 10", "на вечер"."""
+    """Return a bare hour or part of the day after "to" as a time: "на 10", "1830", "на вечер"."""
     if match["word"].isdigit():
-        return f"at {match['word']}"
+        return f"at {BARE_MINUTES.sub(':', match['word'])}"
     part = lexicon.values("move.part").get(match["word"].lower())
     return f"{PART_HOURS[cast(Part, part)]}:00" if part else match[0]
 

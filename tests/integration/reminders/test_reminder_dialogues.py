@@ -292,6 +292,7 @@ async def test_without_a_model_one_is_moved_in_words(
 @pytest.mark.parametrize(("text", "due", "rule"), [
     ("перенеси на пятницу 5 марта", FRIDAY, "BYDAY=FR;BYHOUR=9;BYMINUTE=0"),
     ("перенеси на 10:30", NINE + timedelta(hours=1.5), "BYDAY=MO;BYHOUR=10;BYMINUTE=30"),
+    ("move it to 1040", NINE + timedelta(minutes=100), "BYDAY=MO;BYHOUR=10;BYMINUTE=40"),
     ("move it two hours later", NINE + timedelta(hours=2), "BYDAY=MO;BYHOUR=11;BYMINUTE=0"),
     ("відклади на день", NINE + timedelta(days=1), "BYDAY=TU;BYHOUR=9;BYMINUTE=0"),
     ("перенеси на час раньше", NINE - timedelta(hours=1), "BYDAY=MO;BYHOUR=8;BYMINUTE=0"),
