@@ -22,7 +22,7 @@ from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.memory.budget import DailyCeilings
 from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient, storable
-from src.texts import Language, detect_language, say
+from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
@@ -363,5 +363,6 @@ async def look_at_picture(
 ) -> dict[str, str | bool]:
     """Have a model look at a picture of the conversation, with a question in mind."""
     context: TurnContext = runtime.context
-    language = detect_language(context.text, context.language)
-    return await attachments.look_again(context.owner, context.conversation_id, order, language)
+    return await attachments.look_again(
+        context.owner, context.conversation_id, order, context.language
+    )

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from src.base.owners import Caller
 from src.history import new_messages, turn_repo
 from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
-from src.reading.words import mend_orders
 from src.reminders.reminder_service import ReminderResult, ReminderService, payload, payloads
 from src.reminders.rules import CancelOrder, ReminderOrder, words_beside_cancel
-from src.texts import detect_language, plain_text
+from src.texts import plain_text
 
 SET = """\
 Set a reminder, or move one, only when the user asks to be reminded. Then tell them the time that \
@@ -28,7 +26,7 @@ async def set_reminder(
 ) -> tuple[Payload, Finding]:
     """Set a reminder, if the user asks for it themselves."""
     context: TurnContext = runtime.context
-    caller = called_in(context)
+    caller = context.caller
     history = runtime.state.get("history") or ()
     words = new_messages.own_words(new_messages.new_messages(history))
     # The user must have typed some of the new messages: forwarded words ask for nothing.
@@ -54,13 +52,6 @@ def question_of(result: ReminderResult) -> turn_repo.Asks | None:
     return "reminder" if is_waiting else None
 
 
-def called_in(context: TurnContext) -> Caller:
-    """Return the caller of a turn; the language is the one they write in."""
-    caller = Caller(context.owner, context.preferences, context.moment, member=context.speaker_id)
-    text = mend_orders(context.text)  # in Cyrillic letters, if it is only typed in Latin ones
-    return caller.with_preferences(language=detect_language(text, context.language))
-
-
 def _shorten(found: Payload) -> Payload:
     listed = found.get("reminders", ())
     short = [{**one, "text": plain_text.shortened(one["text"], MAX_SHOWN)} for one in listed]
@@ -73,7 +64,7 @@ async def list_reminders(
     """The reminders that wait, the next one first."""
     context: TurnContext = runtime.context
     waiting = await reminders.run(reminders.rows.list_waiting, context.owner)
-    found = _shorten({"reminders": payloads(waiting, called_in(context))})
+    found = _shorten({"reminders": payloads(waiting, context.caller)})
     return found, Finding(asks="reminder" if waiting else None)
 
 
@@ -82,7 +73,7 @@ async def cancel_reminder(
 ) -> tuple[Payload, Finding]:
     """Cancel the reminder that is meant, or say which may be."""
     context: TurnContext = runtime.context
-    caller, history = called_in(context), runtime.state.get("history") or ()
+    caller, history = context.caller, runtime.state.get("history") or ()
     said_before, reason = new_messages.last_answer(history), words_beside_cancel(context.text)
     asked = await reminders.apply_order(caller, order, said_before=said_before, reason=reason)
     return _shorten(payload(asked, caller)), Finding(asks=question_of(asked))

@@ -17,7 +17,16 @@ from src.pg.settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.reminders.reminder_service import ReminderService
-from src.texts import CYRILLIC, FALLBACK, LANGUAGES, Language, clear_language, detect_language, say
+from src.texts import (
+    CLEAR_WORDS,
+    CYRILLIC,
+    FALLBACK,
+    LANGUAGES,
+    Language,
+    clear_language,
+    detect_language,
+    say,
+)
 from src.texts.morphology import dictionary_language
 from src.texts.reply import ASK_ZONE, Action, Button, Reply, Rows, in_rows
 
@@ -299,13 +308,15 @@ async def follow_language(
     """
     if preferences.language_from == "chosen":
         return preferences
-    language = clear_language(text, preferences.language)
-    if language is None and preferences.language_from == "spoken":
-        language = dictionary_language(text)  # a few words turn back what others turned
+    language, is_cyrillic = clear_language(text), CYRILLIC.search(text.lower()) is not None
+    if language is None and is_cyrillic:
+        language = dictionary_language(text)
     is_guess = preferences.language_from == "guessed"
+    if language is None and is_guess and is_cyrillic and preferences.language == FALLBACK:
+        language = dictionary_language(text, least=1) or detect_language(text)
+        if len(text.split()) < CLEAR_WORDS:
+            return replace(preferences, language=language)
     if language is None:
-        if is_guess and preferences.language == FALLBACK and CYRILLIC.search(text.lower()):
-            return replace(preferences, language=detect_language(text))
         return preferences
     if is_guess or language != preferences.language:
         change = UserSettingsRepository(client).change

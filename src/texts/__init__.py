@@ -59,11 +59,10 @@ def detect_language(text: str, default: Language = FALLBACK) -> Language:
     return "uk" if default == "uk" or _frequent_words("uk").search(lower) else "ru"
 
 
-def clear_language(text: str, former: Language) -> Language | None:
+def clear_language(text: str) -> Language | None:
     """Return the language of a text, or None if it does not show what its writer speaks.
 
-    It does not if it is short, mixed, or of words that the language spoken so far (``former``)
-    has as well.
+    It does not if it is short, mixed, or of words that another language has as well.
     """
     words = WORD.findall(NO_WORDS.sub(" ", text[:MAX_READ].lower()))
     if len(words) < CLEAR_WORDS:
@@ -77,7 +76,7 @@ def clear_language(text: str, former: Language) -> Language | None:
         return None
     russian, ukrainian = _count_marks("ru", cyrillic), _count_marks("uk", cyrillic)
     if russian == ukrainian:
-        return detect_language(text) if former == FALLBACK else None
+        return None
     return "ru" if russian > ukrainian else "uk"
 
 

@@ -154,17 +154,17 @@ def is_first_person_verb(word: str) -> bool:
     return parts_of_speech(word) >= {"VERB", "1per", "sing"}
 
 
-def dictionary_language(text: str) -> Language | None:
+def dictionary_language(text: str, least: int = MIN_SHOWING) -> Language | None:
     """Return the language in whose dictionary alone words of a text stand, or None.
 
-    It takes two of them, and none of the other language.
+    It takes so many of them, and none of the other language.
     """
     shown: list[Language] = []
     for word in WORD.findall(text[:MAX_TEXT].lower()):
         pairs = zip(DICTIONARIES, load_dictionaries(), strict=True)
         known = [language for language, analyzer in pairs if analyzer.parse(word)]
         shown += known if len(known) == 1 else []
-    return shown[0] if len(shown) >= MIN_SHOWING and len(set(shown)) == 1 else None
+    return shown[0] if len(shown) >= least and len(set(shown)) == 1 else None
 
 
 def _parses(lower: str) -> list[Any]:

@@ -152,7 +152,7 @@ READERS: dict[str, Reader] = {
     "messages.without_address": lambda text: without_address(text, BOT),
     "commands.parse_command": parse_command,
     "texts.detect_language": detect_language,
-    "texts.clear_language": partial(clear_language, former="ru"),
+    "texts.clear_language": clear_language,
     "pg_client.storable": storable,
     "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
     "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from src.base.owners import LanguageSource
 from src.history.conversation_repo import TelegramOrigin
 from src.reading.gate import Voice
 from src.texts import say
@@ -81,11 +82,19 @@ def message_of(person: Person) -> int:
     return int(number)
 
 
-async def test_it_is_told_in_the_language_of_the_request(person: Person) -> None:
+@pytest.mark.parametrize(("language_from", "time"), [
+    ("spoken", "every Monday at 08:00 (next: 30 November)"),
+    ("chosen", "каждый понедельник в 08:00 (ближайшее: 30 ноября)"),
+])  # fmt: skip
+async def test_it_is_told_in_the_language_of_the_request_unless_another_is_chosen(
+    person: Person, language_from: LanguageSource, time: str
+) -> None:
     again = order(text="water the plants", when="2026-11-30T08:00", repeats="weekly")
-    await person.say("remind me every Monday at 8 to water the plants", again, "Done")
-    assert told(person)["time"] == "every Monday at 08:00 (next: 30 November)"
-    assert stored(person)[0][3:5] == ("FREQ=WEEKLY;BYDAY=MO;BYHOUR=8;BYMINUTE=0", "en")
+    said = "remind me every Monday at 8 to water the plants"
+    await person.say(said, again, "Done", language_from=language_from)
+    assert told(person)["time"] == time
+    language = {"spoken": "en", "chosen": "ru"}[language_from]
+    assert stored(person)[0][3:5] == ("FREQ=WEEKLY;BYDAY=MO;BYHOUR=8;BYMINUTE=0", language)
 
 
 async def test_minutes_count_from_the_message(person: Person) -> None:

@@ -69,6 +69,19 @@ async def test_without_a_code_a_first_word_decides(phone: Phone) -> None:
     assert await write(phone, "/stop", None) == say("stop_nothing", "ru")
 
 
+@pytest.mark.parametrize(("text", "language"), [
+    ("купила молоко та яйця", "uk"), ("дай номер майстра", "uk"), ("додай: взяти паспорт", "uk"),
+    ("купила молоко", "ru"), ("дай номер мастера", "ru"),
+])  # fmt: skip
+async def test_a_first_line_is_answered_in_the_language_that_alone_has_its_words(
+    phone: Phone, text: str, language: Language
+) -> None:
+    told = await write(phone, text, None)
+    assert told.partition("\n")[0] in {
+        say(key, language) for key in ("offline_noted", "offline_unknown", "offline_unsure")
+    }
+
+
 async def test_the_clock_does_not_move_with_the_language(phone: Phone) -> None:
     for text in (RUSSIAN, UKRAINIAN, ENGLISH):
         await write(phone, text, "ru")
