@@ -26,6 +26,7 @@ from src.memory.line_kinds import (
     FORGET,
     GREETING,
     LIST_REMINDERS,
+    MOVE,
     NOTE,
     ORDERS,
     QUESTION,
@@ -210,9 +211,10 @@ class OfflineTurn:
         self._kind = kind(self.text)
         if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
             self._kind = QUESTION  # "what did I say about reminders"
-        is_slip = replies.corrects(self.text) and not is_question(self.text)
+        corrects = replies.corrects(self.text)
+        is_slip = corrects and not is_question(self.text) and DIGIT.search(self.text) is not None
         is_told = self._kind == UNDO and reminders.tells_of_past(self.text)
-        if to_remember(self.text) is not None or (is_slip and DIGIT.search(self.text)):
+        if (self._kind == MOVE and corrects) or to_remember(self.text) is not None or is_slip:
             self._kind = NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
         elif is_told and IT.search(self.text) is None:
             self._kind = NOTE  # "i got my deposit back"

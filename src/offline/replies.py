@@ -243,9 +243,10 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         if is_other or not record.get("score", 1):
             continue
         # It has a word of the question, as the search or the dictionary says, or its sense, if the
-        # question names nobody else.
+        # question names nobody else. A bare topic needs a word: it may be a question of one's own.
         has_word = record.get("lexical") or shared(question, record["text"])
-        is_near = record.get("similarity", 0) >= NEAR and _may_speak_of(record["text"], named)
+        is_near = record.get("similarity", 0) >= NEAR and record.get("kind") != UNSURE
+        is_near = is_near and _may_speak_of(record["text"], named)
         if is_near or has_word:
             found.append(record)
 

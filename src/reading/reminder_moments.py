@@ -4,7 +4,8 @@ Conventions for ambiguous times:
 
 - "7:30" is on the 24-hour clock in every language; "at 3:30 pm" is 15:30.
 - A bare hour from 1 to 6 ("в 3", "at five") is in the afternoon, a later one is on the 24-hour
-  clock ("в 9" is 9:00): reminders are for the time that people are awake.
+  clock ("в 9" is 9:00): reminders are for the time that people are awake. What wakes them is for
+  the morning.
 - A part of the day without an hour has the hour of ``PART_HOURS``. The parts are the day periods
   of the CLDR (morning until 12, afternoon until 18), the hour in each is our own choice: the
   beginning of a working day, after lunch, after work, before midnight.
@@ -82,6 +83,7 @@ SECOND = timedelta(seconds=1)
 MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
 MAX_EARLIER = 2 * HOUR  # minutes before EARLY to which a reminder of the day may move
+WAKING = lexicon.Expression(r"(?<!\w)<reminder.waking>(?!\w)")  # what is for the morning
 DEFAULT = TimeOfDay(PART_HOURS["morning"] * HOUR)
 
 
@@ -95,6 +97,7 @@ class _Request:
         now: The same on the user's clock, naive.
         time_zone: The user's zone.
         due: Time of a rescheduled reminder (local, naive); a day alone keeps its hour.
+        what: Text of the reminder.
     """
 
     spans: Sequence[Span]
@@ -102,6 +105,7 @@ class _Request:
     now: datetime
     time_zone: str
     due: datetime | None = None
+    what: str = ""
 
     def slot(self, slot: str) -> list[Span]:
         return [span for span in self.spans if span.slot == slot]
@@ -120,7 +124,8 @@ class _Request:
 
     @property
     def part(self) -> Part | None:
-        return next(iter(self.parts), None)
+        waking: list[Part] = ["morning"] if WAKING.search(times.fold(self.what)) else []
+        return next(iter([*self.parts, *waking]), None)
 
     @property
     def clocks(self) -> list[TimeOfDay]:
@@ -588,7 +593,7 @@ def read_timing(
         due: The current time (aware) of a reminder that is rescheduled.
     """
     local_times = [at and local_time(at, time_zone).replace(tzinfo=None) for at in (now, due)]
-    request = _Request(spans, now, local_times[0] or now, time_zone, local_times[1])
+    request = _Request(spans, now, local_times[0] or now, time_zone, local_times[1], what)
     repeats: Recurrence | None = None
     try:
         if request.slot("every"):

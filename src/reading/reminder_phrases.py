@@ -228,7 +228,8 @@ class _Order:
             return True
         span = run.spans[0]
         is_day = span.slot in ("date", "after") and span.kind != "offset"
-        if is_day and NAMED_FOR.match(self.folded, span.start, span.end):
+        may_be_of_thing = is_day and run.position != "beginning"
+        if may_be_of_thing and NAMED_FOR.match(self.folded, span.start, span.end):
             return False
         if span.which in ("last", "before last"):
             return False

@@ -692,7 +692,8 @@ def _find_change(
     if kind == line_kinds.CANCEL:
         return CancelOrder(id=words_beside_cancel(text) or IT)
     move = _read_move(_fold_start(text)) if kind == line_kinds.MOVE else None
-    return move if move is not None and move.when else None
+    is_clear = move is not None and move.when and (asks == "reminder" or move.moves != IT)
+    return move if is_clear else None
 
 
 def _cancels_known(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | None:

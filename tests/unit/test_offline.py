@@ -175,6 +175,8 @@ def test_what_is_quoted_says_how_sure_it_is_of_whom_and_from_where() -> None:
         prompt("Где я живу?", found(OMSK, TOMSK), found())
     )
     assert "Анна: Я живу в Омске" in reply(prompt("Где живёт Анна?", found(OTHERS)))
+    topic = prompt("school pickup?", found(note("gym hours", 0.75)))
+    assert "gym" not in answer(topic, TOOLS, kind=lambda _: "unsure").text
     wife = note("my wife is pregnant, due in april", 0.75)
     assert reply(prompt("when is the baby due?", found(wife))).startswith("≈")
     receipt = {**of_file("Капучино 220. " + "Прочее. " * 40), "similarity": 0.9}
