@@ -45,6 +45,7 @@ OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
 MIN_LATIN_LIKENESS = 0.85  # the same for Latin letters, which have no dictionary
+TOPIC = re.compile(r"\W*[^\W\d]+(?:[\s'-]+[^\W\d]+){0,2}\W*")  # at most three words
 ENOUGH = 2  # words that suffice if they are all words of the question
 MIN_SHARE = 0.5  # of the question's words; a file, or a note without a vector, must exceed it
 MAX_DISTANCE = 5  # messages between a note and its correction
@@ -245,9 +246,9 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         # It has a word of the question, as the search or the dictionary says, or its sense, if the
         # question names nobody else. A bare topic needs a word: it may be a question of one's own.
         has_word = record.get("lexical") or shared(question, record["text"])
-        is_near = record.get("similarity", 0) >= NEAR and record.get("kind") != UNSURE
-        is_near = is_near and _may_speak_of(record["text"], named)
-        if is_near or has_word:
+        is_topic = record.get("kind") == UNSURE and TOPIC.fullmatch(record["text"])
+        is_near = record.get("similarity", 0) >= NEAR and not is_topic
+        if has_word or (is_near and _may_speak_of(record["text"], named)):
             found.append(record)
 
     def nearness(record: Record) -> float:

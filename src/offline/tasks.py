@@ -4,13 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from src.memory.line_kinds import NOTE, Classifier
-from src.offline.replies import (
-    Record,
-    covers,
-    is_note,
-    match_notes,
-    newest_first,
-)
+from src.offline.replies import Record, covers, is_note, match_notes, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import ForgetRequest, asks_to_keep_private, forget_request

@@ -157,7 +157,8 @@ def test_a_recurrence_ends_when_it_should() -> None:
 
 
 def test_a_time_that_is_left_out_does_not_come() -> None:
-    daily = Recurrence("daily", (9,)).without([END.replace(day=24, hour=9, minute=0, second=0)])
+    skips = (END.replace(day=24, hour=9, minute=0, second=0),)
+    daily = Recurrence("daily", (9,), skips=skips)
     next_one = next_after(daily, datetime(2026, 11, 23, 12, tzinfo=UTC), MOSCOW)
     assert next_one == datetime(2026, 11, 25, 6, tzinfo=UTC)
 
