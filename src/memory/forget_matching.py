@@ -15,14 +15,7 @@ from itertools import islice, pairwise
 from src.reading import facts, lexicon, requests, sentences
 from src.reading.contradictions import affirms
 from src.reading.facts import lemmas_about
-from src.reading.words import (
-    Word,
-    answered_values,
-    content_words,
-    lemmas_in,
-    lemmas_of,
-    people,
-)
+from src.reading.words import Word, answered_values, content_words, lemmas_in, lemmas_of, people
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import (
     CUT,

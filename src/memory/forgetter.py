@@ -215,9 +215,7 @@ class Forgetter:
         # Questions about the facts may contain any of these words.
         words = lemmas_of("\n".join(f"{f.text} {f.object} {f.subject}" for f in forgotten))
         messages = self._repository.list_messages(
-            facts=ids,
-            ids=sources | self._message_ids | self._sentences.keys(),
-            words=words,
+            facts=ids, ids=sources | self._message_ids | self._sentences.keys(), words=words
         )
         self._message_ids &= {m.id for m in messages if self._is_by_asker(m.sender_id)}
         existing = {message.id: message for message in messages if message.role == "user"}

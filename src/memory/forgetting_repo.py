@@ -397,11 +397,7 @@ class ForgettingRepository(OwnerSteps):
         )
 
     def undo(
-        self,
-        memory_id: int | None = None,
-        asker: int | None = None,
-        *,
-        number: int | None = None,
+        self, memory_id: int | None = None, asker: int | None = None, *, number: int | None = None
     ) -> UndoResult | None:
         """Undo the storing of a fact, or a change; None if that is impossible.
 

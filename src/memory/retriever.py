@@ -227,8 +227,7 @@ class Retriever:
             best = [hit for hit in hits if hit.uid in uids]
         return [
             replace(
-                hit,
-                match=replace(hit.match, similarity=self._space.similarity(hit.match.cosine)),
+                hit, match=replace(hit.match, similarity=self._space.similarity(hit.match.cosine))
             )
             for hit in best
         ]

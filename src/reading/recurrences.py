@@ -36,7 +36,7 @@ DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 BY_DAY = re.compile(r"(-?\d)?([A-Z]{2})")
 ORDINALS = (1, 2, 3, 4, -1)  # of a weekday in a month; a fifth one may be missing
 STAMP = "%Y%m%dT%H%M%S"
-MAX_SKIPS = 400
+MAX_SKIPS = 200  # times that are left out
 MAX_TEXT = 300 + MAX_SKIPS * 16  # characters; enough for every hour and every weekday
 
 
@@ -156,12 +156,6 @@ class Recurrence:
             until=self.until and self.until + shift,
             skips=tuple(skipped + shift for skipped in self.skips),
         )  # fmt: skip
-
-    def without(self, times: Iterable[datetime]) -> Self:
-        """Return the recurrence without some of its times, local and naive, and their past."""
-        skips = sorted(times)
-        kept = [skipped for skipped in self.skips if skipped > skips[0]]
-        return replace(self, skips=tuple(sorted({*skips, *kept})[:MAX_SKIPS]))
 
     def to_text(self) -> str:
         """Return the text for the database column; ``from_text`` parses it."""

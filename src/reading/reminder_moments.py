@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, Self
 
-from src.base.zones import DAY, first_moment, local_time
+from src.base.zones import DAY, SECOND, first_moment, local_time
 from src.reading import lexicon, times
 from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, last_of, next_after
 from src.reading.time_expressions import Days, around, days_of, months_later, shifted
@@ -79,7 +79,6 @@ class _ProblemError(Exception):
         self.problem = problem
 
 
-SECOND = timedelta(seconds=1)
 MAX_TIMES = 1000  # of a recurrence that comes so many times
 EARLY = 7  # o'clock
 MAX_EARLIER = 2 * HOUR  # minutes before EARLY to which a reminder of the day may move

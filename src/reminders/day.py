@@ -295,7 +295,7 @@ def _reminder_lines(waiting: Sequence[Reminder], caller: Caller, day: date) -> l
     for one in waiting:
         due: datetime | None = one.due_at
         if one.due_at < start and not is_today:
-            due = next_time(one, start - timedelta(seconds=1), caller.time_zone)
+            due = next_time(one, start - SECOND, caller.time_zone)
         if due is not None and due < end:
             time = f"{local_time(due, caller.time_zone):%H:%M}"
             lines.append((due, f"⏰ {time} {shortened(one.text, MAX_LINE)}"))

@@ -8,18 +8,18 @@ time, so moving a reminder needs no search for its job.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self
 
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
-from src.base.zones import SECOND, first_moment, local_time
+from src.base.zones import first_moment, local_time
 from src.memory.change_repo import ChangeRepository
 from src.pg import locks
 from src.pg.client import PATIENT, Repository, Transaction
 from src.queue.job_repo import CONTROL_QUEUE, REMINDER_PRIORITY, UNIQUE_VIOLATION
-from src.reading.recurrences import Recurrence, next_after
+from src.reading.recurrences import MAX_SKIPS, Recurrence, next_after
 from src.reading.time_expressions import Period
 from src.texts import Language, choose_language
 
@@ -28,7 +28,6 @@ AHEAD = timedelta(minutes=2)  # twice the pause between two plans, so that one c
 BATCH = 1000  # jobs per statement
 REMINDER_UID = "reminder-"
 MAX_WAITING = 200  # pending reminders per owner
-MAX_SKIPPED = 200  # times of a recurring reminder that one order leaves out
 Kind = Literal["reminder", "brief", "follow_up"]
 
 # Columns of a reminder, in the order of ``Reminder.from_row``.
@@ -631,25 +630,14 @@ def next_time(reminder: Reminder, after: datetime, time_zone: str) -> datetime |
 
 
 def times_in(reminder: Reminder, days: Period | None) -> list[datetime]:
-    """Return the coming times of a reminder in a period, at most MAX_SKIPPED; none without one."""
+    """Return the coming times of a reminder in a period, at most MAX_SKIPS; none without one."""
     times: list[datetime] = []
     at: datetime | None = reminder.due_at
-    while days is not None and at is not None and at < days.end and len(times) < MAX_SKIPPED:
+    while days is not None and at is not None and at < days.end and len(times) < MAX_SKIPS:
         if at >= days.start:
             times.append(at)
         at = next_time(reminder, at, reminder.time_zone)
     return times
-
-
-def without_times(
-    reminder: Reminder, times: Sequence[datetime]
-) -> tuple[Recurrence, datetime | None]:
-    """Return the recurrence of a reminder without some of its times, and its next time, if any."""
-    assert reminder.repeats is not None
-    local = (local_time(at, reminder.zone).replace(tzinfo=None) for at in times)
-    repeats = reminder.repeats.without(local)
-    rest = replace(reminder, repeats=repeats)
-    return repeats, next_time(rest, reminder.due_at - SECOND, reminder.time_zone)
 
 
 def job_key(number: int, due: int) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Caller
-from src.base.zones import DAY, local_time, locale_of, place_of_zone
+from src.base.zones import DAY, SECOND, local_time, locale_of, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
-from src.reading.recurrences import DAY_HOURS, ORDINALS, Recurrence, next_after
+from src.reading.recurrences import DAY_HOURS, MAX_SKIPS, ORDINALS, Recurrence, next_after
 from src.reading.reminder_moments import Problem, ReminderRequest, read_new_time
 from src.reading.requests import pick_option
 from src.reading.time_expressions import Period
@@ -158,7 +158,6 @@ def _join(names: list[str], language: Language) -> str:
 Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours", "which"]
 
 MAX_DAYS = 3654  # ten years, the limit of the readers of phrases, and one day
-SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -316,7 +315,11 @@ class ReminderService:
         self, caller: Caller, known: reminder_repo.Reminder, times: Sequence[datetime]
     ) -> ReminderResult:
         """Leave out times of a recurring reminder; one with no others is cancelled."""
-        repeats, due = reminder_repo.without_times(known, times)
+        assert known.repeats is not None
+        skips = (local_time(at, known.zone).replace(tzinfo=None) for at in times)
+        repeats = replace(known.repeats, skips=(*known.repeats.skips, *skips)[-MAX_SKIPS:])
+        rest = replace(known, repeats=repeats)
+        due = reminder_repo.next_time(rest, known.due_at - SECOND, known.time_zone)
         if due is None:
             await self.run(self.rows.cancel, caller.owner, known.id, asker=caller.asker)
             return ReminderResult(known, done="cancelled")
