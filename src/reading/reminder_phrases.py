@@ -52,24 +52,21 @@ BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 BEFORE_SECOND = lexicon.Expression(r"[ ,.;]+(?:<reminder.between> )+$")
 LISTED = re.compile(r"[,;] $")
 # Lists of days or hours: "Dec 3, 10 and 17", "3 и 10 декабря", "в пн и чт", "at 9, 13 and 18".
-_AND, _ON, _AT = "(?:,? <reminder.and> |, )", "<reminder.on_weekday> ", "<clock.preposition> "
-_MONTH = r"(?:<time.month>|<time.month_short>|<reminder.month_day>)(?!\w)"
+_AND, _MONTH = r"(?:,? <reminder.and> |, | (?=\d{1,2}:))", "(?:<time.month>|<time.month_short>) "
+_ON, _AT = "<reminder.on_weekday> ", "<clock.preposition> "
 _NAMED = rf"(?:{_ON})?(?:<time.weekday>|<time.weekday_short>|<time.day>)(?!\w)"
 _HOUR = rf"(?:{_AT})?\d{{1,2}}(?::\d\d)?(?: ?[ap]m)?(?!\w)"
-_HOURS = rf"{_HOUR}(?:(?:{_AND}| (?=\d{{1,2}}:)){_HOUR}){{1,9}}"
-_DAY = r"\d{1,2}(?:-?<time.day_endings>)?(?!\w)"
-_DAYS = f"{_DAY}(?:{_AND}{_DAY}){{1,9}}"
 LISTS = [
-    lexicon.Expression(rf"(?<![\w:.])(?P<lead>{lead})(?P<items>{items})(?P<tail>{tail})")
-    for lead, items, tail in (
-        (f"{_MONTH} ", _DAYS, ""),
-        ("", _DAYS, f" (?:of )?{_MONTH}"),
-        (f"(?:{_ON})?", f"{_NAMED}(?:{_AND}{_NAMED}){{1,6}}", ""),
-        (f"(?:{_AT})?", _HOURS, ""),
+    lexicon.Expression(
+        rf"(?<![\w:.])(?P<lead>(?:{lead})?)(?P<items>{item}(?:{_AND}{item}){{1,9}})"
+    )
+    for lead, item in (
+        (_MONTH, r"\d{1,2}(?:-?<time.day_endings>)?(?!\w)"),
+        (_ON, _NAMED),
+        (_AT, _HOUR),
     )
 ]
-ITEM_END = lexicon.Expression(rf"{_AND}| (?=\d{{1,2}}:)")
-PREPOSITION = lexicon.Expression(f"{_ON}|{_AT}")
+ITEM_END, PREPOSITION = lexicon.Expression(_AND), lexicon.Expression(f"{_ON}|{_AT}")
 LIST_MARK = re.compile(r"^(?:[-*•–—·]|\d{1,2}[.)])\s+")
 # How begins what is nothing to be done: "at 9 she comes", "at 7 in the park".
 NO_TASK = lexicon.Expression(
