@@ -123,8 +123,7 @@ class _Request:
 
     @property
     def part(self) -> Part | None:
-        waking: list[Part] = ["morning"] if WAKING.search(times.fold(self.what)) else []
-        return next(iter([*self.parts, *waking]), None)
+        return next(iter(self.parts), None)
 
     @property
     def clocks(self) -> list[TimeOfDay]:
@@ -133,12 +132,12 @@ class _Request:
         Raises:
             _ProblemError: One of them is invalid ("25:99").
         """
-        named = []
+        named, part = [], self.part
+        if part is None and WAKING.search(times.fold(self.what)):
+            part = "morning"
         for span in self.slot("clock"):
             also = [{"hour": hour} for hour in re.findall(r"\d+", span.words.get("also", ""))]
-            named += [
-                times.read_clock(span.kind, words, self.part) for words in (span.words, *also)
-            ]
+            named += [times.read_clock(span.kind, words, part) for words in (span.words, *also)]
         if None in named:
             raise _ProblemError("no_time")
         return [self.near_due(clock) for clock in named if clock]
