@@ -221,10 +221,11 @@ NUMBERED = lexicon.AnyCase(r"\W*<answers.number>?([1-9]\d?)(?: one)?\W*")
 
 def place_of(reply: str) -> int | None:
     """Return the index that a reply names, from 0, or -1: "second", "number 2", "the last one"."""
-    if numbered := NUMBERED.fullmatch(reply):
+    numbered = NUMBERED.fullmatch(reply)
+    if numbered is not None:
         return int(numbered[1]) - 1
-    place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
-    return None if place is None else int(place)
+    places = {str(place): place for place in range(-1, 5)}
+    return places.get(lexicon.key_of("answers.place", reply.lower().strip(" .!")) or "")
 
 
 def pick_option(reply: str, options: Sequence[str]) -> str:

@@ -328,8 +328,9 @@ class ReminderService:
         )
         move = self.rows.move
         moved = await self.run(move, caller.owner, known.id, new, now=datetime.now(UTC))
-        refusal: Refusal | None = "gone" if moved is None else None
-        return ReminderResult(moved, refusal, "skipped", skipped=times)
+        if moved is None:
+            return ReminderResult(refusal="gone")
+        return ReminderResult(moved, done="skipped", skipped=times)
 
     async def _told_day(self, caller: Caller, what: str) -> str:
         """Return the day (ISO 8601) of the thing that a reminder is before; "" if unsure."""
