@@ -211,12 +211,10 @@ class _Order:
         return [run for run in runs if run in chosen]
 
     def times(self, chosen: Sequence[_SpanRun], all_spans: Sequence[Span]) -> list[Span]:
-        """Return the chosen spans, with the limits of a habit, and the morning of an alarm."""
+        """Return the chosen spans; a habit has the limits of all of the text."""
         spans = [span for run in chosen for span in run.spans if span.slot != "limit"]
         if any(span.slot == "every" for span in spans):
             spans += [span for span in all_spans if span.slot == "limit"]
-        if self.kind == "wake" and all(span.slot != "part" for span in spans):
-            spans.append(Span(self.end, self.end, "part", {"part": "morning"}, "part"))
         return sorted(spans, key=lambda span: span.start)
 
     def is_time(self, run: _SpanRun) -> bool:
