@@ -70,6 +70,7 @@ IN_ITS_PLACE = lexicon.AnyCase(
 )
 DIGIT = re.compile(r"\d")
 IT = lexicon.AnyCase(r"\b<move.it>\b")
+UNDOES = lexicon.AnyCase(r"(?<!\w)<lines.undoes>")
 ALSO = lexicon.AnyCase(r"\W*<lines.question_and>\s+(?=\w)")
 SIGN = re.compile(r"[,.;:!)—–]|\s-")
 ASK_ME = lexicon.AnyCase(r"^\W*<lines.ask_me>[\s,]+")
@@ -310,7 +311,7 @@ class OfflineTurn:
         forgetting = self._forget_calls()
         if forgetting is not None:
             return forgetting
-        if self._kind == UNDO:
+        if self._kind == UNDO or UNDOES.search(self.text):
             return [(UNDO_CHANGE, {})]
         place = requests.asked_place(self.text)
         if place is not None:

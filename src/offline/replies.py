@@ -523,7 +523,8 @@ def _closeness(record: Record, question: str) -> float:
         return 0.0
     asked = _asked_words(question)
     share = _share(asked, f"{record.get('from_file', '')} {text}")
-    if share == 1 and len(asked) >= ENOUGH:
+    enough = 1 if PAST.search(question.translate(FOLD)) else ENOUGH
+    if share == 1 and len(asked) >= enough:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file") or not similarity:

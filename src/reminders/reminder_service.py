@@ -379,7 +379,8 @@ class ReminderService:
             return None
         waiting = await self.run(self.rows.list_waiting, caller.owner)
         times = {one: reminder_repo.times_in(one, days) for one in waiting if one.repeats}
-        named = _named(text, [one for one in times if times[one]])
+        held = [one for one in times if times[one]]
+        named = _named(text, held) or (held if rules.skips(text) else [])
         if len(named) == 1:
             return await self._skip(caller, named[0], times[named[0]])
         done = [one for one in waiting if one.repeats is None and rules.is_done(one.text, text)]

@@ -272,9 +272,10 @@ NOT_HELD = lexicon.AnyCase(
     r"(?<!\w)(?:<cancel.not_held>|<cancel.no_more>|<cancel.surely>|<cancel.unneeded>"
     r"|<limit.not_needed>|<day.called_off>)(?!\w)"
 )
+SKIPS = lexicon.AnyCase(r"(?<!\w)<cancel.skip>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
 # Before a further request, right behind an answer about one: "and on monday ring the gp".
-FURTHER = lexicon.AnyCase(r"\W*(?:<reminder.second>[\s,]+)(?:<reminder.beside>[\s,]+)*")
+FURTHER = lexicon.AnyCase(r"\W*(?>(?:<reminder.second>|<reminder.beside>)[\s,]+)+")
 # "About it", "об этом": something mentioned before.
 THING_BEFORE = lexicon.AnyCase(r"\W*(?:<reminder.about>\s+)?<reminder.pronoun>\W*")
 SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
@@ -526,6 +527,11 @@ def named_days(text: str, now: datetime) -> Period | None:
     return periods[0] if len(periods) == 1 else None
 
 
+def skips(text: str) -> bool:
+    """Return True for an order to leave out a time, whatever it names: "skip this tuesday"."""
+    return SKIPS.search(times.fold(text)) is not None
+
+
 def days_without(text: str, now: datetime) -> Period | None:
     """Return the days on which a message says that something will not be, or None."""
     if len(text) > MAX_CHANGE or is_question(text) or not NOT_HELD.search(times.fold(text)):
@@ -626,9 +632,15 @@ def reminder_calls(
     if has_reminders and kind == line_kinds.LIST_REMINDERS:
         return [(LIST_REMINDERS, {})]
     is_order = kind == line_kinds.REMIND and len(text) <= MAX_CHANGE
-    if is_order and not has_past_verb(times.fold(text)):  # "my boss reminded me at 9"
+    # "My boss reminded me at 9", "shifts mon wed from 8 to 17"
+    if is_order and not (has_past_verb(times.fold(text)) or _is_schedule(text)):
         return [(SET_REMINDER, {"text": _without_times(text) or NO_TEXT, "when": text})]
     return []
+
+
+def _is_schedule(text: str) -> bool:
+    found = read_words(text, datetime.now(UTC), "UTC")
+    return found is not None and found.problem == "unclear"
 
 
 def _set_call(phrase: str, messages: Sequence[BaseMessage]) -> tuple[str, dict[str, Any]]:

@@ -230,6 +230,7 @@ def test_a_thing_of_the_question_that_only_another_note_names_is_quoted_too() ->
     ("when is chapter 5 due", "chapter 5 is due in may", "chapter 3 is due in april"),
     ("какой размер обуви у славика", "славік носить 45 взуття", "тарас носить 43 взуття"),
     ("сколько альпака раньше стоила", "альпака по 850", "мохер по 690"),
+    ("а до этого какие смены были", "смены с 8 до 17", "я устала"),
 ])  # fmt: skip
 def test_a_number_a_name_and_a_price_tell_notes_apart(
     question: str, note: str, other: str

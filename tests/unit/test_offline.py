@@ -522,6 +522,7 @@ def test_an_overview_shows_what_a_note_tells_beside_its_fact() -> None:
     ("forget", "please that loan, erase", ("forget_fact", {
         "about": "that loan", "everything": False})),
     ("undo", "back it goes", ("undo_change", {})),
+    ("note", "верни что забыла, зря я", ("undo_change", {})),
 ])  # fmt: skip
 def test_an_order_in_other_words_is_carried_out_by_its_kind(
     kind: str, text: str, call: tuple[str, dict[str, Any]]
@@ -862,6 +863,7 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("oh wait make that one 2 pm she sleeps in", "it", "2 pm"),
     ("shove the rent one to tuesday same time", "rent", "tuesday"),
     ("actually the party is at 8pm move it", "party", "at 8pm"),
+    ("збори перенесли на 11 грудня, посунь", "збори", "11 грудня"),
     ("move the gym to 8 mate cant make 7", "gym", "at 8"),
     ("from now on make the swim 6:40 instead", "swim", "6:40"),
     ("педикюр перенеси на среду мастер занят", "педикюр", "среду"),
@@ -944,6 +946,7 @@ def test_a_bare_time_changes_the_reminder_just_spoken_of(
     ("and monday half 3 in the afternoon ring the bank", "ring the bank"),
     ("и каждое воскресенье в 21 полить кактус", "полить кактус"),
     ("і в пн о 17:30 забрати ковдру", "забрати ковдру"),
+    ("also fri 9am collect the parcel", "collect the parcel"),
     ("and on friday mum comes", None), ("and i saw her at 5", None),
 ])  # fmt: skip
 def test_a_further_request_needs_no_order_right_behind_an_answer(

@@ -465,7 +465,7 @@ def test_what_others_said_is_no_request(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "my boss reminded me at 9 that the invoice is late",
-    "просил же её: напомни мне про ключи завтра",
+    "просил же её: напомни мне про ключи завтра", "смены пн ср пт с 8 до 17",
 ])  # fmt: skip
 def test_a_line_like_an_order_that_tells_what_was_is_none(text: str) -> None:
     assert reminder_calls(text, [HumanMessage(text)], kind="remind") == []
