@@ -380,7 +380,7 @@ class PgClient:
         """Run one statement, which is a transaction by itself: no BEGIN, no COMMIT."""
         if limits is not None:
             return self.in_transaction(work, limits=limits)
-        return self._retry(self._autocommit, work)
+        return self._retry(self.autocommit, work)
 
     def _retry(
         self,
@@ -417,7 +417,8 @@ class PgClient:
             yield Transaction(self, cursor)
 
     @contextmanager
-    def _autocommit(self) -> Iterator[Transaction]:
+    def autocommit(self) -> Iterator[Transaction]:
+        """Yield a transaction of which each statement is one by itself."""
         with self._connection() as connection, connection.cursor() as cursor:
             self.transactions += 1
             yield Transaction(self, cursor)

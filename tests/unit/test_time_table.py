@@ -253,7 +253,7 @@ remind me to take meds for 10 days at 9am and 9pm |\
 remind me every day at 9am for the rest of the week to write |\
     write | 11-24 09:00, 11-25 09:00, 11-29 09:00
 remind me mon-fri except wed at 7 to jog | jog | MO,TU,TH,FR 7
-remind me every day at 6 except weekends and wednesdays to wake up | wake up | MO,TU,TH,FR 18
+remind me every day at 6 except weekends and wednesdays to wake up | wake up | MO,TU,TH,FR 6
 remind me daily at 9 except sunday and holidays to open shop | | asks
 remind me every sunday at 7 pm starting next week for 3 weeks to prep |\
     prep | 12-06 19:00, 12-13 19:00, 12-20 19:00

@@ -804,6 +804,11 @@ class Parts(PgClient):
             raise
         self.whole.execute("RELEASE SAVEPOINT part")
 
+    @contextmanager
+    def autocommit(self) -> Iterator[Transaction]:
+        with self.transaction() as part:
+            yield part
+
     def stream(self, sql: Any, params: Any = None, /) -> Iterator[Any]:
         yield from self.whole.fetch_all(sql, params)
 
