@@ -53,7 +53,7 @@ from src.texts.morphology import words
 SAVE, SEARCH, UNDO_CHANGE = "save_user_fact", "search_memory", "undo_change"
 SEARCHED = 20  # results per search
 CONTEXT = 5  # messages that decide the language of a short one
-MAX_ALSO = 4  # words of a question after another: "and the green one"
+MAX_ALSO = 5  # words of a question after another: "and the green one"
 MAX_CALLS = 20  # per reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # the date in a message's label
 OPTION = re.compile(r"^• (?:[\d. :]+ )?[«“](.+)[»”](?: .*)?$", re.M)
@@ -219,6 +219,10 @@ class OfflineTurn:
             self._kind = NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
         elif is_told and IT.search(self.text) is None:
             self._kind = NOTE  # "i got my deposit back"
+        elif self._kind == REQUEST and replies.is_note(self.text, REQUEST):
+            self._kind = NOTE  # "add tea to the list"
+        elif self._kind == FORGET and is_question(self.text):
+            self._kind = QUESTION  # "who forgets his keys"
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = history.last_user_index(talk)
         self._earlier, self._latest = talk[:last], talk[last:]
@@ -393,7 +397,9 @@ class OfflineTurn:
         if self._forget_calls() is not None:
             return say("forget_what", self.language)
         is_asking = is_question(self.text)
-        is_unclear = self._kind in ORDERS and reminders.LIST_REMINDERS in self._tool_names
+        is_unclear = self._kind in ORDERS and (
+            reminders.LIST_REMINDERS in self._tool_names or replies.is_note(self.text, self._kind)
+        )
         if is_unclear or (self._kind in (NOTE, UNSURE) and not (is_asking and self._question)):
             return self._note_reply()
         # A possible question may also state something.

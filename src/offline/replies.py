@@ -8,7 +8,17 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from src.memory.line_kinds import NOTE, QUESTION, SLIP, UNSURE, Classifier, kind_of, names_only
+from src.memory.line_kinds import (
+    MOVE,
+    NOTE,
+    QUESTION,
+    REMIND,
+    SLIP,
+    UNSURE,
+    Classifier,
+    kind_of,
+    names_only,
+)
 from src.memory.queries import may_be_same_name
 from src.memory.thresholds import GAP, NEAR, SHARED_WORD, SHARED_WORDS, SURE
 from src.reading import lexicon
@@ -58,6 +68,7 @@ CORRECTS = lexicon.AnyCase(
 INSTEAD_OF = lexicon.AnyCase(r"\s<lines.instead_of>\s+(?:\w{1,2} )?(?P<old>[\w'-]+)")
 NUMBERED = re.compile(r"([^\W\d_]{3,}) (\d+)(?!\w)")
 CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
+PRESENT = lexicon.AnyCase(r"(?<!\w)(?:<lines.changed>|<change.present>)(?!\w)")
 # "Add gel to it" behind a list.
 ADDS = lexicon.AnyCase(r"(?<!\w)<lines.adds>(?!\w)")
 LISTED = lexicon.AnyCase(r"(?<!\w)(?:<lines.list>|<lines.adds>)(?!\w)")
@@ -100,6 +111,9 @@ def is_note(text: str, kind: str | None = None) -> bool:
     if forget_request(text) is not None and not corrects(text):
         return False
     kind = kind or kind_of(text)
+    tells = kind in (MOVE, REMIND) or ADDS.search(text.translate(FOLD)) is not None
+    if tells and not is_question(text):
+        return True  # "shift monday is 6-14" is like an order that nobody could carry out
     return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
@@ -282,7 +296,7 @@ def newest_first(records: Found, question: str) -> list[Record]:
 
     def holds(record: Record) -> bool:
         text = record["text"].translate(FOLD)
-        is_news = asks_of_past or corrects(text) or CHANGED.search(text) is not None
+        is_news = asks_of_past or corrects(text) or PRESENT.search(text) is not None
         is_past = PAST.search(text) is not None and not is_news
         return bool(record.get("holds", True)) and not is_past
 

@@ -463,6 +463,24 @@ def test_what_was_stands_behind_what_is_though_told_later(
     assert 0 < shown.index(is_) < shown.index(was)
 
 
+@pytest.mark.parametrize(("kind", "text", "tool"), [
+    ("forget", "who forgets his keys", "search_memory"),
+    ("forget", "хто забуває ноти", "search_memory"), ("undo", "i got my deposit back", None),
+])  # fmt: skip
+def test_what_only_sounds_like_an_order_changes_nothing(
+    kind: str, text: str, tool: str | None
+) -> None:
+    tools = (*CANCELS, "undo_change")
+    made = answer(prompt(text), tools, kind=lambda _: kind).tool_calls
+    assert {call["name"] for call in made} == ({tool} if tool else set())
+
+
+@pytest.mark.parametrize("text", ["add tea to the list", "добавь в список пеньюары"])
+def test_what_is_put_on_a_list_is_a_note(text: str) -> None:
+    said = answer(prompt(text), TOOLS, kind=lambda _: "request")
+    assert str(said.text).startswith(say("offline_noted", detect_language(text)))
+
+
 @pytest.mark.parametrize(("before", "text", "is_asked"), [
     ("what was my ferritin", "and vit d", True), ("сколько я должен серёге", "а саньку", True),
     ("i have low ferritin", "and vit d", False), ("what was my ferritin", "and i feel ok", False),
@@ -968,7 +986,8 @@ def test_a_request_behind_an_answer_about_a_reminder_moves_none() -> None:
 
 @pytest.mark.parametrize("text", [
     "удали всё", "Когда ты напомнишь про хлеб?", "не отменяй хлеб", "Какие у меня напоминания?",
-    "перенесли концерт на пятницу", "i had to move the call to 6pm", "отменили концерт?",
+    "перенесли концерт на пятницу", "shift monday is 6-14", "отменили концерт?",
+    "i had to move the call to 6pm",
     "что если перенести врача на 12?",
 ])  # fmt: skip
 def test_other_requests_cancel_no_reminder(text: str) -> None:
