@@ -541,6 +541,7 @@ def test_an_overview_shows_what_a_note_tells_beside_its_fact() -> None:
         "about": "that loan", "everything": False})),
     ("undo", "back it goes", ("undo_change", {})),
     ("note", "верни что забыла, зря я", ("undo_change", {})),
+    ("undo", "ой ні верни як було", ("undo_change", {})),
 ])  # fmt: skip
 def test_an_order_in_other_words_is_carried_out_by_its_kind(
     kind: str, text: str, call: tuple[str, dict[str, Any]]
