@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
 from src.base import zones
-from src.history.new_messages import ASKS, own_words_of, strip_time_label
+from src.history.new_messages import ASKS, last_user_index, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.memory import line_kinds
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
@@ -772,6 +772,7 @@ class _Exchange(NamedTuple):
 def _exchange_before(messages: Sequence[BaseMessage]) -> _Exchange:
     """Return the exchange right before the newest message; empty if it follows no answer."""
     talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
+    talk = talk[: last_user_index(talk) + 1]  # without an answer that is there already
     if len(talk) < 3 or not isinstance(talk[-2], AIMessage):
         return _Exchange()
     asks = talk[-2].additional_kwargs.get(ASKS)

@@ -28,7 +28,7 @@ from src.memory.prompts import (
     understanding_messages,
 )
 from src.memory.thresholds import RELATED, SURE
-from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
+from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer, read_calls
 from src.offline.replies import OVERVIEW_LINES, QUOTED
 from src.reading.facts import Fact
 from src.reading.requests import describe_time
@@ -976,6 +976,8 @@ def test_a_further_request_needs_no_order_right_behind_an_answer(
     asked = [order["text"] for name, order in calls(talk, tools) if name == "set_reminder"]
     assert asked == ([what] if what else [])
     assert "set_reminder" not in dict(calls(prompt(text), tools))
+    answered = read_calls([*talk, AIMessage("Sure, I will remind you!")], tools)
+    assert dict(answered).get("set_reminder", {}).get("text") == what, "a model made no call"
 
 
 def test_a_request_behind_an_answer_about_a_reminder_moves_none() -> None:
