@@ -652,13 +652,24 @@ def _set_call(phrase: str, messages: Sequence[BaseMessage]) -> tuple[str, dict[s
 
 
 def _further_request(text: str, before: "_Exchange") -> str:
-    """Return "and on monday at 9 ring the gp" as an order, behind one of which was spoken."""
+    """Return "and on monday at 9 ring the gp" as an order, behind one of which was spoken.
+
+    Without a day it is on the day of that one.
+    """
     start, folded = FURTHER.behind(text), times.fold(mended(text[:MAX_CHANGE]))
-    has_hour = any(span.slot in HOURS for span in times.find_reminder_spans(folded))
+    slots = {span.slot for span in times.find_reminder_spans(folded)}
+    has_hour = not slots.isdisjoint(HOURS)
     is_told = is_question(text) or has_past_verb(folded)
     if before.asks != "reminder" or not start or not has_hour or is_told:
         return ""
-    return f"{_orders_of(text)[-1]}{text[start:]}"
+    day = "" if slots & {"date", "after", "every"} else _day_in(before.request)
+    return f"{_orders_of(text)[-1]}{day}{text[start:]}"
+
+
+def _day_in(request: str) -> str:
+    folded = times.fold(mended(request[:MAX_CHANGE]))
+    days = [span for span in times.find_reminder_spans(folded) if span.slot == "date"]
+    return f"{folded[days[0].start : days[0].end]} " if days else ""
 
 
 def _thing_before(messages: Sequence[BaseMessage]) -> str:

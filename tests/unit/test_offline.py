@@ -463,6 +463,19 @@ def test_what_was_stands_behind_what_is_though_told_later(
     assert 0 < shown.index(is_) < shown.index(was)
 
 
+@pytest.mark.parametrize(("before", "text", "when"), [
+    ("remind me tomorrow at 8 to pay", "and at 9 ring the school", "tomorrow at 9"),
+    ("напомни в пятницу в 8 оплатить", "и в 9 позвонить в школу", "в пятницу в 9"),
+    ("remind me in an hour to pay", "and at 9 ring the school", "at 9"),
+])  # fmt: skip
+def test_a_further_request_is_on_the_day_of_the_one_before(
+    before: str, text: str, when: str
+) -> None:
+    talk = [*prompt(before), asks("reminder", "ok"), *prompt(text)[-1:]]
+    [(_, order)] = calls(talk, (*CANCELS, "set_reminder"))
+    assert order["when"].partition(": ")[2].startswith(when)
+
+
 @pytest.mark.parametrize(("kind", "text", "tool"), [
     ("forget", "who forgets his keys", "search_memory"),
     ("forget", "хто забуває ноти", "search_memory"), ("undo", "i got my deposit back", None),
