@@ -251,7 +251,7 @@ def _nearest(pool: Found, question: str) -> list[Record]:
         pool: The quotable ones of the search results.
         question: The question as asked.
     """
-    found, named = [], {one[1:] for one in people_in(question) if one.startswith("~")}
+    found, named = [], reading_words.names_in(question)
     has_value = _is_own(question) or bool(asked_relations(question))
     for record in pool:
         is_other = has_value and _is_of_another(record["text"], question)
@@ -273,7 +273,7 @@ def _nearest(pool: Found, question: str) -> list[Record]:
     return sorted(found, key=lambda r: (names_only(r["text"]), -nearness(r)))
 
 
-def _may_speak_of(text: str, names: set[str]) -> bool:
+def _may_speak_of(text: str, names: frozenset[str]) -> bool:
     people = {one[1:] for one in people_in(text)}
     return not names or any(may_be_same_name(one, other) for one in names for other in people)
 
@@ -292,7 +292,7 @@ def newest_first(records: Found, question: str) -> list[Record]:
 
     A question about the past asks for both alike.
     """
-    asks_of_past = PAST.search(question.translate(FOLD)) is not None
+    asks_of_past = _asks_of_past(question)
 
     def holds(record: Record) -> bool:
         text = record["text"].translate(FOLD)
@@ -313,8 +313,8 @@ def _near(records: Found, pool: Found, question: str) -> list[Record]:
         question: The question, without typing errors.
     """
     pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
-    pool = [r for r in pool if not _has_other_role(r["text"], question)]
-    pool = [r for r in pool if not _has_other_number(r["text"], question)]
+    others = (_has_other_role, _has_other_number)
+    pool = [r for r in pool if not any(is_other(r["text"], question) for is_other in others)]
     scores = {id(r): _closeness(r, question) for r in pool}
     pool = sorted(pool, key=lambda r: -scores[id(r)])
     floor = max(SURE, max(scores.values(), default=0.0) - GAP)
@@ -537,8 +537,8 @@ def _closeness(record: Record, question: str) -> float:
         return 0.0
     asked = _asked_words(question)
     share = _share(asked, f"{record.get('from_file', '')} {text}")
-    enough = 1 if PAST.search(question.translate(FOLD)) else ENOUGH
-    if share == 1 and len(asked) >= enough:
+    is_enough = len(asked) >= ENOUGH or _asks_of_past(question)
+    if share == 1 and is_enough:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file") or not similarity:
@@ -553,6 +553,11 @@ def _share(asked: Sequence[Lemmas], text: str) -> float:
     if not asked:
         return 0.0
     return sum(bool(forms & others) for forms in asked) / len(asked)
+
+
+@lru_cache(maxsize=100)
+def _asks_of_past(question: str) -> bool:
+    return PAST.search(question.translate(FOLD)) is not None
 
 
 @lru_cache(maxsize=100)

@@ -12,7 +12,7 @@ and seasons, habits ("every Friday", "с понедельника по пятн�
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, Self
@@ -206,9 +206,10 @@ def when_valid(text: str, said_at: datetime, *, is_event: bool, is_note: bool = 
         return Validity()
     fact = _Fact.read(text, said_at, is_note=is_note)
     spans = filter(fact.names_time, times.find_spans(fact.folded, with_short=is_note))
-    named = [(span, _period_of(fact, span, said_at)) for span in spans]
+    named: Iterable[tuple[Span, time_expressions.Period | None]]
+    named = ((span, _period_of(fact, span, said_at)) for span in spans)
     if is_note:  # "was at the dentist yesterday, next time on 14 December"
-        named.sort(key=lambda one: one[1] is None or one[1].end <= said_at)
+        named = sorted(named, key=lambda one: one[1] is None or one[1].end <= said_at)
     span, period = next(iter(named), (None, None))
     if span is None or period is None:
         return Validity()

@@ -23,7 +23,7 @@ from src.reading.relative_dates import has_past_verb
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY, zone_beside
 from src.reading.sentences import QUESTION
-from src.reading.times import Span, day_offset, find_reminder_spans, fold
+from src.reading.times import DAY_SLOTS, Span, day_offset, find_reminder_spans, fold
 from src.reading.words import has_verb, kin_of, mend_orders
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import INVISIBLE, between, single_spaced
@@ -336,8 +336,9 @@ def requests_in(text: str) -> list[str]:
 
 def _requests_of_list(text: str) -> list[str]:
     """Return the requests of "on Dec 3, 10 and 17", one for each day or hour; else nothing."""
+    folded = fold(text)
     for pattern in LISTS:
-        found = pattern.search(fold(text))
+        found = pattern.search(folded)
         if found is None:
             continue
         begin, end = found.span("items")
@@ -373,7 +374,7 @@ def _requests_of_sentence(text: str) -> list[str]:
         first = text[: joint.start()]
         if not re.search(r"\w", done):
             first += text[run[-1].end :]
-        has_day = any(s.slot in ("date", "after", "every") for s in run)
+        has_day = any(s.slot in DAY_SLOTS for s in run)
         days = [] if has_day else [s for s in before if s.slot in ("date", "every", "limit")]
         day = " ".join(text[s.start : s.end] for s in days)
         again = f"{text[order.start : order.end]} {day} {text[span.start :]}"
@@ -415,7 +416,7 @@ def _is_of_second(
         for spans in (before, run)
     )
     has_hours, is_and = bool(hours and others), bool(joint.strip(" ,;"))
-    has_day = any(span.slot in ("date", "after", "every") for span in run)
+    has_day = any(span.slot in DAY_SLOTS for span in run)
     if not re.search(r"\w", done):
         is_habit = any(span.slot == "every" for span in (*before, *run))
         is_one = is_habit and hours == others  # one recurrence holds all hours

@@ -224,8 +224,10 @@ def place_of(reply: str) -> int | None:
     numbered = NUMBERED.fullmatch(reply)
     if numbered is not None:
         return int(numbered[1]) - 1
-    places = {str(place): place for place in range(-1, 5)}
-    return places.get(lexicon.key_of("answers.place", reply.lower().strip(" .!")) or "")
+    place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
+    if place is None:
+        return None
+    return int(place)
 
 
 def pick_option(reply: str, options: Sequence[str]) -> str:

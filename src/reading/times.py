@@ -152,6 +152,7 @@ SHAPES: tuple[tuple[Slot, str], ...] = (
     ("part", "shape.parts"),
 )
 # Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
+DAY_SLOTS = frozenset[Slot]({"date", "after", "every"})  # of which a time names its day
 CLOCK = re.compile(r",? (?:at (?:\d|half|quarter|noon)|\d{1,2}(?:[:.]\d\d| ?[ap]m)|half \d)")
 
 

@@ -70,6 +70,11 @@ def people_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def names_in(text: str) -> frozenset[str]:
+    """Return the names of people in a text: ``тарас``; an unknown one keeps a ``~`` before it."""
+    return frozenset(one[1:] for one in people_in(text) if one.startswith("~"))
+
+
 def has_verb(text: str) -> bool:
     """Return True if a word of a text is a verb, and cannot be a noun."""
     return any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, words(text)))

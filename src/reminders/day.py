@@ -23,7 +23,7 @@ from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
 from src.reading.time_expressions import read_time
 from src.reading.times import fold
-from src.reading.words import VALUES, Word, content_words, lemmas_of, people_in, shared
+from src.reading.words import VALUES, Word, content_words, lemmas_of, names_in, shared
 from src.reminders import rules
 from src.reminders.day_repo import DayRepository, Told
 from src.reminders.reminder_repo import Reminder, ReminderRepository, next_time
@@ -352,9 +352,7 @@ def _speaks_of(text: str, things: Sequence[Word], reminder: str, now: datetime) 
 
 def _is_of_another(text: str, reminder: str) -> bool:
     """Return True if a text names others than a reminder does: "сестра Лена", not Катя."""
-    meant, named = (
-        {one for one in people_in(said) if one.startswith("~")} for said in (reminder, text)
-    )
+    meant, named = names_in(reminder), names_in(text)
     return bool(meant and named) and meant.isdisjoint(named)
 
 

@@ -41,7 +41,6 @@ MAX_TEXT = 1000  # characters; the limit of the column
 MAX_CHANGE = 150  # characters of a request to cancel or move a reminder
 MAX_CLAUSES = 3  # at the end of a request, at which an order can begin
 MAX_BESIDE_TIME = 3  # words beside the time in an answer to "when?": "ok then tomorrow please"
-HOURS = ("clock", "every", "after")  # what a time has at least, if it is said without "remind me"
 MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
 # Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
@@ -274,6 +273,8 @@ NOT_HELD = lexicon.AnyCase(
 )
 SKIPS = lexicon.AnyCase(r"(?<!\w)<cancel.skip>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
+# What a time has at least, if it is said without "remind me".
+TIMED = frozenset[times.Slot]({"clock", "every", "after"})
 # Before a further request, right behind an answer about one: "and on monday ring the gp".
 FURTHER = lexicon.AnyCase(r"\W*(?>(?:<reminder.second>|<reminder.beside>)[\s,]+)+")
 # "About it", "об этом": something mentioned before.
@@ -656,20 +657,19 @@ def _further_request(text: str, before: "_Exchange") -> str:
 
     Without a day it is on the day of that one.
     """
-    start, folded = FURTHER.behind(text), times.fold(mended(text[:MAX_CHANGE]))
-    slots = {span.slot for span in times.find_reminder_spans(folded)}
-    has_hour = not slots.isdisjoint(HOURS)
-    is_told = is_question(text) or has_past_verb(folded)
-    if before.asks != "reminder" or not start or not has_hour or is_told:
+    start = FURTHER.behind(text)
+    if before.asks != "reminder" or not start or is_question(text):
         return ""
-    day = "" if slots & {"date", "after", "every"} else _day_in(before.request)
+    folded, spans = _find_times(text)
+    slots = {span.slot for span in spans}
+    if slots.isdisjoint(TIMED) or has_past_verb(folded):
+        return ""
+    day = ""
+    if slots.isdisjoint(times.DAY_SLOTS):
+        said, others = _find_times(before.request)
+        days = [f"{said[one.start : one.end]} " for one in others if one.slot == "date"]
+        day = "".join(days[:1])
     return f"{_orders_of(text)[-1]}{day}{text[start:]}"
-
-
-def _day_in(request: str) -> str:
-    folded = times.fold(mended(request[:MAX_CHANGE]))
-    days = [span for span in times.find_reminder_spans(folded) if span.slot == "date"]
-    return f"{folded[days[0].start : days[0].end]} " if days else ""
 
 
 def _thing_before(messages: Sequence[BaseMessage]) -> str:
@@ -767,9 +767,14 @@ def _only_time(text: str, *, has_text: bool) -> str:
 
 def _without_times(text: str) -> str:
     """Return the words of a text beside its times."""
+    folded, spans = _find_times(text)
+    return " ".join(" ".join(between(folded, [(one.start, one.end) for one in spans])).split())
+
+
+def _find_times(text: str) -> tuple[str, list[times.Span]]:
+    """Return the beginning of a text, mended and folded, and the times in it."""
     folded = times.fold(mended(text[:MAX_CHANGE]))
-    spans = [(span.start, span.end) for span in times.find_reminder_spans(folded)]
-    return " ".join(" ".join(between(folded, spans)).split())
+    return folded, times.find_reminder_spans(folded)
 
 
 class _Exchange(NamedTuple):
