@@ -209,20 +209,7 @@ class OfflineTurn:
         self._messages, self._tool_names, self._kind_of = messages, tool_names, kind
         self._words = history.own_words_of(messages)  # including other members of a group
         self.text = _question_text(self._words)
-        self._kind = kind(self.text)
-        if self._kind == LIST_REMINDERS and requests.TALKED.search(self.text):
-            self._kind = QUESTION  # "what did I say about reminders"
-        corrects = replies.corrects(self.text)
-        is_slip = corrects and not is_question(self.text) and DIGIT.search(self.text) is not None
-        is_told = self._kind == UNDO and reminders.tells_of_past(self.text)
-        if (self._kind == MOVE and corrects) or to_remember(self.text) is not None or is_slip:
-            self._kind = NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
-        elif is_told and IT.search(self.text) is None:
-            self._kind = NOTE  # "i got my deposit back"
-        elif self._kind == REQUEST and replies.is_note(self.text, REQUEST):
-            self._kind = NOTE  # "add tea to the list"
-        elif self._kind == FORGET and is_question(self.text):
-            self._kind = QUESTION  # "who forgets his keys"
+        self._kind = _certain_kind(self.text, kind(self.text))
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = history.last_user_index(talk)
         self._earlier, self._latest = talk[:last], talk[last:]
@@ -468,6 +455,28 @@ def _results(messages: Prompt) -> list[ToolMessage]:
     """Return the tool results of this turn."""
     turn = messages[history.last_user_index(messages) :]
     return [message for message in turn if isinstance(message, ToolMessage)]
+
+
+def _certain_kind(text: str, kind: str) -> str:
+    """Return the kind of a line, or another one if its words leave no doubt.
+
+    Args:
+        text: The line.
+        kind: The kind of line that it is like.
+    """
+    is_asking, corrects = is_question(text), replies.corrects(text)
+    is_slip = corrects and not is_asking and DIGIT.search(text) is not None
+    if to_remember(text) is not None or is_slip or (corrects and kind == MOVE):
+        return NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
+    if kind == UNDO and reminders.tells_of_past(text) and IT.search(text) is None:
+        return NOTE  # "i got my deposit back"
+    if kind == REQUEST and replies.is_note(text, REQUEST):
+        return NOTE  # "add tea to the list"
+    if kind == FORGET and is_asking:
+        return QUESTION  # "who forgets his keys"
+    if kind == LIST_REMINDERS and requests.TALKED.search(text):
+        return QUESTION  # "what did I say about reminders"
+    return kind
 
 
 def _records(messages: Prompt) -> tasks.Records | None:
