@@ -296,4 +296,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def describe_outage(error: BaseException) -> str:
     """Return why a server could not be reached: the system's words, or the first cause's type."""
     *_, first = causes(error)
-    return getattr(first, "strerror", None) or type(first).__name__
+    if isinstance(first, OSError) and first.strerror:
+        return first.strerror
+    return type(first).__name__

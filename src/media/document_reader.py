@@ -21,7 +21,6 @@ AT_ONCE = 2  # concurrent children, each of which may take half a gigabyte
 ROOT = Path(__file__).resolve().parents[2]
 # -E -s: ignore the environment and the user's packages; -B: write no bytecode.
 PROGRAM = (sys.executable, "-E", "-s", "-B", "-X", "utf8", "-m", "src.media.document_child")
-ALONE: Any = {"stderr": subprocess.DEVNULL, "cwd": ROOT, "env": {}, "start_new_session": True}
 # Hints by file extension, for ambiguous contents.
 HINTS = {".html": "html", ".htm": "html", ".xhtml": "html", ".pdf": "pdf"}
 PROBLEMS = frozenset(get_args(DocumentProblem))
@@ -79,9 +78,16 @@ class DocumentReader:
         """Return the child's status, negative for a signal, and its output; this blocks."""
         with tempfile.TemporaryFile() as answer:
             try:
-                command, seconds = [*self._program, hint], self._deadline
                 child = subprocess.run(
-                    command, input=data, stdout=answer, timeout=seconds, check=False, **ALONE
+                    [*self._program, hint],
+                    input=data,
+                    stdout=answer,
+                    stderr=subprocess.DEVNULL,
+                    cwd=ROOT,
+                    env={},
+                    timeout=self._deadline,
+                    check=False,
+                    start_new_session=True,
                 )
             except subprocess.TimeoutExpired as error:
                 logger.warning("reading a file took too long", extra={"bytes": len(data)})

@@ -136,7 +136,7 @@ class CommandEntry:
     is_in_help: bool = True
     is_for_admins: bool = False
     places: tuple[Place, ...] = EVERYWHERE
-    needs: str | None = None
+    needs: Literal["has_app", "has_page", "has_model", "lends"] | None = None
 
 
 def offered(

@@ -16,6 +16,7 @@ from src.imports.lists import is_list
 from src.imports.records import Opened
 from src.media.document_reader import MAX_BYTES
 from src.memory.group_moves import GroupMoveRepository
+from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
@@ -252,13 +253,10 @@ class Handlers:
         if source is None:
             await buttons.show_popup(query, say("source_gone", language), stays=True)
             return
-        here, number_there = (address.chat_id, context.stored.bot_id), source.telegram_message_id
-        # A migrated group's messages stay in its old chat.
-        is_here = (source.chat_id, source.bot_id) == here and number_there is not None
+        target = _reply_address(source, address, context.stored.bot_id)
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         send = self._delivery.try_to_send
-        target = replace(address, reply_to=number_there)
-        if not is_here or not await send(target, sentence, must_reply=True):
+        if target is None or not await send(target, sentence, must_reply=True):
             key = "source_quote"
             if source.is_bots:
                 key = "source_quote_bot"
@@ -371,6 +369,14 @@ def _answers_zone_question(message: types.Message, stored: WaitingUpdate) -> boo
         return message.location is not None or may_name_place(message.text or "")
     has_place = message.text is not None or message.location is not None
     return has_place and asked_by_bot(stored).get("asks") == "zone"
+
+
+def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:
+    """None if a reply is impossible: a migrated group's messages stay in its old chat."""
+    is_here = source.chat_id == address.chat_id and source.bot_id == bot_id
+    if source.telegram_message_id is None or not is_here:
+        return None
+    return replace(address, reply_to=source.telegram_message_id)
 
 
 async def move_group(core: Core, old_chat_id: int, new_chat_id: int) -> None:

@@ -110,8 +110,10 @@ async def configure_until_done(bot: Bot, settings: Settings) -> None:
             return await configure_telegram(bot, settings)
         except exceptions.AiogramError as error:
             logger.warning("Telegram did not take the commands or webhook", exc_info=error)
-            asked = getattr(error, "retry_after", 0)  # of a 429
-        await asyncio.sleep(max(pause, asked))
+            wait = pause
+            if isinstance(error, exceptions.TelegramRetryAfter):
+                wait = max(pause, error.retry_after)
+        await asyncio.sleep(wait)
         pause = min(MAX_PAUSE, pause * 2)
 
 
