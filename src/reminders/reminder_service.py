@@ -286,8 +286,7 @@ class ReminderService:
         times = reminder_repo.times_in(known, rules.named_days(order.moves, caller.now))
         if known.repeats is not None and times:  # "move tomorrow's pills to 11"
             asked = order.request(caller.moment, zone, times[0])
-            await self._skip(caller, known, times)
-            return await self.set(caller, replace(asked, what=known.text, repeats=None))
+            return await self._move_times(caller, known, times, asked)
         asked = order.request(caller.moment, zone, known.due_at)
         repeats = asked.repeats
         if repeats is None and known.repeats is not None and asked.when is not None:
@@ -296,6 +295,19 @@ class ReminderService:
             repeats = known.repeats.shifted_by(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
         return await self.set(caller.with_preferences(time_zone=zone), asked, moves=known)
+
+    async def _move_times(
+        self,
+        caller: Caller,
+        known: reminder_repo.Reminder,
+        times: Sequence[datetime],
+        asked: ReminderRequest,
+    ) -> ReminderResult:
+        """Set a reminder at another time for some of a recurring one's, then leave these out."""
+        result = await self.set(caller, replace(asked, what=known.text, repeats=None))
+        if result.refusal is None:
+            await self._skip(caller, known, times)
+        return result
 
     async def _cancel(
         self, caller: Caller, found: ReminderResult, days: Period | None

@@ -178,6 +178,14 @@ async def test_a_model_leaves_out_days_of_what_recurs(
     assert told(person)["time"] == time and told(person)["skipped"].startswith("24 ноября")
 
 
+async def test_a_day_of_what_recurs_that_cannot_be_moved_stays(person: Person) -> None:
+    await person.say("напомни во вторник в 9 позвонить маме", order(repeats="daily"), "Хорошо")
+    before = stored(person)
+    past = order(when="2026-11-01T09:00", moves="звонок маме 24 ноября")
+    await person.say("перенеси звонок маме 24 ноября на первое", past, "Не вышло")
+    assert told(person)["reason"] == "past" and stored(person) == before
+
+
 @pytest.mark.parametrize(("first", "moving", "recurrence", "time"), [
     ({}, {"when": "2026-11-27T10:00"}, None, "в пятницу, 27 ноября, в 10:00"),
     ({"repeats": "weekly"}, {"when": "2026-11-27T09:00"},
