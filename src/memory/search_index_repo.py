@@ -316,20 +316,26 @@ JOIN search_documents d ON d.owner_id = %(owner)s
 # Add the terms of facts to the search text of the messages that told them. Such a term goes with
 # the document of the message and with that of the fact; of several facts the first one gives it.
 INSERT_TOLD = """
+WITH sources AS MATERIALIZED (
+    SELECT memory_id, message_id FROM memory_sources WHERE memory_id = ANY(%(facts)s)
+    UNION
+    SELECT memory_id, message_id FROM memory_sources WHERE message_id = ANY(%(messages)s)
+), pairs AS MATERIALIZED (
+    SELECT d.id, d.owner_id, d.position, d.length, d.speaker, told.id AS told_by
+    FROM sources s
+    JOIN memories f ON f.id = s.memory_id
+    JOIN search_documents told ON told.memory_id = s.memory_id
+    JOIN search_documents d ON d.message_id = s.message_id AND d.owner_id = told.owner_id
+    WHERE d.speaker <> 'assistant'
+      AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited', 'forgotten')
+)
 INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
                              document_id, told_by)
-SELECT p.owner_id, p.term, d.position, p.frequency, d.length,
-       d.speaker NOT IN ('user', 'assistant'), false, d.id, p.document_id
-FROM (SELECT memory_id, message_id FROM memory_sources WHERE memory_id = ANY(%(facts)s)
-      UNION
-      SELECT memory_id, message_id FROM memory_sources WHERE message_id = ANY(%(messages)s)) s
-JOIN memories f ON f.id = s.memory_id
-JOIN search_documents told ON told.memory_id = f.id
-JOIN search_documents d ON d.message_id = s.message_id AND d.owner_id = told.owner_id
-JOIN search_postings p ON p.document_id = told.id
-WHERE told.owner_id = %(owner)s AND d.speaker <> 'assistant'
-  AND coalesce(f.retired_reason, '') NOT IN ('undone', 'edited', 'forgotten')
-ORDER BY p.document_id
+SELECT d.owner_id, p.term, d.position, p.frequency, d.length,
+       d.speaker NOT IN ('user', 'assistant'), false, d.id, d.told_by
+FROM pairs d JOIN search_postings p ON p.document_id = d.told_by
+WHERE d.owner_id = %(owner)s
+ORDER BY d.told_by
 ON CONFLICT DO NOTHING
 """
 
