@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -61,33 +61,32 @@ class Indexer:
             StorageError: The database is away; what is indexed stays indexed.
         """
         state = await self._client.run(self._states.find_state, conversation_id)
-        if state is not None:
-            await self.index_conversations([state])
+        while state is not None and await self.index_some(state) == INDEX_BATCH:
+            pass
         return state
 
-    async def index_conversations(self, states: Iterable[DigestState]) -> None:
-        """Index every new message of some conversations.
+    async def index_some(self, state: DigestState) -> int:
+        """Index the oldest new messages of a conversation; return how many.
 
         The time label is not a term of the message; the time has a column of its own.
 
         Raises:
-            StorageError: The database is away; what is indexed stays indexed.
+            StorageError: The database is away; nothing is indexed.
         """
-        for state in states:
-            count = INDEX_BATCH
-            while count == INDEX_BATCH:
-                count = await self._client.run(self._index_some, state)
+        return await self._client.run(self._index_some, state)
 
     def _index_some(self, state: DigestState) -> int:
-        """Index the oldest new messages of a conversation; return how many."""
         messages = self._index.list_unindexed(state.conversation_id, INDEX_BATCH)
         if messages:
             documents, ids = _build_documents(messages), [message.id for message in messages]
             self._index.add_messages(state.owner, state.conversation_id, documents, ids)
         return len(messages)
 
-    async def embed_pending(self) -> int:
-        """Embed every document without a vector of the serving model; return how many.
+    async def embed_pending(self, limit: float = math.inf) -> int:
+        """Embed documents without a vector of the serving model; return how many.
+
+        Args:
+            limit: Number of documents after which no further batch is begun.
 
         Raises:
             ModelError: The endpoint refuses everything; finished batches stay stored.
@@ -96,14 +95,14 @@ class Indexer:
         """
         space = await self.space.current()
         model = await space.model()
-        done = 0
-        while True:
+        done, is_full = 0, True
+        while is_full and done < limit:
             batch = await self._client.run(self._embeddings.list_unembedded, model.id, EMBED_BATCH)
             if batch:
                 await self._embed(space, batch)
             done += len(batch)
-            if len(batch) < EMBED_BATCH:
-                return done
+            is_full = len(batch) == EMBED_BATCH
+        return done
 
     async def change_model(self) -> bool:
         """Give some documents a vector of the wanted model; return True if more may be left.

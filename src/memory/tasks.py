@@ -22,7 +22,7 @@ from src.base.errors import (
 from src.memory import compaction, digest_repo, extraction, purge_repo
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
-from src.memory.indexer import Indexer
+from src.memory.indexer import INDEX_BATCH, Indexer
 from src.pg.client import PgClient
 from src.pg.settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.job_repo import BACKGROUND_QUEUE, INDEX_MESSAGES
@@ -30,7 +30,10 @@ from src.queue.workers import BackOff, retry_delay, schedule
 
 logger = logging.getLogger(__name__)
 
-MOST_STATES = 200  # conversations of one page
+# Limits of one job. What dies three times is put aside, so jobs are short: a process that is often
+# killed still gets on.
+MOST_STATES = 200  # conversations that it indexes
+MOST_EMBEDDED = 256  # documents that it embeds
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 SILENCE_SECONDS = 180.0  # of everybody, before a slow server nearby works for the background
 SLOW_MILLISECONDS = 10_000  # of an answer
@@ -62,8 +65,8 @@ class DigestService:
         self._states = digest_repo.ExtractionRepository(self._client)
         self._batches = digest_repo.BatchRepository(self._client)
 
-    async def index_pending(self, then: Callable[[UUID], Awaitable[None]] = do_nothing) -> None:
-        """Index the new messages of every conversation.
+    async def index_pending(self, then: Callable[[UUID], Awaitable[None]] = do_nothing) -> bool:
+        """Index some of the new messages of every conversation; return True if more may be left.
 
         Args:
             then: Called with each conversation to digest, as soon as it is found.
@@ -72,19 +75,16 @@ class DigestService:
             StorageError: The database is away; messages indexed so far stay indexed.
         """
         settings = await self._settings.fetch()
-        done, is_full = set[UUID](), True
-        while is_full:
-            found = await self._client.run(self._states.list_to_index, MOST_STATES)
-            # Newer messages of these conversations wait for the next job.
-            pending = [state for state in found if state.conversation_id not in done]
-            is_full = bool(pending) and len(found) == MOST_STATES
-            for state in pending:  # after a crash in between the messages are still pending
-                done.add(state.conversation_id)
-                if needs_digest(state, settings):
-                    await then(state.conversation_id)
-            await self.indexer.index_conversations(pending)
+        states = await self._client.run(self._states.list_to_index, MOST_STATES)
+        for state in states:  # after a crash in between the messages are still pending
+            if needs_digest(state, settings):
+                await then(state.conversation_id)
+        is_full = len(states) == MOST_STATES
+        for state in states:
+            is_full |= await self.indexer.index_some(state) == INDEX_BATCH
         for conversation_id in await self._client.run(self._states.list_with_parting):
             await then(conversation_id)
+        return is_full
 
     async def read_parting(self) -> None:
         """Extract facts from messages that /new deleted, without a job queue (the console).
@@ -234,15 +234,21 @@ class MemoryTasks:
 
     async def index_messages(self, context: JobContext) -> None:
         """Index new messages of all conversations; turns queue it, and it serves several."""
-        await self._memory.index_pending(partial(_defer, context.app, DIGEST_CONVERSATION))
+        is_full = await self._memory.index_pending(
+            partial(_defer, context.app, DIGEST_CONVERSATION)
+        )
+        if is_full:
+            await _defer(context.app, INDEX_MESSAGES)
         await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext) -> None:
-        """Embed all documents without a vector, of all owners, in batches."""
-        done = await self._memory.indexer.embed_pending()
+        """Embed documents without a vector, of all owners, in batches."""
+        done = await self._memory.indexer.embed_pending(MOST_EMBEDDED)
         if done:
             logger.info("embedded", extra={"documents": done})
-        if await self._memory.indexer.space.coming():
+        if done >= MOST_EMBEDDED:
+            await _defer(context.app, EMBED_DOCUMENTS)
+        elif await self._memory.indexer.space.coming():
             await _defer(context.app, REEMBED)
 
     async def reembed(self, context: JobContext) -> None:

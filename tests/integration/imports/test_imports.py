@@ -245,7 +245,8 @@ async def test_a_killed_import_goes_on_and_doubles_nothing(bringer: Bringer) -> 
             deaths += 1
     assert deaths >= 3
     assert sorted(text for text, *_ in bringer.said()) == sorted(texts)
-    await core.memory.digest.index_pending()
+    while await core.memory.digest.index_pending():
+        pass
     documents = bringer.person.rows(
         "SELECT count(*) FROM search_documents WHERE owner_id = %(owner)s AND kind = 'message'"
     )

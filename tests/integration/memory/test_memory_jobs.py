@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from procrastinate import App
+from procrastinate import App, JobContext
 from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.worker import Worker
 
 from src.base.owners import Owner
+from src.memory.indexer import INDEX_BATCH
 from src.memory.search_index_repo import Scale
-from src.memory.tasks import MemoryTasks
-from src.queue.job_repo import BACKGROUND_QUEUE
+from src.memory.tasks import MOST_EMBEDDED, MemoryTasks
+from src.queue.job_repo import BACKGROUND_QUEUE, JobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
@@ -146,6 +148,28 @@ async def test_the_jobs_index_and_embed_what_was_said_by_everybody(works: Works)
         for speaker in ("assistant", "user")
     ]
     assert works.digests == [], "nothing is to be digested yet"
+
+
+async def test_a_job_is_short_so_that_a_process_that_is_often_killed_gets_on(works: Works) -> None:
+    count = 2 * INDEX_BATCH + 50
+    conversation = works.rig.core.conversations.get_or_create_conversation(USER)
+    for number in range(count):
+        works.rig.core.conversations.append_message(conversation, "user", f"слово {number}")
+    ended: list[tuple[str, int]] = []
+
+    async def note_end(
+        call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker
+    ) -> None:
+        await call_next()
+        ended.append((context.job.task_name, works.unindexed()))
+
+    await works.rig.client.run(JobRepository(works.rig.client).defer_indexing)
+    await works.work_off(worker_middleware=[note_end])
+    unindexed = [left for task, left in ended if task == "index_messages"]
+    assert unindexed == [INDEX_BATCH + 50, 50, 0]
+    embeddings = [task for task, _ in ended if task == "embed_documents"]
+    assert len(embeddings) > count // MOST_EMBEDDED
+    assert works.count("document_embeddings") >= count, "and summaries"
 
 
 async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:

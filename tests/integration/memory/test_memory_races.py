@@ -136,7 +136,8 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
     first, _ = workers
     fill(first, 500)
     turns = [worker.rig.core.memory.digest for worker in workers]
-    await asyncio.gather(*(turn.index_pending() for turn in turns))
+    while any(await asyncio.gather(*(turn.index_pending() for turn in turns))):
+        pass
     assert first.rows(
         "SELECT count(*), count(DISTINCT message_id), count(DISTINCT position)"
         " FROM search_documents"
