@@ -365,13 +365,13 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TimeQuery:
     Args:
         text: A question or any other text; only its first 2,000 characters are read.
         now: The local time of the user (aware); periods are in its zone.
-        ahead: Whether "on Monday" is the coming one in any text.
+        ahead: Whether "on Monday" is the coming one in any text, and "30.11" a date.
     """
     text = mended(text[: times.MAX_TEXT])
     source = times.tidy(text)
     folded = times.fold(source)
     past = not ahead and FUTURE.search(folded) is None
-    found = named_periods(times.find_spans(folded), now, past=past)
+    found = named_periods(times.find_spans(folded, with_short=ahead), now, past=past)
     content = text
     if found:
         cuts = []

@@ -48,7 +48,7 @@ CALENDAR = lexicon.Expression(r"\d|<time.month>")
 FAR = timedelta(days=40)  # after which only a text with a number or a month can mean today
 LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and some
 SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂", "off": "🚫"}
-CALLED_OFF = lexicon.AnyCase(r"(?<!\w)<day.called_off>(?!\w)")
+CALLED_OFF = lexicon.AnyCase(r"(?<!\w)(?:<day.called_off>|<day.put_off>)(?!\w)")
 
 
 @dataclass(frozen=True)

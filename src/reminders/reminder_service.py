@@ -170,12 +170,12 @@ class ReminderResult:
         done: Requested action.
         others: Other reminders that were cancelled too; after the refusal ``which``, the
             candidates.
-        skipped: Times of a recurring reminder that are left out.
+        skipped: Times that are left out, of a recurring reminder or of several of one name.
     """
 
     reminder: reminder_repo.Reminder | None = None
     refusal: Refusal | None = None
-    done: Literal["set", "moved", "cancelled", "skipped"] = "set"
+    done: Literal["set", "moved", "done", "cancelled", "skipped"] = "set"
     others: tuple[reminder_repo.Reminder, ...] = ()
     skipped: Sequence[datetime] = ()
 
@@ -315,13 +315,12 @@ class ReminderService:
         """Cancel what was found; of what recurs only the times on the days, if any are named."""
         if found.reminder is None:
             return found
-        if not found.others and found.reminder.repeats is not None:
-            times = reminder_repo.times_in(found.reminder, days)
-            if times:
-                return await self._skip(caller, found.reminder, times)
+        times = [] if found.others else reminder_repo.times_in(found.reminder, days)
+        if times and found.reminder.repeats is not None:
+            return await self._skip(caller, found.reminder, times)
         ids = [one.id for one in (found.reminder, *found.others)]
         await self.run(self.rows.cancel, caller.owner, *ids, asker=caller.asker)
-        return found
+        return replace(found, skipped=times)
 
     async def _skip(
         self, caller: Caller, known: reminder_repo.Reminder, times: Sequence[datetime]
@@ -383,23 +382,23 @@ class ReminderService:
     async def follow(self, caller: Caller, text: str) -> ReminderResult | None:
         """Change the reminder of which a message tells news; None for other messages.
 
-        What is done is cancelled, unless it recurs. Of what recurs the times are left out at which
-        it will not be.
+        What is done is cancelled, unless it recurs. Of what will not be the times on those days
+        are left out.
         """
         days, is_past = rules.days_without(text, caller.now), rules.tells_of_past(text)
         if days is None and not is_past:
             return None
         waiting = await self.run(self.rows.list_waiting, caller.owner)
-        times = {one: reminder_repo.times_in(one, days) for one in waiting if one.repeats}
-        held = [one for one in times if times[one]]
-        named = _named(text, held) or (held if rules.skips(text) else [])
+        on_days = [one for one in waiting if reminder_repo.times_in(one, days)]
+        held = [one for one in on_days if one.repeats or rules.is_off(one.text, text)]
+        named = _named(rules.denied(text), held) or (held if rules.skips(text) else [])
         if len(named) == 1:
-            return await self._skip(caller, named[0], times[named[0]])
+            return await self._cancel(caller, ReminderResult(named[0], done="cancelled"), days)
         done = [one for one in waiting if one.repeats is None and rules.is_done(one.text, text)]
         if len(done) != 1 or not is_past:
             return None
         await self.run(self.rows.cancel, caller.owner, done[0].id, asker=caller.asker)
-        return ReminderResult(done[0], done="cancelled")
+        return ReminderResult(done[0], done="done")
 
     async def undo(
         self, caller: Caller, number: int | None = None, *, reminder: int | None = None
@@ -441,15 +440,17 @@ def _find_named(
     """Return the reminders of a name, of a place in the list ("the second"), or of a time."""
     in_list = pick_option(name, [one.text for one in own])
     named = _named(name, own) or _named(in_list, own)
-    when = rules.bare_time(name)
+    days, when = rules.named_days(name, caller.now), rules.bare_time(name)
+    few = named or (own if when else ())
+    on_days = tuple(one for one in few if reminder_repo.times_in(one, days))
     if named or not when:
-        return named
+        return on_days or named
     at_time = []
     for one in own:
         found = read_new_time(when, one.due_at, caller.moment, caller.time_zone)
         if found is not None and found.when == one.due_at:
             at_time.append(one)
-    return tuple(at_time)
+    return tuple(at_time) or on_days
 
 
 def _named(
@@ -476,7 +477,9 @@ def payload(asked: ReminderResult, caller: Caller) -> dict[str, Any]:
         others = {"reminders": payloads(asked.others, caller)} if asked.refusal == "which" else {}
         return {key: False, "reason": asked.refusal, **others}
     if asked.done == "cancelled":
-        return {key: True, "text": "; ".join(one.text for one in (asked.reminder, *asked.others))}
+        day = f": {describe_time(asked.reminder, caller)}" if asked.skipped else ""
+        names = "; ".join(one.text for one in (asked.reminder, *asked.others))
+        return {key: True, "text": f"{names}{day}"}
     changed: dict[str, Any] = {} if asked.done == "set" else {asked.done: True}
     if asked.skipped:
         changed = {"skipped": _describe_days(asked, caller)}

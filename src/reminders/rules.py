@@ -29,7 +29,7 @@ from src.reading.requests import (
 from src.reading.sentences import is_question
 from src.reading.time_expressions import Period, read_time
 from src.reading.times import PART_HOURS, WORKDAYS, Part
-from src.reading.words import content, content_words, mend_orders, mended, shared
+from src.reading.words import content, content_words, mend_orders, mended, people_in, shared
 from src.texts import Language, detect_language, say
 from src.texts.morphology import parts_of_speech, words
 from src.texts.plain_text import between
@@ -192,7 +192,7 @@ class CancelOrder(Form):
 
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
-DONE = ("skipped", "moved", "set", "cancelled")  # in a tool's result; what comes first is told
+DONE = ("skipped", "moved", "done", "set", "cancelled")  # in a tool's result; the first is told
 MAX_LISTED = 20  # lines; /reminders lists the rest
 MAX_QUESTION = 80  # characters of a question for the list
 # Questions for the pending reminders: "какие у меня напоминания?", "show my reminders".
@@ -263,14 +263,19 @@ OPENING = lexicon.AnyCase(
 )
 ASIDE = lexicon.AnyCase(r"(?<!\w)(?:<lines.opener>|<lines.laugh>|<lines.corrects>)(?!\w)")
 PERSON = frozenset({"NOUN", "nomn", "anim"})
+INFINITIVE = frozenset({"INFN", "infn"})
 # Parts of speech, in OpenCorpora's terms, with which no subject of a reminder begins.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
-# "No pool on Tuesday", "завтра в зал не иду", "skip tomorrow's pills".
+# "No pool on Tuesday", "завтра в зал не иду", "skip tomorrow's pills"; what is put off to a day
+# may take place on it.
 NOT_HELD = lexicon.AnyCase(
-    r"(?<!\w)(?:<cancel.not_held>|<cancel.no_more>|<cancel.surely>|<cancel.unneeded>"
-    r"|<limit.not_needed>|<day.called_off>)(?!\w)"
+    r"(?<!\w)(?:<cancel.not_held>|<cancel.unneeded>|<limit.not_needed>|<day.called_off>"
+    r"|<day.put_off>(?!.* (?:<move.to>|<time.until>) ))(?!\w)"
 )
+UNNEEDED = lexicon.AnyCase(r"(?<!\w)<cancel.unneeded>(?!\w)")
+# What comes before an event at which to be: "to go to".
+AT_EVENT = lexicon.AnyCase(r"(?<!\w)<cancel.at_event> ")
 SKIPS = lexicon.AnyCase(r"(?<!\w)<cancel.skip>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
 # What a time has at least, if it is said without "remind me".
@@ -537,7 +542,32 @@ def days_without(text: str, now: datetime) -> Period | None:
     """Return the days on which a message says that something will not be, or None."""
     if len(text) > MAX_CHANGE or is_question(text) or not NOT_HELD.search(times.fold(text)):
         return None
+    if read_change(text) is not None:  # "move the gym to Friday"
+        return None
     return named_days(text, now)
+
+
+def denied(text: str) -> str:
+    """Return the words for what will not be, in a message that says so."""
+    return NOT_HELD.sub(" ", _without_times(text))
+
+
+def is_off(reminder: str, told: str) -> bool:
+    """Return True if the event of a reminder is among what a message says will not be.
+
+    If something is to be done, only what comes to an end with the event counts: "пойти на курсы",
+    but not "набрать воды", unless it says that there is no need.
+    """
+    event = reminder
+    is_to_do = any(map(_is_infinitive, words(reminder)[:1]))
+    if is_to_do and not UNNEEDED.search(times.fold(told)):
+        event = " ".join(AT_EVENT.split(reminder)[1:])
+    named = [word for word in words(denied(told)) if shared(word, event)]
+    return not all(_is_infinitive(one) or people_in(one) for one in named)
+
+
+def _is_infinitive(word: str) -> bool:
+    return not INFINITIVE.isdisjoint(parts_of_speech(word))
 
 
 def tells_of_past(text: str) -> bool:

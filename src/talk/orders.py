@@ -248,8 +248,6 @@ class Orders:
         told = await self._reminders.follow(incoming.caller, incoming.text)
         if told is None or told.reminder is None:
             return None
-        if told.done == "cancelled":
-            return TurnResult(say("reminder_done", incoming.language, text=told.reminder.text))
         return TurnResult(format_result(told, incoming.caller))
 
     async def end_follow_ups(self, turn: Turn) -> TurnResult | None:

@@ -88,7 +88,7 @@ BUILT = {
     "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
     "f'reminder_{outcome}'": {
         f"reminder_{one}"
-        for one in {*REFUSALS_OF_REMINDERS, "moved", "skipped", "set", "cancelled"}
+        for one in {*REFUSALS_OF_REMINDERS, "moved", "skipped", "set", "done", "cancelled"}
     },
     "f'words_of_{provenance}'": {f"words_of_{kind}" for kind in ("forwarded", "bot", "file")},
     "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},

@@ -254,6 +254,32 @@ async def test_without_a_model_one_time_of_what_recurs_is_left_out(
     assert waiting(phone) == [(what, NINE)]
 
 
+@pytest.mark.parametrize(("what", "told", "is_off"), [
+    ("choir practice", "no choir on March 2, Father Pat is away", True),
+    ("choir practice", "cancel choir on March 2", True),
+    ("go to the dentist", "not going to the gym on March 2", False),
+    ("choir practice", "choir moved to March 2", False),
+    ("про курсы по колористике", "2.03 курсов не будет", True),
+    ("отвести Машу на танцы", "Маша 2 марта на танцы не идёт", True),
+    ("купить хлеб", "2 марта хлеб не нужен", True),
+    ("купить хлеб", "2 марта хлеба не будет", False),
+    ("позвонить маме", "2 марта мамы не будет", False),
+    ("вийти на зміну", "2 березня зміни нема", True),
+    ("укол вітаміну", "2 березня укол не треба", True),
+    ("заплатити за світло", "2 березня світла не буде", False),
+])  # fmt: skip
+async def test_without_a_model_of_several_alike_the_one_that_will_not_be_is_cancelled(
+    phone: Phone, what: str, told: str, is_off: bool
+) -> None:
+    for day in range(3):
+        await set_reminder(phone, what, NINE + timedelta(days=day))
+    await phone.write(told)
+    left = [0, 2] if is_off else [0, 1, 2]
+    assert waiting(phone) == [(what, NINE + timedelta(days=day)) for day in left]
+    await phone.write("/undo")
+    assert len(waiting(phone)) == 3
+
+
 async def test_without_a_model_one_time_of_what_recurs_is_moved(phone: Phone) -> None:
     await set_reminder(phone, "take the pills", repeats=DAILY)
     await phone.write("move March 1's pills to 11")
