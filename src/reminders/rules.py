@@ -276,6 +276,8 @@ NOT_HELD = lexicon.AnyCase(
 UNNEEDED = lexicon.AnyCase(r"(?<!\w)<cancel.unneeded>(?!\w)")
 # What comes before an event at which to be: "to go to".
 AT_EVENT = lexicon.AnyCase(r"(?<!\w)<cancel.at_event> ")
+# A preposition with the word that belongs to it: "in physics".
+BESIDE = lexicon.AnyCase(r"(?<!\w)<sameness.prepositions> (?:(?:the|my) )?[\w'-]+")
 SKIPS = lexicon.AnyCase(r"(?<!\w)<cancel.skip>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
 # What a time has at least, if it is said without "remind me".
@@ -581,14 +583,16 @@ def tells_of_past(text: str) -> bool:
 def is_done(reminder: str, told: str) -> bool:
     """Return True if a message tells that the thing to do is done: "забрал посылку".
 
-    Its verb stands there in the past, with at least half of its other words, and nobody else is
-    named who did it.
+    Its verb stands there in the past, with at least half of its other words (those behind a
+    preposition need not be told), and nobody else is named who did it.
     """
     folded = times.fold(told)
     said = words(folded)
     verb = next((one for one in said if has_past_verb(one) and shared(reminder, one)), None)
-    things = len(content(reminder)) - 1
-    named = len(shared(reminder, told)) - 1
+    beside = BESIDE.finditer(_without_times(told))
+    names_other = any(not shared(one[0], reminder) for one in beside)  # "сдал лабу по химии"
+    sought = reminder if names_other else BESIDE.sub(" ", reminder)
+    things, named = len(content(sought)) - 1, len(shared(reminder, told)) - 1
     if verb is None or named < max(1, things / 2):
         return False
     before = ASIDE.sub(" ", folded.partition(verb)[0])
