@@ -274,6 +274,7 @@ NOT_HELD = lexicon.AnyCase(
     r"|<day.put_off>(?!.* (?:<move.to>|<time.until>) ))(?!\w)"
 )
 UNNEEDED = lexicon.AnyCase(r"(?<!\w)<cancel.unneeded>(?!\w)")
+PUT_OFF = lexicon.AnyCase(r"(?<!\w)<day.put_off>(?!\w)")
 # What comes before an event at which to be: "to go to".
 AT_EVENT = lexicon.AnyCase(r"(?<!\w)<cancel.at_event> ")
 # A preposition with the word that belongs to it: "in physics".
@@ -447,11 +448,18 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
     if not when and spans and not asks_for_reminder(text):  # "лучше через час духовку"
         about, when = clause[spans[-1].end :], clause[spans[0].start : spans[-1].end]
     is_short, named = len(words(about)) <= MAX_LEAD, ""
-    if is_short and _names_request(about, messages):
+    if is_short and not _tells(clause) and _names_request(about, messages):
         named = about.strip(" ,")
     elif BEFORE_ABOUT.fullmatch(about) or (is_short and SHIFT.fullmatch(when)):
         named = IT
     return ReminderOrder(text=named, when=when, moves=named) if when and named else None
+
+
+def _tells(clause: str) -> bool:
+    """Return True for news in which nothing moves: "the gym's closed", "йога не нужна"."""
+    told = PUT_OFF.sub(" ", clause)
+    is_state = any("pssv" in parts_of_speech(word) for word in words(told))
+    return is_state or has_past_verb(told) or UNNEEDED.search(told) is not None
 
 
 def _read_move(text: str) -> ReminderOrder | None:

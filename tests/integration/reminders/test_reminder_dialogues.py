@@ -280,6 +280,19 @@ async def test_without_a_model_of_several_alike_the_one_that_will_not_be_is_canc
     assert len(waiting(phone)) == 3
 
 
+@pytest.mark.parametrize(("what", "text"), [
+    ("gym", "gym's closed on friday"), ("бассейн", "бассейн закрыт в пятницу"),
+    ("басейн", "басейн зачинений у п’ятницю"),
+])  # fmt: skip
+async def test_without_a_model_news_of_a_day_move_no_reminder_to_it(
+    phone: Phone, what: str, text: str
+) -> None:
+    await phone.write(f"remind me on March 1 at 9 {what}")
+    before = waiting(phone)
+    await phone.write(text)
+    assert waiting(phone) == before != []
+
+
 async def test_without_a_model_one_time_of_what_recurs_is_moved(phone: Phone) -> None:
     await set_reminder(phone, "take the pills", repeats=DAILY)
     await phone.write("move March 1's pills to 11")
