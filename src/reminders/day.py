@@ -50,6 +50,14 @@ LONGEST_DAY = timedelta(hours=26)  # the day on which the clocks go back, and so
 SIGNS: dict[DateKind, str] = {"event": "📌", "deadline": "⌛", "birthday": "🎂", "off": "🚫"}
 CALLED_OFF = lexicon.AnyCase(r"(?<!\w)(?:<day.called_off>|<day.put_off>)(?!\w)")
 
+_LEAD = r"\W*(?:(?>(?:<lines.question_and>|<lines.ask_me>)(?!\w))\W+)*"
+ASKS = lexicon.AnyCase(rf"{_LEAD}<day.asks>(?>(?: <lines.question_end>)(?!\w))*\W*")
+# "And on Friday?" behind such a question, without its day.
+ASKS_ON = lexicon.AnyCase(rf"{_LEAD}(?:<day.asks>|<lines.question_and>)?\W*")
+# "Что ещё на сегодня осталось": a day has only what is still to come.
+STILL = lexicon.AnyCase(r"(?:^| )<day.still>(?!\w)")
+MAX_DAYS = 7  # that are shown together
+
 
 @dataclass(frozen=True)
 class Dated:
@@ -102,9 +110,44 @@ def tells(told: Told) -> bool:
         return True
     if is_question(text) or asks_to_keep_private(text) or gate.holds_secret(text):
         return False
+    if asks_what_is_on(text, told.said_at):
+        return False
     is_note = line_kinds.kind_of(text) in (line_kinds.NOTE, line_kinds.UNSURE)
     is_order = rules.read_change(text) is not None or rules.asks_for_reminder(text)
     return is_note and not is_order
+
+
+def asks_what_is_on(text: str, now: datetime) -> bool:
+    """Return True for a question what is on a day or more: "plans for tomorrow"."""
+    found = read_time(text[: rules.MAX_QUESTION], now, ahead=True)
+    content = STILL.sub("", fold(found.content))
+    return len(found.periods) == 1 and ASKS.fullmatch(content) is not None
+
+
+def read_days(text: str, caller: Caller, before: Sequence[str] = ()) -> list[date]:
+    """Return the days of a question what is on ("что у меня завтра?"); none for other texts.
+
+    A weekday or a date is the coming one, and a week begins today.
+
+    Args:
+        text: The message.
+        caller: The caller, whose clock counts.
+        before: The user's messages before it; behind such a question "and on Friday?" is one.
+    """
+    if len(text) > rules.MAX_QUESTION:
+        return []
+    now = caller.now
+    found = read_time(text, now, ahead=True)
+    if len(found.periods) != 1:
+        return []
+    if not asks_what_is_on(text, now):
+        asked_before = read_days(before[-1], caller, before[:-1]) if before else []
+        if not asked_before or ASKS_ON.fullmatch(fold(found.content)) is None:
+            return []
+    [period] = found.periods
+    first, last = period.start.date(), (period.end - SECOND).date()
+    days = [first + DAY * number for number in range((last - first).days + 1)]
+    return [day for day in days if day >= now.date()] if len(days) <= MAX_DAYS else []
 
 
 def by_sentence(told: Sequence[Told]) -> list[Told]:

@@ -10,12 +10,11 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import product
 
 from src.base.owners import Caller
-from src.base.zones import DAY, SECOND, day_text, first_moment, local_time
+from src.base.zones import DAY, day_text, first_moment, local_time
 from src.pg.client import PgClient
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
 from src.reading.requests import ASKING
-from src.reading.time_expressions import read_time
 from src.reading.times import fold, weekdays_in
 from src.reminders.day import DayService, title_of
 from src.reminders.follow_ups import FollowUpService
@@ -50,11 +49,6 @@ BESIDE = lexicon.AnyCase(
     r"(?<![\w-])(?:<day.brief>|<day.send>|<day.beside>|<reminder.greeting>)(?![\w-])"
     r"|[:—–,.!]\s|[.!?]$"
 )
-_LEAD = r"\W*(?:(?>(?:<lines.question_and>|<lines.ask_me>)(?!\w))\W+)*"
-ASKS = lexicon.AnyCase(rf"{_LEAD}<day.asks>(?>(?: <lines.question_end>)(?!\w))*\W*")
-# "And on Friday?" behind such a question, without its day.
-ASKS_ON = lexicon.AnyCase(rf"{_LEAD}(?:<day.asks>|<lines.question_and>)?\W*")
-MAX_DAYS = 7  # that are shown together
 OFF = lexicon.AnyCase(r"\W*(?:(?:<day.off>|<answers.no>|<cancel.surely>|<move.it>)(?!\w)\W*){1,8}")
 
 
@@ -104,33 +98,6 @@ def read_order(text: str, caller: Caller) -> BriefOrder | None:
     if order is None or order.is_habit or SENDS.search(text):
         return order
     return None
-
-
-def read_days(text: str, caller: Caller, before: Sequence[str] = ()) -> list[date]:
-    """Return the days of a question what is on ("что у меня завтра?"); none for other texts.
-
-    A weekday or a date is the coming one, and a week begins today.
-
-    Args:
-        text: The message.
-        caller: The caller, whose clock counts.
-        before: The user's messages before it; behind such a question "and on Friday?" is one.
-    """
-    if len(text) > MAX_ORDER:
-        return []
-    now = caller.now
-    found = read_time(text, now, ahead=True)
-    content = fold(found.content)
-    if len(found.periods) != 1:
-        return []
-    if ASKS.fullmatch(content) is None:
-        asked_before = read_days(before[-1], caller, before[:-1]) if before else []
-        if not asked_before or ASKS_ON.fullmatch(content) is None:
-            return []
-    [period] = found.periods
-    first, last = period.start.date(), (period.end - SECOND).date()
-    days = [first + DAY * number for number in range((last - first).days + 1)]
-    return [day for day in days if day >= now.date()] if len(days) <= MAX_DAYS else []
 
 
 class BriefScreens:

@@ -19,9 +19,10 @@ from src.reading.facts import WISH, Fact
 from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
+from src.reminders.day import read_days
 from src.reminders.follow_ups import FollowUpService, asks_no_more
 from src.reminders.reminder_service import ReminderService, format_result
-from src.reminders.screens import BriefScreens, read_days, read_order
+from src.reminders.screens import BriefScreens, read_order
 from src.talk import notes
 from src.talk.questions import QuestionService
 from src.talk.settings import ZoneService

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime
 import pytest
 
 from src.base.owners import Caller, Owner, Preferences
-from src.reminders.day import by_sentence, read_date, tells
+from src.reminders.day import by_sentence, read_date, read_days, tells
 from src.reminders.day_repo import Told
 from src.reminders.follow_ups import asks_no_more, choose_event, is_same_thing, stake_of
-from src.reminders.screens import read_days, read_order, read_times
+from src.reminders.screens import read_order, read_times
 from src.talk.notes import read_correction
 from src.talk.search_screens import subject_of_text
 
@@ -35,6 +35,9 @@ def told(text: str, at: datetime = NOW, id_: str = "msg-1") -> Told:
     ("чё там завтра", 29), ("есть что на завтра", 29), ("шо в мене завтра", 29),
     ("what do i have going on tomorrow", 29), ("what's on the agenda today?", 28),
     ("есть ли у меня что-то завтра", 29), ("на завтра что-нибудь есть?", 29),
+    ("whats left today", 28), ("anything else today", 28), ("what else do i have today", 28),
+    ("что на сегодня осталось", 28), ("что сегодня ещё надо сделать", 28), ("шо ще сьогодні", 28),
+    ("що ще на сьогодні лишилось", 28), ("what's left to pay today", None),
     ("є шось на завтра?", 29), ("what's on tv tomorrow", None), ("what about mum", None),
 ])  # fmt: skip
 def test_a_question_what_is_on_names_its_day(text: str, day: int | None) -> None:
@@ -191,6 +194,9 @@ def test_each_sentence_has_its_own_day_and_questions_and_orders_tell_nothing() -
         "когда завтра экзамен?",
         "напомни завтра про экзамен",
         "не запоминай: завтра суд",
+        "plans for tomorrow",
+        "есть ещё что на завтра",
+        "плани на завтра",
     ):
         assert not tells(told(text)), text
 
