@@ -288,11 +288,13 @@ FURTHER = lexicon.AnyCase(r"\W*(?>(?:<reminder.second>|<reminder.beside>)[\s,]+)
 # "About it", "об этом": something mentioned before.
 THING_BEFORE = lexicon.AnyCase(r"\W*(?:<reminder.about>\s+)?<reminder.pronoun>\W*")
 SENTENCE_END = re.compile(r"(?<=\w)[.!;] ")
-_CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
-BEFORE_TIME = lexicon.Expression(
+_CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>|<move.moved>)"
+BEFORE_TIME = lexicon.AnyCase(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
     rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>|<move.exactly>)(?!\w))\W*)*"
 )
+# "Thursday not Friday": a rejected time behind the new one.
+NOT_BEHIND = lexicon.AnyCase(r"[ ,]+<lines.instead_of> [^,]{1,20}$")
 FROM = lexicon.AnyCase(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )")
 BEFORE_ABOUT = lexicon.AnyCase(
     r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*"
@@ -308,10 +310,10 @@ BARE_MINUTES = re.compile(r"(?<=\d)(?=\d\d$)")  # "1830", but not "10"
 TO = lexicon.AnyCase(
     r"\b<move.to> (?P<word>\d{1,2}(?:[0-5]\d)?|[^\W\d]+)(?: <move.exactly>)?(?=\W*$)"
 )
-# "To the 20th", "на 20-е", "to sat".
+# "To the 20th", "на 20-е", "to sat", "нет, четверг".
 TO_DAY = lexicon.AnyCase(
     r"\b<move.to> (?:(?:the )?(?P<number>\d{1,2})-?<time.day_endings>"
-    r"|(?P<day><time.weekday_short>))(?!\w)(?! <reminder.month_day>)"
+    r"|(?P<day>(?<=^to )<time.weekday>|<time.weekday_short>))(?!\w)(?! <reminder.month_day>)"
 )
 TO_END = lexicon.AnyCase(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$")
 BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
@@ -441,8 +443,8 @@ def _change_in_passing(text: str, messages: Sequence[BaseMessage]) -> ReminderOr
         messages: The prompt; what shares a word with an earlier request in it names that one,
             instead of the reminder mentioned last.
     """
-    clause = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", _fold_start(text)))
-    clause = _without_polite(clause).strip(" ,")
+    clause = NOT_BEHIND.sub("", NOT_THEN.sub("no ", _fold_start(text)))
+    clause = _without_polite(BEFORE_TIME.sub("to ", clause)).strip(" ,")
     about, when = _split_time(clause)  # "at 6" alone as well
     spans = times.find_reminder_spans(clause)
     if not when and spans and not asks_for_reminder(text):  # "лучше через час духовку"

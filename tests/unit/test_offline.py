@@ -968,6 +968,14 @@ def test_a_question_for_the_next_time_of_a_reminder_lists_them(text: str) -> Non
      ("set_reminder", {"text": "the vet", "when": "at 8", "moves": "the vet"})),
     ("rather in an hour the vet",
      ("set_reminder", {"text": "the vet", "when": "in an hour", "moves": "the vet"})),
+    *((text, ("set_reminder", {"text": "it", "when": when, "moves": "it"})) for text, when in (
+        ("не, я имел в виду четверг", "on четверг"), ("нє, в четвер", "в четвер"),
+        ("не я мала на увазі чт", "on чт"), ("ой, в чт", "в чт"), ("в чт а не в пт", "в чт"),
+        ("я же сказал в четверг", "в четверг"), ("i meant thursday not friday", "on thursday"),
+        ("она перенесла на воскр в то же время", "on воскр"),
+        ("вона перенесла на неділю на той же час", "на неділю"),
+        ("its been moved to sun, same time", "on sun"),
+    )),
 ])  # fmt: skip
 def test_a_bare_time_changes_the_reminder_just_spoken_of(
     text: str, call: tuple[str, dict[str, str]]
