@@ -57,7 +57,9 @@ QUESTIONS = [
     "есть ли у меня собака", "Пам’ятаєш мене", "Чи люблю я каву", "what is my name",
     "tell me about my cat", "у гриши на что аллергия напомни", "shopping list what was on it",
     "летняя резина где", "вылет во скок", "машина у меня щас какая", "лікар о котрій приймає",
-    "вайфай у бабусі який пароль", "hostel name what was it",
+    "вайфай у бабусі який пароль", "hostel name what was it", "till when can i unload here",
+    "from whom did i borrow it", "under which name is it", "чё там с машиной", "из-за чего ссора",
+    "що там назару не можна, чого він не переносить", "о котрій зустріч", "зі скількох відкрито",
 ]  # fmt: skip
 
 
@@ -102,7 +104,8 @@ def test_a_question_is_known_by_its_mark_or_its_first_words(text: str) -> None:
         "Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
         "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є", "кафе где мы были",
         "позвоню когда приеду", "забула де ключі", "the guy who fixed the boiler", "no idea when",
-        "кто что взял: палатка у мишки, лыжи у стаса", "who has what: ann the tent, bob the drill",
+        "from when i was five we lived here", "from what i hear its closed",
+    "кто что взял: палатка у мишки, лыжи у стаса", "who has what: ann the tent, bob the drill",
     ],
 )  # fmt: skip
 def test_what_only_begins_like_a_question_is_none(text: str) -> None:
