@@ -44,6 +44,7 @@ from src.reading import lexicon, requests
 from src.reading.contradictions import affirms
 from src.reading.gate import holds_secret
 from src.reading.plain_facts import to_remember
+from src.reading.reminder_phrases import begins_as_question
 from src.reading.sentences import FOLD, TELLING, is_question, sentences
 from src.reading.words import content, has_verb, shared
 from src.reminders import rules as reminders
@@ -472,8 +473,9 @@ def _certain_kind(text: str, kind: str) -> str:
         return NOTE  # "i got my deposit back"
     if kind == REQUEST and replies.is_note(text, REQUEST):
         return NOTE  # "add tea to the list"
-    if kind == FORGET and is_asking:
-        return QUESTION  # "who forgets his keys"
+    is_change = kind in ORDERS and kind != LIST_REMINDERS
+    if is_change and is_asking and (kind == FORGET or begins_as_question(text)):
+        return QUESTION  # "who forgets his keys", "how do I get into ward 6"
     if kind == LIST_REMINDERS and requests.TALKED.search(text):
         return QUESTION  # "what did I say about reminders"
     return kind

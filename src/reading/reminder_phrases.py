@@ -319,6 +319,11 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     return replace(request, problem="no_text") if is_bare else request
 
 
+def begins_as_question(text: str) -> bool:
+    """Return True if a text begins with a question word, and does not speak of reminding."""
+    return HINT.search(text) is None and QUESTION_WORD.match(fold(text)) is not None
+
+
 def requests_in(text: str) -> list[str]:
     """Return the requests of a message as a message each; the second is on the day of the first.
 

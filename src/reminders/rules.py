@@ -26,7 +26,7 @@ from src.reading.requests import (
     pick_option,
     place_of,
 )
-from src.reading.sentences import is_question
+from src.reading.sentences import is_question, may_ask
 from src.reading.time_expressions import Period, read_time
 from src.reading.times import PART_HOURS, WORKDAYS, Part
 from src.reading.words import content, content_words, mend_orders, mended, people_in, shared
@@ -803,6 +803,9 @@ def _only_time(text: str, *, has_text: bool) -> str:
     """
     if hour := BARE_HOUR.fullmatch(text):
         return f"at {hour[1]}:00"
+    text = BEFORE_TIME.sub("", text)
+    if is_question(text) and may_ask(text):
+        return ""  # "кто дежурит в пятницу"
     rest = _without_times(text)
     has_time = len(words(rest)) < len(words(text[:MAX_CHANGE]))
     is_time = len(words(rest)) <= MAX_BESIDE_TIME and not has_past_verb(rest)

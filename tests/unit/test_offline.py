@@ -479,11 +479,14 @@ def test_a_further_request_is_on_the_day_of_the_one_before(
 @pytest.mark.parametrize(("kind", "text", "tool"), [
     ("forget", "who forgets his keys", "search_memory"),
     ("forget", "хто забуває ноти", "search_memory"), ("undo", "i got my deposit back", None),
+    ("remind", "how do i get into ward 6", "search_memory"),
+    ("undo", "що там назару не можна, чого він не переносить", "search_memory"),
+    ("move", "где я буду в 9", "search_memory"),
 ])  # fmt: skip
 def test_what_only_sounds_like_an_order_changes_nothing(
     kind: str, text: str, tool: str | None
 ) -> None:
-    tools = (*CANCELS, "undo_change")
+    tools = (*CANCELS, "undo_change", "set_reminder")
     made = answer(prompt(text), tools, kind=lambda _: kind).tool_calls
     assert {call["name"] for call in made} == ({tool} if tool else set())
 
@@ -771,7 +774,8 @@ def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) ->
 @pytest.mark.parametrize(("text", "is_answer"), [
     ("завтра в 9", True), ("9", True), ("ну давай в пятницу в 18, пожалуйста", True),
     ("зватра утром", True), ("люблю суши, но ненавижу роллы с огурцом", False),
-    ("в пятницу я ел суши", False), ("кота зовут Барсик", False),
+    ("в пятницу я ел суши", False), ("кота зовут Барсик", False), ("how about friday at 9", True),
+    ("кто дежурит в пятницу", False), ("хто чергує в пт", False), ("which room on friday", False),
 ])  # fmt: skip
 def test_only_a_time_answers_the_question_when_to_remind(text: str, is_answer: bool) -> None:
     asked = user_message("Напомни купить суши", [
