@@ -23,7 +23,7 @@ from src.texts.plain_text import plain
 # All expressions are anchored at the beginning of a sentence and linear.
 
 MAX_TEXT = 1000  # characters; a longer message is no request
-POLITE = r"(?:<requests.polite>[\s,!.]+)*"
+POLITE = r"(?>(?:<requests.polite>|<lines.opener>)[\s,!.]+)*"
 YOU_MAY = r"(?:<requests.you_may>[\s,]+|<requests.you_may_english> )"
 # "Can you", "а можно": the rest is an order, not a question.
 ASKING = lexicon.AnyCase(rf"^\W*(?:<lines.opener>[ ,]+)?(?:{YOU_MAY}|<move.may> )")

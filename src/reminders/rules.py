@@ -21,6 +21,7 @@ from src.reading.reminder_moments import SHIFT, ReminderRequest
 from src.reading.requests import (
     ALL_OF_THEM,
     ASKING,
+    ForgetRequest,
     asks_to_keep_private,
     forget_request,
     pick_option,
@@ -611,17 +612,18 @@ def is_done(reminder: str, told: str) -> bool:
 
 
 def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
-    """Return True if a bare "cancel it" means the note right before it, and no reminder.
+    """Return True if a bare "cancel it" or "scrap that" means the note right before it.
 
-    False if the bot mentioned a reminder since, or if the note can be the reason for cancelling
-    one ("mum called").
+    It means a reminder if the bot mentioned one since, or if the note can be the reason for
+    cancelling it ("mum called").
 
     Args:
         text: The typed message.
         note: The note before it.
         messages: The prompt.
     """
-    if not _cancels_it(text) or _names_request(words_beside_cancel(text), messages):
+    is_bare = _cancels_it(text) or forget_request(text) == ForgetRequest("", is_last=True)
+    if not is_bare or _names_request(words_beside_cancel(text), messages):
         return False
     answers = [m for m in messages if m.additional_kwargs.get(ASKS) == "reminder"]
     named = [str(m.text).partition("\n")[0].partition(": ")[2] for m in answers]

@@ -266,11 +266,21 @@ def test_all_else_that_is_told_is_a_note_and_no_fact(text: str, language: Langua
 
 @pytest.mark.parametrize("text", [
     "забудь, что я сказал", "скасуй, то я жартувала", "не я пошутил", "lol jk i made that up",
-    "хах прикололся", "ой ні, забудь, не те написав", "oh wrong chat",
+    "хах прикололся", "ой ні, забудь, не те написав", "oh wrong chat", "wait no drop that",
+    "стой, убери последнее", "ні, прибери останнє", "i take that back",
 ])  # fmt: skip
 def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
     talk = [human("msg-3", "отдал дрель соседу"), AIMessage("ok"), human("msg-5", text)]
     assert calls(talk) == [("forget_fact", {"ids": ["msg-3"]})]
+
+
+@pytest.mark.parametrize("text", [
+    "nvm scrap that one", "тьфу нет убери это", "ой ні, прибери це",
+])  # fmt: skip
+def test_what_is_scrapped_is_the_note_before_it_though_a_reminder_waits(text: str) -> None:
+    talk = [human("msg-3", "отдал дрель соседу"), AIMessage("ok"), human("msg-5", text)]
+    [call] = answer(talk, CANCELS, kind=lambda _: "cancel").tool_calls
+    assert call["args"] == {"ids": ["msg-3"]}
 
 
 def test_with_nothing_before_it_is_asked_what_is_taken_back() -> None:
