@@ -123,6 +123,7 @@ class Request:
         is_own: "my birthday": the thing is the user's.
         has_thing: "that I have a dog": the user has the thing, not only mentions it.
         is_negative: "that I don't eat meat".
+        is_item: "cross off the milk": the thing stands in a list.
     """
 
     words: tuple[Word, ...]
@@ -130,6 +131,7 @@ class Request:
     is_own: bool
     has_thing: bool
     is_negative: bool
+    is_item: bool = False
 
     @property
     def lemmas(self) -> frozenset[str]:
@@ -139,7 +141,7 @@ class Request:
 
 def read_request(text: str) -> Request:
     """Parse a request, with or without "forget" before it."""
-    parsed = requests.forget_request(text)
+    parsed = requests.forget_request(text) or requests.list_request(text)
     about = parsed.about if parsed else text
     names = {without_yo(name.lower()) for name in NAME.findall(about)}
     bare = NOISE.sub(blank, plain(about))
@@ -149,6 +151,7 @@ def read_request(text: str) -> Request:
         is_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=HAVING_THAT.search(bare) is not None,
         is_negative=not affirms(about),
+        is_item=requests.ITEM.search(text) is not None,
     )
 
 

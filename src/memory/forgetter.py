@@ -124,13 +124,14 @@ class Forgetter:
         """
         request = read_request(about)
         self._request = None if everything else request
-        meant = self._find_facts(request, everything=everything)
-        if request.words and (everything or not meant):  # sentences that no fact was made of
-            for message, sentence in self._list_statements(request):
-                if is_meant(request, Statement(sentence, is_fact=False)):
-                    parts = [sentence[a:b] for a, b in _meant_clauses(sentence, request)]
-                    found = self._sentences.setdefault(message, [])
-                    found += map(_without_conjunction, parts)
+        meant: list[Statement] = []
+        if request.is_item:
+            self._add_sentences(request, of_lists=True)
+        is_in_list = bool(self._sentences)
+        if not is_in_list:
+            meant = self._find_facts(request, everything=everything)
+            if request.words and (everything or not meant):  # sentences that no fact was made of
+                self._add_sentences(request)
         listed = [fact for fact in meant if fact.is_current] or meant
         sentences = [ForgetMatch(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         matches = [*(ForgetMatch(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
@@ -139,9 +140,20 @@ class Forgetter:
             if thing:
                 return self.forget_about(thing, everything=everything)
             return Forgotten(nearest=self.find_nearest(request))
-        if len(matches) > 1 and not everything:
+        if len(matches) > 1 and not (everything or is_in_list):
             return Forgotten(ask=tuple(matches[:MAX_ASKED]))
         return self._carry_out({fact.id for fact in meant}, [entry.text for entry in sentences])
+
+    def _add_sentences(self, request: Request, *, of_lists: bool = False) -> None:
+        """Note the sentences, or those of lists, that a request means, by their messages."""
+        for message, sentence in self._list_statements(request):
+            is_of_kind = not of_lists or requests.LISTED.search(sentence) is not None
+            if is_of_kind and is_meant(request, Statement(sentence, is_fact=False)):
+                parts = [sentence[a:b] for a, b in _meant_clauses(sentence, request)]
+                if of_lists:
+                    parts = _without_others(parts, sentence, request)
+                found = self._sentences.setdefault(message, [])
+                found += map(_without_conjunction, parts)
 
     def _is_by_asker(self, speaker_id: int | None) -> bool:
         return self._speaker_id is None or speaker_id in (None, self._speaker_id)
@@ -354,6 +366,16 @@ def _meant_text(text: str, request: Request) -> str:
     if len(meant) == len(clauses(text)):
         return text.strip()
     return _without_conjunction(", ".join(text[start:end].strip() for start, end in meant))
+
+
+def _without_others(parts: Sequence[str], sentence: str, request: Request) -> list[str]:
+    """Return parts of a list; of "shopping list milk eggs" only the words of the request."""
+    words = content_words(requests.LISTED.sub(" ", sentence))
+    own = [word.text for word in words if word.lemmas & request.lemmas]
+    if len(own) == len(words):
+        return [*parts]
+    heads = [part for part in parts if requests.LISTED.search(part)]
+    return [part for part in parts if part not in heads] + (own if heads else [])
 
 
 def _without_conjunction(clause: str) -> str:

@@ -165,7 +165,8 @@ def answer(
     if records is not None:
         return AIMessage(tasks.summary_of(records))
     turn = OfflineTurn(messages, tool_names, kind)
-    if not turn.cancels_note() and reminders.asks_about_no_reminders(turn.text, tool_names):
+    is_of_note = turn.cancels_note() or turn.crosses_off()
+    if not is_of_note and reminders.asks_about_no_reminders(turn.text, tool_names):
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
@@ -255,6 +256,15 @@ class OfflineTurn:
             last = _text_of(self._past[-1])
         return reminders.cancels_note(self.text, last, self._messages) and replies.is_note(last)
 
+    def crosses_off(self) -> bool:
+        """Return True if an order names an item of a list among the notes: "cross off milk"."""
+        request = requests.forget_request(self.text) or requests.list_request(self.text)
+        if request is None or not request.about or requests.ITEM.search(self.text) is None:
+            return False
+        lists = (text for text in map(_text_of, self._notes) if requests.LISTED.search(text))
+        number = len(content(request.about))
+        return any(len(shared(request.about, text)) == number for text in lists)
+
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """Return the final text of the turn."""
         files = () if self._is_private else history.file_names_of(self._messages)
@@ -294,6 +304,8 @@ class OfflineTurn:
     def _requested_calls(self) -> list[Call] | None:
         if self.cancels_note():
             return _forget_message(self._past)
+        if self.crosses_off():
+            return [("forget_fact", {"about": self.text})]
         names, kind = self._tool_names, self._kind
         calls = reminders.reminder_calls(self.text, self._messages, names, kind=kind)
         if calls:
@@ -471,8 +483,8 @@ def _certain_kind(text: str, kind: str) -> str:
         return NOTE  # "запомни: …" is like "напомни …", "ой вру 2900" like a question
     if kind == UNDO and reminders.tells_of_past(text) and IT.search(text) is None:
         return NOTE  # "i got my deposit back"
-    if kind == REQUEST and replies.is_note(text, REQUEST):
-        return NOTE  # "add tea to the list"
+    if kind in (REQUEST, UNDO) and replies.is_note(text, kind):
+        return NOTE  # "add tea to the list", "put it back on the list"
     is_change = kind in ORDERS and kind != LIST_REMINDERS
     if is_change and is_asking and (kind == FORGET or begins_as_question(text)):
         return QUESTION  # "who forgets his keys", "how do I get into ward 6"

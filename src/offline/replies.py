@@ -25,7 +25,7 @@ from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.contradictions import PAST
 from src.reading.facts import asked_relations, relation_term
-from src.reading.requests import asks_for_questions, asks_to_keep_private, forget_request
+from src.reading.requests import LISTED, asks_for_questions, asks_to_keep_private, forget_request
 from src.reading.sentences import (
     FOLD,
     MAX_ASKED,
@@ -71,7 +71,10 @@ CHANGED = lexicon.AnyCase(r"(?<!\w)<lines.changed>(?!\w)")
 PRESENT = lexicon.AnyCase(r"(?<!\w)(?:<lines.changed>|<change.present>)(?!\w)")
 # "Add gel to it" behind a list.
 ADDS = lexicon.AnyCase(r"(?<!\w)<lines.adds>(?!\w)")
-LISTED = lexicon.AnyCase(r"(?<!\w)(?:<lines.list>|<lines.adds>)(?!\w)")
+THE_LIST = lexicon.AnyCase(r"(?<!\w)<lines.the_list>(?!\w)")
+# "What else do I need to buy" is answered by "shopping list: milk".
+ASKS_TO_BUY = lexicon.AnyCase(r"<lines.what_to_buy>(?:\W+<lines.question_end>)*\W*$")
+SHOPPING = lexicon.AnyCase(r"(?<!\w)<lines.shopping>(?!\w)")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
 INTRODUCED = lexicon.AnyCase(
     r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
@@ -409,10 +412,11 @@ def _with_other_things(best: Found, pool: Found, question: str) -> list[Record]:
 
 def _adds(record: Record, best: Found, talk: Found) -> bool:
     """Return True if a record adds to a list among the best: "and coffee, add it"."""
-    number = _sort_key(record)[1]
-    recent = (r for r in talk if 0 < number - _sort_key(r)[1] <= MAX_DISTANCE and r in best)
+    number, text = _sort_key(record)[1], record["text"].translate(FOLD)
+    distance = MAX_DISTANCE if THE_LIST.search(text) is None else number
+    recent = (r for r in talk if 0 < number - _sort_key(r)[1] <= distance and r in best)
     is_listed = any(LISTED.search(r["text"].translate(FOLD)) for r in recent)
-    return is_listed and ADDS.search(record["text"].translate(FOLD)) is not None
+    return is_listed and ADDS.search(text) is not None
 
 
 def _overview_records(records: Found, kind: str) -> list[Record]:
@@ -580,6 +584,8 @@ def asks_of_self(question: str) -> list[str]:
 def _answers(text: str, question: str) -> bool:
     asked, folded = asks_of_self(question), text.translate(FOLD)
     answered = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    if SHOPPING.search(folded) is not None:
+        answered = answered or ASKS_TO_BUY.search(question.translate(FOLD)) is not None
     return answered or (relation_term("name") in asked and _introduces(folded))
 
 

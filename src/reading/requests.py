@@ -54,6 +54,15 @@ FORGET_LAST = lexicon.AnyCase(
     r"(?:.{1,60}?[\s,])??(?P<thing><forget.last_thing>\s.{1,80}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
     r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)"
 )
+# "Cross milk off the list"; and "take the screws off too".
+CROSS_OFF, TAKE_OFF = lexicon.AnyCase.each(
+    *(
+        rf"{POLITE}(?:{YOU_MAY})?{verb} (?P<thing>.{{2,60}}?) <forget.off>"
+        r"(?:[\s,]+<forget.behind>){0,2}[\s.!]*"
+        for verb in ("<forget.cross>", "<forget.take>")
+    )
+)
+GOT = lexicon.AnyCase(r"(?<![\w'-])<forget.got>(?![\w'-])")
 # "The 3200 thing, forget it", "резину вычеркни, продал": a thing without a word before it, but no
 # report ("мама сказала забудь").
 FORGET_AFTER = lexicon.AnyCase(
@@ -77,6 +86,10 @@ ORDER_WORDS = lexicon.AnyCase(
 )
 PLAIN_REASON = lexicon.AnyCase(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))")
 SAYS = lexicon.AnyCase("<forget.says>")
+# An order about a thing in a list: "cross off the milk", "take it off the list".
+ITEM = lexicon.AnyCase(r"(?<!\w)(?:<forget.crosses>|<lines.list>)(?!\w)")
+# A list, or what adds to one: "add gel to it".
+LISTED = lexicon.AnyCase(r"(?<!\w)(?:<lines.list>|<lines.adds>|<lines.buys>)(?!\w)")
 ALL = lexicon.AnyCase(r"\b<forget.all>\b")
 OF_ME = lexicon.AnyCase(r"\b<forget.of_me>\b")
 
@@ -108,6 +121,12 @@ def forget_request(text: str) -> ForgetRequest | None:
     return next(filter(None, map(_parse_request, sentences(mend_orders(text)))), None)
 
 
+def list_request(text: str) -> ForgetRequest | None:
+    """Return the request of "take the screws off", an order only if a list has them, or None."""
+    match = TAKE_OFF.fullmatch(text.translate(FOLD))
+    return None if match is None else _parse_object(match["thing"])
+
+
 def asks_to_forget_all(text: str) -> bool:
     """Return True if a message asks to forget everything about the user."""
     request = forget_request(text)
@@ -122,13 +141,17 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
         return None
     if verb is not None:
         return _parse_object(sentence[verb.end() :])
-    if (last := FORGET_LAST.fullmatch(folded)) is not None:
+    last = FORGET_LAST.fullmatch(folded) or CROSS_OFF.fullmatch(folded)
+    if last is not None:
         return _parse_object(sentence[last.start("thing") : last.end("thing")])
     no_order, after = lexicon.words("forget.no_order"), FORGET_AFTER.fullmatch(folded)
     if after is not None:
-        is_clause = after["last"].lower() in no_order or has_verb(after["thing"])  # "мама сказала"
-        if content(after["thing"]) and not is_clause:
-            return _parse_object(sentence[after.start("thing") : after.end("thing")])
+        thing = sentence[after.start("thing") : after.end("thing")]
+        if ITEM.search(folded) is not None:
+            thing = GOT.sub("", thing)  # "bought milk, cross it off"
+        is_clause = after["last"].lower() in no_order or has_verb(thing)  # "мама сказала"
+        if content(thing) and not is_clause:
+            return _parse_object(thing)
     behind = FORGET_BEHIND.match(folded)
     if behind is None or behind["last"].lower() in no_order:
         return None

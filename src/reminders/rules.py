@@ -21,6 +21,7 @@ from src.reading.reminder_moments import SHIFT, ReminderRequest
 from src.reading.requests import (
     ALL_OF_THEM,
     ASKING,
+    ITEM,
     ForgetRequest,
     asks_to_keep_private,
     forget_request,
@@ -747,10 +748,12 @@ def _find_change(
     text: str, messages: Sequence[BaseMessage], kind: str
 ) -> CancelOrder | ReminderOrder | None:
     order = _complete_picked(text, messages) or read_change(text)
-    request, asks = forget_request(text), _exchange_before(messages).asks
-    if order is None and request is not None and asks == "reminder" and _is_place(request.about):
+    request, asks = forget_request(text) or ForgetRequest(""), _exchange_before(messages).asks
+    if order is None and asks == "reminder" and _is_place(request.about):
         return CancelOrder(id=_names_in(request.about))  # "delete number 2" below their list
-    if order is not None or (request is not None and request.about):
+    if order is None and ITEM.search(text) and _names_request(request.about, messages):
+        return CancelOrder(id=request.about)  # "cross off the plumber"
+    if order is not None or request.about:
         return order
     if asks == "reminder":
         first = SENTENCE_END.split(text, maxsplit=1)[0]  # "no, sunday. match is on saturday"

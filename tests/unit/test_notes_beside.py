@@ -213,6 +213,18 @@ def test_what_was_added_to_a_list_stands_beside_it(
     assert quoted(question, *told) == sorted((listed, added))
 
 
+@pytest.mark.parametrize(("question", "listed", "added"), [
+    ("what do i still need to buy", "shopping list: screws, milk", "put salt on the list"),
+    ("что ещё купить", "список в магазин: кефир, лампочки", "верни кефир в список"),
+    ("що ще треба купити", "список на базар: цвяхи, віск", "додай сіль до списку"),
+])  # fmt: skip
+def test_what_is_to_be_bought_is_what_a_list_tells_and_what_was_added_to_it(
+    question: str, listed: str, added: str
+) -> None:
+    told = record(1, listed, 0.3), record(2, "купив цвях, bought a screw", 0.6)
+    assert quoted(question, *told, record(20, added, 0.3)) == sorted((listed, added))
+
+
 def test_who_is_named_and_unknown_has_no_nearest_note() -> None:
     told = record(1, "my flat is on the third floor", 0.7), record(2, "Priya does the rota", 0.7)
     found = match_notes(told, "where does Priya live").nearest

@@ -501,10 +501,32 @@ def test_what_only_sounds_like_an_order_changes_nothing(
     assert {call["name"] for call in made} == ({tool} if tool else set())
 
 
-@pytest.mark.parametrize("text", ["add tea to the list", "добавь в список пеньюары"])
-def test_what_is_put_on_a_list_is_a_note(text: str) -> None:
-    said = answer(prompt(text), TOOLS, kind=lambda _: "request")
+@pytest.mark.parametrize(("kind", "text"), [
+    ("request", "add tea to the list"), ("request", "добавь в список пеньюары"),
+    ("undo", "put milk back on the list"), ("undo", "верни лампочки в список"),
+    ("undo", "поверни дріт до списку"),
+])  # fmt: skip
+def test_what_is_put_on_a_list_is_a_note(kind: str, text: str) -> None:
+    said = answer(prompt(text), (*TOOLS, "undo_change"), kind=lambda _: kind)
     assert str(said.text).startswith(say("offline_noted", detect_language(text)))
+
+
+@pytest.mark.parametrize(("item", "thing", "text"), [
+    ("screws", "the plumber", "take {} off too"), ("лампочки", "сантехника", "вычеркни {}"),
+    ("цвяхи", "сантехніка", "викресли {}"), ("milk", "the plumber", "cross off {}"),
+])  # fmt: skip
+def test_what_is_crossed_off_stands_on_a_list_or_is_a_reminder(
+    item: str, thing: str, text: str
+) -> None:
+    told = [human("msg-1", f"список, shopping list: x, {item}, y"), AIMessage("ok")]
+    order = text.format(item)
+    crossed = [("forget_fact", {"about": order})]
+    assert calls([*told, human("msg-5", order)], CANCELS) == crossed
+    assert calls([human("msg-1", item), *told[1:], human("msg-5", order)], CANCELS) != crossed
+    asked = [human("msg-3", f"remind me tomorrow at 9: {thing}"), AIMessage("ok")]
+    order = text.format(thing)
+    cancelled = answer([*told, *asked, human("msg-5", order)], CANCELS, kind=lambda _: "cancel")
+    assert cancelled.tool_calls[0]["name"] == "cancel_reminder"
 
 
 @pytest.mark.parametrize(("before", "text", "is_asked"), [

@@ -30,6 +30,25 @@ async def test_a_clause_is_cut_out_and_the_others_stay(
     assert gone not in text and kept in text
 
 
+@pytest.mark.parametrize(("told", "order", "left"), [
+    (("milk makes me ill", "shopping list: glue, milk", "add milk to the shopping list"),
+     "cross off milk", ["milk makes me ill", "shopping list: glue, […]"]),
+    (("не пью кефир", "список покупок хлеб кефир сыр"), "кефир взял вычеркни",
+     ["не пью кефир", "список покупок хлеб […] сыр"]),
+    (("треба купити дріт, цвяхи та віск",), "викресли дріт",
+     ["треба купити […], цвяхи та віск"]),
+])  # fmt: skip
+async def test_an_item_is_crossed_off_its_list_and_an_undo_brings_it_back(
+    agents: Agents, told: tuple[str, ...], order: str, left: list[str]
+) -> None:
+    person = Person(await agents.get(llm_model="offline"), new_user())
+    for text in (*told, order):
+        await person.say(text)
+    assert [*person.messages(forgotten=False).values()] == left
+    await person.core.memory.memories.undo(person.owner)
+    assert {*told} <= {*person.messages(forgotten=False).values()}
+
+
 @pytest.mark.parametrize(("told", "order", "gone", "kept"), [
     ("I am allergic to nuts and I hate cilantro", "cilantro", "I hate cilantro",
      "I am allergic to nuts"),

@@ -41,6 +41,12 @@ from tests.attacks.forgetting import attack, by_rules
     ("that thing about Anna, delete it", "Anna"), ("резину вычеркни, продал", "резину"),
     ("колодки, забудь", "колодки"), ("жоржини викинь з памяті, вимерзли", "жоржини"),
     ("frget about the boat", "the boat"),
+    # An item is crossed off a list, perhaps because it is bought.
+    ("cross off milk", "milk"), ("take the beer off the list", "the beer"),
+    ("got the eggs, cross them off", "the eggs"), ("tick the milk off too", "the milk"),
+    ("лампочки купила вычеркни", "лампочки"), ("убери масло из списка", "масло"),
+    ("вычеркни соль тоже", "соль"), ("цвяхи купив, викресли", "цвяхи"),
+    ("прибери сало зі списку", "сало"),
 ])  # fmt: skip
 def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
     wanted = forget_request(text)
@@ -54,7 +60,8 @@ def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
     # A report of forgetting.
     "i can't forget about him", "не могу забыть про нее", "she told me to forget about it",
     "мама просила забыть про него", "мама сказала забудь", "ключи не забудь", "купил хлеб, забудь",
-    "не можу забути про неї",
+    "не можу забути про неї", "take friday off", "i crossed off the milk", "не вычеркивай сыр",
+    "мама сказала викресли цвяхи",
 ])  # fmt: skip
 def test_what_is_not_to_be_forgotten_is_no_request(text: str) -> None:
     assert forget_request(text) is None
@@ -110,7 +117,7 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
     ("Gran went to Bath she is home", "Gran went to Bath"),
     ("the umbrella is in the hall, the lady came for it", "the umbrella is in the hall"),
     ("the gate C code boss says no", "the gate C code"),
-    ("сметану из списка соседка дала", "сметану из списка"),
+    ("сметану из списка соседка дала", "сметану"),
     ("адресу складу не треба її тут", "адресу складу"),
     ("она живёт в Сочи", ""), ("мой размер", ""),
 ])  # fmt: skip
