@@ -151,7 +151,7 @@ def read_request(text: str) -> Request:
         is_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=HAVING_THAT.search(bare) is not None,
         is_negative=not affirms(about),
-        is_item=requests.ITEM.search(text) is not None,
+        is_item=requests.names_item(text, about),
     )
 
 

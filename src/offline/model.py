@@ -259,7 +259,9 @@ class OfflineTurn:
     def crosses_off(self) -> bool:
         """Return True if an order names an item of a list among the notes: "cross off milk"."""
         request = requests.forget_request(self.text) or requests.list_request(self.text)
-        if request is None or not request.about or requests.ITEM.search(self.text) is None:
+        if request is None or not request.about:
+            return False
+        if not requests.names_item(self.text, request.about):
             return False
         lists = (text for text in map(_text_of, self._notes) if requests.LISTED.search(text))
         number = len(content(request.about))

@@ -88,6 +88,7 @@ PLAIN_REASON = lexicon.AnyCase(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))")
 SAYS = lexicon.AnyCase("<forget.says>")
 # An order about a thing in a list: "cross off the milk", "take it off the list".
 ITEM = lexicon.AnyCase(r"(?<!\w)(?:<forget.crosses>|<lines.list>)(?!\w)")
+LIST = lexicon.AnyCase(r"(?<!\w)<lines.list>(?!\w)")
 # A list, or what adds to one: "add gel to it".
 LISTED = lexicon.AnyCase(r"(?<!\w)(?:<lines.list>|<lines.adds>|<lines.buys>)(?!\w)")
 ALL = lexicon.AnyCase(r"\b<forget.all>\b")
@@ -125,6 +126,16 @@ def list_request(text: str) -> ForgetRequest | None:
     """Return the request of "take the screws off", an order only if a list has them, or None."""
     match = TAKE_OFF.fullmatch(text.translate(FOLD))
     return None if match is None else _parse_object(match["thing"])
+
+
+def names_item(text: str, about: str) -> bool:
+    """Return True if an order to forget is about a thing in a list: "cross off the milk".
+
+    Args:
+        text: The order.
+        about: What it names, not the list itself.
+    """
+    return ITEM.search(text) is not None and LIST.search(about) is None
 
 
 def asks_to_forget_all(text: str) -> bool:

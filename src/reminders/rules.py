@@ -21,10 +21,10 @@ from src.reading.reminder_moments import SHIFT, ReminderRequest
 from src.reading.requests import (
     ALL_OF_THEM,
     ASKING,
-    ITEM,
     ForgetRequest,
     asks_to_keep_private,
     forget_request,
+    names_item,
     pick_option,
     place_of,
 )
@@ -751,7 +751,8 @@ def _find_change(
     request, asks = forget_request(text) or ForgetRequest(""), _exchange_before(messages).asks
     if order is None and asks == "reminder" and _is_place(request.about):
         return CancelOrder(id=_names_in(request.about))  # "delete number 2" below their list
-    if order is None and ITEM.search(text) and _names_request(request.about, messages):
+    is_item = names_item(text, request.about)
+    if order is None and is_item and _names_request(request.about, messages):
         return CancelOrder(id=request.about)  # "cross off the plumber"
     if order is not None or request.about:
         return order

@@ -37,6 +37,7 @@ async def test_a_clause_is_cut_out_and_the_others_stay(
      ["не пью кефир", "список покупок хлеб […] сыр"]),
     (("треба купити дріт, цвяхи та віск",), "викресли дріт",
      ["треба купити […], цвяхи та віск"]),
+    (("shopping list milk eggs",), "forget my shopping list", []),
 ])  # fmt: skip
 async def test_an_item_is_crossed_off_its_list_and_an_undo_brings_it_back(
     agents: Agents, told: tuple[str, ...], order: str, left: list[str]
