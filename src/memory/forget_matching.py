@@ -64,6 +64,7 @@ class Statement:
         superseded_by: The id of the fact that replaced it.
         quotes: The exact words of each source, by ``msg-<id>``.
         speaker_id: In a group, the member who stated it.
+        private_text: The text with the codes that are masked in it, or "".
     """
 
     text: str
@@ -76,6 +77,7 @@ class Statement:
     superseded_by: int | None = None
     quotes: Mapping[str, str] = field(default_factory=dict)
     speaker_id: int | None = None
+    private_text: str = ""
 
     @property
     def is_about_user(self) -> bool:

@@ -1,8 +1,9 @@
 """Exact forgetting: a fact with those that it replaced, and its words in every message."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from src.base.owners import Owner
 from src.memory import forget_matching
@@ -26,6 +27,7 @@ from src.pg.client import Transaction
 from src.pg.locks import lock_history
 from src.reading import lexicon, requests
 from src.reading.facts import fact_number, fact_uid, holds_many
+from src.reading.gate import MASK
 from src.reading.words import content_words, lemmas_of
 from src.texts.plain_text import NFC
 
@@ -95,7 +97,7 @@ class Forgetter:
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
         self._forgotten: list[Statement] = []
-        self._rests: dict[int, str] = {}
+        self._rests: dict[int, tuple[str, str | None]] = {}
         self._request: Request | None = None
 
     def forget(self, ids: Sequence[str], about: str = "") -> Forgotten:
@@ -313,12 +315,13 @@ class Forgetter:
         if text == fact.text.strip():
             return fact
         meant = _meant_clauses(fact.text, self._request)
-        others = (fact.text[a:b] for a, b in clauses(fact.text) if (a, b) not in meant)
-        rest = ", ".join(map(_without_conjunction, others))
+        is_rest = [span not in meant for span in clauses(fact.text)]
+        rest, private = (_joined(compress(parts, is_rest)) for parts in _clause_texts(fact))
         if all(word.text.isdecimal() for word in content_words(rest)):
             return fact  # "the plumber is Gus, 555 0199"
         if fact.is_current:
-            self._rests[fact.id] = rest
+            holds_code = bool(fact.private_text) and MASK in rest
+            self._rests[fact.id] = rest, private if holds_code else None
         return replace(
             fact, text=text, object="", quotes=dict(zip(fact.quotes, quotes, strict=True))
         )
@@ -376,6 +379,19 @@ def _without_others(parts: Sequence[str], sentence: str, request: Request) -> li
         return [*parts]
     heads = [part for part in parts if requests.LISTED.search(part)]
     return [part for part in parts if part not in heads] + (own if heads else [])
+
+
+def _clause_texts(fact: Statement) -> tuple[list[str], list[str]]:
+    """Return the clauses of a fact, masked and with its codes."""
+    around = map(re.escape, fact.text.split(MASK))
+    private = re.fullmatch("(.+)".join(around), fact.private_text)
+    codes = iter(private.groups() if private else ())
+    masked = [fact.text[start:end] for start, end in clauses(fact.text)]
+    return masked, [re.sub(MASK, lambda mask: next(codes, mask[0]), part) for part in masked]
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return ", ".join(map(_without_conjunction, parts))
 
 
 def _without_conjunction(clause: str) -> str:

@@ -71,7 +71,8 @@ class TextChange:
 SELECT_FACTS = """
 SELECT f.text, f.subject, f.relation, f.object, true, f.id, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
-                 WHERE s.memory_id = f.id), '{}'), f.speaker_id
+                 WHERE s.memory_id = f.id), '{}'), f.speaker_id,
+       coalesce((SELECT p.private_text FROM private_facts p WHERE p.id = f.id), '')
 FROM facts f WHERE f.owner_id = %(owner)s ORDER BY f.id
 """
 
@@ -102,14 +103,17 @@ DELETE FROM search_documents WHERE memory_id = ANY(%(facts)s) AND owner_id = %(o
 
 # Facts from which a clause is cut, with the quotes of their sources.
 SELECT_WHOLE = """
-SELECT f.id, f.text, f.object, f.content_hash, s.id, s.quote
+SELECT f.id, f.text, f.object, f.content_hash, f.private_text, s.id, s.quote
 FROM memories f JOIN memory_sources s ON s.memory_id = f.id
 WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s ORDER BY f.id, s.id
 """
 
-# Replace the text of a fact.
+# Replace the text of a fact, which is private as long as there is a code in it.
 UPDATE_FACT = """
-UPDATE memories SET text = %(text)s, object = %(object)s, content_hash = %(content_hash)s
+UPDATE memories SET text = %(text)s, object = %(object)s, content_hash = %(content_hash)s,
+    private_text = %(private_text)s,
+    memory_type = CASE WHEN %(private_text)s::text IS NOT NULL THEN 'private'
+                       WHEN memory_type = 'private' THEN 'user_fact' ELSE memory_type END
 WHERE id = %(id)s AND owner_id = %(owner)s
 """
 
@@ -318,7 +322,7 @@ class ForgettingRepository(OwnerSteps):
         asked_by: int | None = None,
         changes: Sequence[TextChange] = (),
         others: Sequence[OtherQuote] = (),
-        rests: Mapping[int, str] = {},
+        rests: Mapping[int, tuple[str, str | None]] = {},
     ) -> int:
         """Delete facts and redact messages; returns the id of the forgetting, for its undo.
 
@@ -328,7 +332,8 @@ class ForgettingRepository(OwnerSteps):
             asked_by: In a group, the member who asked for it, and may undo it.
             changes: Changes of messages.
             others: Quotes of other facts in messages.
-            rests: What stays of facts from which a clause is cut, by id.
+            rests: What stays of facts from which a clause is cut, and, with a code, of their
+                private texts.
         """
         whole = self._rows(SELECT_WHOLE, facts=list(rests))
         quotes = [[other.source_id, other.quote] for other in others]
@@ -340,12 +345,13 @@ class ForgettingRepository(OwnerSteps):
             texts=list(texts),
             messages=[[change.message_id, change.before, change.after] for change in changes],
             quotes=quotes,
-            whole=[list(fact) for fact in dict.fromkeys(row[:4] for row in whole)],
+            whole=[list(fact) for fact in dict.fromkeys(row[:5] for row in whole)],
         )
-        for id_, rest in rests.items():
+        for id_, (rest, private) in rests.items():
             hashed = content_hash(f"{rest} {fact_uid(id_)}")  # another fact may say the same
             text = storable(rest)
-            self._run(UPDATE_FACT, id=id_, text=text, object=text, content_hash=hashed)
+            private_text = None if private is None else storable(private)
+            self._update(id_, text, text, hashed, private_text)
         trimmed = list(rests)
         self._run(TRIM_SOURCES, DELETE_CUT_ENTITIES, DELETE_FACT_DOCUMENTS, facts=trimmed)
         self._index(trimmed)
@@ -356,6 +362,12 @@ class ForgettingRepository(OwnerSteps):
         gone += [*texts, *(change.before for change in changes if change.before)]
         self._run(CLEAR_QUOTED, DELETE_RESULTS, gone=gone)
         return number
+
+    def _update(
+        self, id_: int, text: str, value: str, hashed: str, private_text: str | None = None
+    ) -> None:
+        row = {"id": id_, "text": text, "object": value, "content_hash": hashed}
+        self._run(UPDATE_FACT, **row, private_text=private_text)
 
     def _index(self, facts: Sequence[int]) -> None:
         documents = [
@@ -415,8 +427,8 @@ class ForgettingRepository(OwnerSteps):
             return self._withdraw(change.memory_id, "undone", asker)
         self.changes.restore(change)
         ids = [fact["id"] for fact in change.before.get("facts", ())]
-        for id_, text, value, hashed in change.before.get("whole", ()):
-            self._run(UPDATE_FACT, id=id_, text=text, object=value, content_hash=hashed)
+        for id_, *values in change.before.get("whole", ()):
+            self._update(id_, *values)
             self._run(DELETE_FACT_DOCUMENTS, facts=[id_])
             ids.append(id_)
         self._index(ids)

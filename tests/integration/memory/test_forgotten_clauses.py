@@ -83,6 +83,24 @@ async def test_a_number_goes_with_the_clause_before_it(person: Person) -> None:
     assert person.messages(forgotten=False) == {}
 
 
+@pytest.mark.parametrize(("order", "kept"), [
+    ("забудь код сарая", ("private", "код ворот 1234, ключ у Лены")),
+    ("забудь у кого ключ", ("private", "код ворот 1234, код сарая 5678")),
+    ("забудь код ворот и код сарая", ("user_fact", None)),
+])  # fmt: skip
+async def test_a_code_that_was_forgotten_stays_in_no_fact(
+    agents: Agents, order: str, kept: tuple[str, str | None]
+) -> None:
+    person = Person(await agents.get(llm_model="offline"), new_user())
+    await person.say("код ворот 1234, код сарая 5678, ключ у Лены")
+    private = "SELECT memory_type, private_text FROM memories WHERE owner_id = %(owner)s"
+    told = person.rows(private)
+    await person.say(order)
+    assert person.rows(private) == [kept]
+    await person.core.memory.memories.undo(person.owner)
+    assert person.rows(private) == told
+
+
 @pytest.mark.parametrize(("order", "choice", "other"), [
     ("забудь про заказ вадима он отменил", "первое", "купил молоко"),
     ("forget vadims order", "honey cake", "bought milk today"),
