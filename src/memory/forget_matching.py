@@ -15,6 +15,7 @@ from itertools import islice, pairwise
 from src.reading import facts, lexicon, requests, sentences
 from src.reading.contradictions import affirms
 from src.reading.facts import lemmas_about
+from src.reading.gate import MASK
 from src.reading.words import Word, answered_values, content_words, lemmas_in, lemmas_of, people
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import (
@@ -36,13 +37,15 @@ NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 NAMED = lexicon.AnyCase(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*")
 NUMBER = re.compile(r"\d")  # "I owe Ned 60" is about money
 SURE = 2  # matched words from which on a number also matches words for money
+FADING = 0.9  # of the weight of a word, from clause to clause
 SHORT_FORM = 4  # letters that a word has at least when it is cut short
 CLAUSE_END = re.compile("[,;:.!?—–]")
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
+SEVERAL = lexicon.AnyCase(r"\w(?:,|\s+<find.clause>)\s")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
 # Separator of clauses.
 SEPARATOR = lexicon.AnyCase(
-    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)|(?<=\d)\s+(?=[^\W\d_]{3,}\s\d)"
+    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)|(?<=[\d•])\s+(?=[^\W\d_]{3,}\s[\d•])"
 )
 # Rest of a sentence from which all content was redacted.
 NOTHING = lexicon.AnyCase(r"[\W\d_]*(?:<find.left_over>[\W_]*)*")
@@ -126,6 +129,7 @@ class Request:
         has_thing: "that I have a dog": the user has the thing, not only mentions it.
         is_negative: "that I don't eat meat".
         is_item: "cross off the milk": the thing stands in a list.
+        is_of_several: "my number and my address".
     """
 
     words: tuple[Word, ...]
@@ -133,7 +137,13 @@ class Request:
     is_own: bool
     has_thing: bool
     is_negative: bool
-    is_item: bool = False
+    is_item: bool
+    is_of_several: bool
+
+    @property
+    def is_of_one(self) -> bool:
+        """True if it names one thing or a person, not a detail of it."""
+        return len(self.words) == 1 or all(word.is_kin or word.is_name for word in self.words)
 
     @property
     def lemmas(self) -> frozenset[str]:
@@ -154,6 +164,7 @@ def read_request(text: str) -> Request:
         has_thing=HAVING_THAT.search(bare) is not None,
         is_negative=not affirms(about),
         is_item=requests.names_item(text, about),
+        is_of_several=SEVERAL.search(bare) is not None,
     )
 
 
@@ -191,7 +202,7 @@ def count_shared(request: Request, candidate: Statement) -> int:
     """Return how many words of the request the candidate contains."""
     known = lemmas_of(f"{candidate.text} {candidate.object}") | _subject_lemmas(candidate.subject)
     relation = _relation_words(candidate, known)
-    if not candidate.is_fact:
+    if not candidate.is_fact or MASK in candidate.text:
         known |= answered_values(candidate.text)  # "the locker number" is in "locker 12"
     # Words that no dictionary knows may be cut short: "аккум".
     texts = [word.text for word in content_words(candidate.text)]
@@ -207,22 +218,35 @@ def count_shared(request: Request, candidate: Statement) -> int:
     return found + sum(bool(word.lemmas & money) for word in request.words)
 
 
-def weigh_shared(request: Request, text: str) -> float:
-    """Return how many words of the request a clause contains.
+def weigh_clauses(request: Request, texts: Iterable[str]) -> list[float]:
+    """Return how much of a request each clause of a text tells.
+
+    A clause with a word of the request goes on about what those before it named: "Bev comes on
+    Mondays, charges 135". The nearer they stand, the more that counts; not at all if the request
+    names several things.
+    """
+    fading = 0.0 if request.is_of_several else FADING
+    weights: list[float] = []
+    named = [0.0] * len(request.words)
+    for text in texts:
+        own = [_weigh(request, number, text) for number in range(len(named))]
+        named = [max(weight, fading * before) for weight, before in zip(own, named, strict=True)]
+        weights.append(sum(named) if any(own) else 0.0)
+    return weights
+
+
+def _weigh(request: Request, number: int, text: str) -> float:
+    """Return the weight of one word of a request in a clause; half of it for a mere value.
 
     A person counts twice, and the thing that is named first a little more: "the driftwood from
     Fedya" stands in the clause that tells of the driftwood, whichever tells of Fedya.
     """
-    weight = 0.0
-    for number, word in enumerate(request.words):
-        shared = count_shared(replace(request, words=(word,)), Statement(text, is_fact=False))
-        if word.is_kin or word.is_name or "Name" in parts_of_speech(word.text):
-            weight += 2 * shared
-        elif number == 0:
-            weight += 2.5 * shared
-        else:
-            weight += shared
-    return weight
+    word = request.words[number]
+    alone, kinds = replace(request, words=(word,)), (True, False)
+    shared = sum(count_shared(alone, Statement(text, is_fact=kind)) for kind in kinds) / 2
+    if word.is_kin or word.is_name or "Name" in parts_of_speech(word.text):
+        return 2 * shared
+    return 2.5 * shared if number == 0 else shared
 
 
 def choose_best(request: Request, meant: Sequence[Statement]) -> Sequence[Statement]:

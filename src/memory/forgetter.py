@@ -39,6 +39,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 GOES_ON = lexicon.AnyCase(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])")
 CONJUNCTION = lexicon.AnyCase(r"<find.clause>\s+")
 DASH = re.compile("[—–-]")
+HEALTH = lexicon.AnyCase(r"(?<!\w)<about.health>(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -340,24 +341,28 @@ def _meant_clauses(text: str, request: Request) -> list[Span]:
     """Return the clauses of a text that hold most of a request, and those that depend on them.
 
     Words of the request may stand in other clauses, which stay: "height: Ann 98, Ben 101" without
-    "Ben's height". Dependent clauses ("his name is Rex") go with one that says little else.
+    "Ben's height". What stands behind a dash goes with a clause that says little else, and so does
+    what goes on about it ("his name is Rex") if the request names no more than the thing; what
+    tells of health stays.
     """
     found = clauses(text)
-    counts = [forget_matching.weigh_shared(request, text[start:end]) for start, end in found]
+    weights = forget_matching.weigh_clauses(request, (text[a:b] for a, b in found))
     labels = [text[end : end + 1] == ":" for _, end in found]
-    values = [count for count, is_label in zip(counts, labels, strict=True) if not is_label]
+    values = [weight for weight, is_label in zip(weights, labels, strict=True) if not is_label]
     best = max(values, default=0)
     meant: list[Span] = []
-    takes_next = False
+    takes_value = takes_next = False
     for number, (start, end) in enumerate(found):
         before = text[found[number - 1][1] : start] if number else ""
-        depends = GOES_ON.match(text, start) is not None or DASH.search(before) is not None
-        is_meant_itself = counts[number] == best > 0 and not labels[number]
-        if is_meant_itself:
-            rest = len(content_words(text[start:end])) - counts[number]
-            takes_next = rest <= MAX_REST
-        elif not (depends and takes_next):
-            takes_next = False
+        goes_on = GOES_ON.match(text, start) is not None and not HEALTH.search(text, start, end)
+        if weights[number] == best > 0 and not labels[number]:
+            words = content_words(text[start:end])
+            rest = [word for word in words if not word.lemmas & request.lemmas]
+            takes_value = len(rest) <= MAX_REST
+            may_be_of_others = number > 0 or any(word.is_kin or word.is_name for word in rest)
+            takes_next = takes_value and request.is_of_one and not may_be_of_others
+        elif not (goes_on and takes_next) and not (takes_value and DASH.search(before)):
+            takes_value = takes_next = False
             continue
         meant.append((start, end))
     return meant or found

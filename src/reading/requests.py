@@ -84,6 +84,12 @@ REASON = lexicon.AnyCase(
 ORDER_WORDS = lexicon.AnyCase(
     r"(?<![\w'-])(?:<forget.verb>|<forget.last_verb>|<requests.please>)(?![\w'-])"
 )
+# "Забудь код, остальное оставь", "forget what Bev charges but keep her number": what stays.
+KEPT = lexicon.AnyCase(
+    r"(?<=\w)[\s,;:(—–-]+(?:(?:<forget.but>|<forget.rest>)\b.{0,40}?\b<forget.stays>"
+    r"|(?:<find.clause> )?<forget.keep> <forget.rest>"
+    r"|(?<=[,;(—–] )(?:[\w'-]+ ){0,3}?<forget.stays>)(?![\w'-]).*"
+)
 PLAIN_REASON = lexicon.AnyCase(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))")
 SAYS = lexicon.AnyCase("<forget.says>")
 # An order about a thing in a list: "cross off the milk", "take it off the list".
@@ -146,6 +152,9 @@ def asks_to_forget_all(text: str) -> bool:
 
 def _parse_request(sentence: str) -> ForgetRequest | None:
     sentence = TAG.sub("", sentence.strip())
+    kept = KEPT.search(sentence.translate(FOLD))
+    if kept is not None and content(ORDER_WORDS.sub(" ", sentence[: kept.start()])):
+        sentence = sentence[: kept.start()]
     folded = sentence.translate(FOLD)
     verb = FORGET.match(folded)
     if folded.endswith("?") and (verb is None or verb["may"] is None):
@@ -195,7 +204,7 @@ def _parse_object(thing: str) -> ForgetRequest:
 
 def without_order(text: str) -> str:
     """Return a text without the words of an order to forget that stand in it anywhere."""
-    rest = ORDER_WORDS.sub(" ", text.translate(FOLD))
+    rest = ORDER_WORDS.sub(" ", KEPT.sub("", text.translate(FOLD)))
     return " ".join(TRAILING.sub("", rest.strip(" .!?…,;")).split())
 
 

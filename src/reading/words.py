@@ -15,7 +15,7 @@ Lemmas = frozenset[str]
 # Values that answer a question word, as the number in "plot 27".
 VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
-    "lines.code": re.compile(r"\d{3}"),
+    "lines.code": re.compile(r"\d{3}|•"),  # or a masked one
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
     "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
     "lines.place": lexicon.AnyCase(r"(?<!\w)<lines.place_told>"),

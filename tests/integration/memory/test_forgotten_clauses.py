@@ -19,6 +19,21 @@ from tests.integration.person import Agents, Person, new_user
     ("сукня: талія 66 груди 88 довжина 142", "забудь довжину сукні, зріжемо", "142", "66"),
     ("Мене звати Соломія, я граю на бандурі, а чоловік Остап ремонтує годинники",
      "забудь, що я граю на бандурі", "бандур", "Остап"),
+    # What stands behind "but keep" stays, and so does what tells of health.
+    ("cleaner bev comes mondays and charges 135, her number is 416 555 0172",
+     "forget what bev charges but keep the rest", "135", "comes mondays and […], her number"),
+    ("cleaner bev comes mondays and charges 135, her number is 416 555 0172",
+     "forget bevs number, everything else stays", "0172", "charges 135"),
+    ("my landlord phil is downstairs, rent is 950, he has a bad heart",
+     "forget the rent but keep phil", "950", "downstairs, […], he has a bad heart"),
+    ("няня оля по пятницам, берет 500 в час, у нее астма",
+     "сколько оля берёт забудь, все остальное оставь", "500", "пятницам, […], у нее астма"),
+    ("комната 417 сосед ринат, домофон 73К2", "забудь код домофона но про рината помни",
+     "домофон", "сосед ринат"),
+    ("домофон у мами 38В, живе на сихові, третій поверх",
+     "забудь код домофона мами але де живе пам'ятай", "домофон", "живе на сихові, третій"),
+    ("сестра катя у львові, працює в банку, в неї діабет",
+     "забудь де працює катя, решту не чіпай", "банку", "львові, […], в неї діабет"),
 ])  # fmt: skip
 async def test_a_clause_is_cut_out_and_the_others_stay(
     agents: Agents, told: str, order: str, gone: str, kept: str
@@ -75,12 +90,18 @@ async def test_a_clause_is_cut_out_of_a_fact_and_an_undo_brings_it_back(
     assert person.rows(f"{cut} WHERE owner_id = %(owner)s")[0][::2] == (told, told)
 
 
-async def test_a_number_goes_with_the_clause_before_it(person: Person) -> None:
+@pytest.mark.parametrize(("about", "gone", "kept"), [
+    ("the plumber", "The plumber is Gus, 555 0199", []),
+    ("the plumber's number", "555 0199", ["The plumber is Gus"]),
+])  # fmt: skip
+async def test_a_number_goes_with_the_clause_before_it_but_not_the_other_way_round(
+    person: Person, about: str, gone: str, kept: list[str]
+) -> None:
     await person.tell("The plumber is Gus, 555 0199", relation="phone")
     memories = person.core.memory.memories
-    found = await memories.forget(person.owner, about="the plumber's number")
-    assert found.texts == ("The plumber is Gus, 555 0199",) and person.facts() == []
-    assert person.messages(forgotten=False) == {}
+    found = await memories.forget(person.owner, about=about)
+    assert found.texts == (gone,) and person.facts() == kept
+    assert len(person.messages(forgotten=False)) == len(kept)
 
 
 @pytest.mark.parametrize(("order", "kept"), [

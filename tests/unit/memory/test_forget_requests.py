@@ -47,6 +47,12 @@ from tests.attacks.forgetting import attack, by_rules
     ("лампочки купила вычеркни", "лампочки"), ("убери масло из списка", "масло"),
     ("вычеркни соль тоже", "соль"), ("цвяхи купив, викресли", "цвяхи"),
     ("прибери сало зі списку", "сало"),
+    # What stays is no part of it either.
+    ("forget the code but remember where the key is", "the code"),
+    ("can you forget the code, i still need the key?", "the code"),
+    ("forget only the code and keep the rest", "the code"), ("забудь код, ключ оставь", "код"),
+    ("забудь только код, ключ ещё нужен", "код"), ("код забудь, все остальное пусть будет", "код"),
+    ("забудь лише код, решту не чіпай", "код"), ("забудь код проте ключ пам'ятай", "код"),
 ])  # fmt: skip
 def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
     wanted = forget_request(text)
