@@ -220,7 +220,8 @@ def term_groups(text: str) -> list[tuple[str, ...]]:
     return list(groups)
 
 
-AS_RUSSIAN = str.maketrans("іїєґё", "ииеге")  # "Славік" is "Славик"
+AS_RUSSIAN = str.maketrans("іїєґёэ", "ииегее")  # "Славік" is "Славик", "Эмма" is "Емма"
+OTHER_E = str.maketrans("еєэ", "ээе")  # at the beginning of a name
 
 
 def may_be_same_name(one: str, other: str) -> bool:
@@ -252,7 +253,7 @@ def _base_forms(word: str) -> frozenset[str]:
 
 
 def _name_terms(word: str) -> list[str]:
-    """Return the search terms of a name in the other script; none for other words."""
+    """Return the search terms of a name in other spellings; none for other words."""
     name = plain(word).removesuffix("'s")
     letters: list[list[str]] = []
     if not name.isascii():
@@ -260,6 +261,7 @@ def _name_terms(word: str) -> list[str]:
         for nominative in sorted(nominatives(name)):
             letters = [SPELLINGS.get(letter, "").split() or [""] for letter in nominative]
             spelt += map("".join, islice(product(*letters), MAX_SPELLINGS))
+            spelt.append(nominative[0].translate(OTHER_E) + nominative[1:].translate(AS_RUSSIAN))
         return terms(" ".join(spelt))
     if not word[0].isupper() or len(name) < MIN_NAME or not name.isalpha():
         return []

@@ -122,6 +122,8 @@ def meets(question: str, note: str) -> bool:
         ("Що в холодильнику?", "the fridge is empty"),
         ("When is Olga back?", "Ольга вернулась"),
         ("Zhenya called", "Женя звонил"),
+        ("Звідки Ева?", "эва из Брно"),
+        ("Где живёт Элина?", "Еліна живе в Луцьку"),
     ],
 )
 def test_a_question_is_searched_by_the_words_of_other_languages(question: str, note: str) -> None:
@@ -131,7 +133,7 @@ def test_a_question_is_searched_by_the_words_of_other_languages(question: str, n
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [("олег", "oleh", True), ("наталья", "nataliia", True), ("олег", "ivan", False),
-     ("олег", "ольга", False), ("ann", "anna", False)],
+     ("олег", "ольга", False), ("ann", "anna", False), ("эмма", "емма", True)],
 )  # fmt: skip
 def test_names_are_compared_across_scripts_alone(one: str, other: str, same: bool) -> None:
     assert may_be_same_name(one, other) is same
