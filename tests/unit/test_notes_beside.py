@@ -250,6 +250,19 @@ def test_a_number_a_name_and_a_price_tell_notes_apart(
     assert quoted(question, record(1, note, 0.79), record(9, other, 0.79)) == [note]
 
 
+@pytest.mark.parametrize(("question", "was", "is_"), [
+    ("when was the haircut meant to be at first", "haircut on thursday at 5",
+     "haircut moved to friday"),
+    ("на когда изначально была стрижка", "стрижка в четверг", "стрижку перенесли на 16:10"),
+    ("а коли мав бути манікюр спочатку", "манікюр у четвер о 17:40",
+     "манікюр перенесли на п'ятницю"),
+])  # fmt: skip
+def test_what_was_first_meant_stands_beside_what_it_was_changed_to(
+    question: str, was: str, is_: str
+) -> None:
+    assert quoted(question, record(1, was, 0.6), record(9, is_, 0.8)) == sorted((was, is_))
+
+
 def test_what_is_far_below_the_nearest_stays_out() -> None:
     told = (
         record(1, "spare key is under the green pot", 0.85),
