@@ -151,10 +151,7 @@ def asks_to_forget_all(text: str) -> bool:
 
 
 def _parse_request(sentence: str) -> ForgetRequest | None:
-    sentence = TAG.sub("", sentence.strip())
-    kept = KEPT.search(sentence.translate(FOLD))
-    if kept is not None and content(ORDER_WORDS.sub(" ", sentence[: kept.start()])):
-        sentence = sentence[: kept.start()]
+    sentence = _without_kept(TAG.sub("", sentence.strip()))
     folded = sentence.translate(FOLD)
     verb = FORGET.match(folded)
     if folded.endswith("?") and (verb is None or verb["may"] is None):
@@ -177,6 +174,13 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
         return None
     request = _parse_object(sentence[behind.end() :])
     return request if request.about else ForgetRequest(behind["reason"])
+
+
+def _without_kept(sentence: str) -> str:
+    """Return a request without what is to stay ("… but keep the rest")."""
+    kept = KEPT.search(sentence.translate(FOLD))
+    head = sentence if kept is None else sentence[: kept.start()]
+    return head if content(ORDER_WORDS.sub(" ", head)) else sentence
 
 
 def _parse_object(thing: str) -> ForgetRequest:
