@@ -62,6 +62,7 @@ CROSS_OFF, TAKE_OFF = lexicon.AnyCase.each(
         for verb in ("<forget.cross>", "<forget.take>")
     )
 )
+ASKED = lexicon.AnyCase(r"<lines.asking_word>(?!\w)")
 GOT = lexicon.AnyCase(r"(?<![\w'-])<forget.got>(?![\w'-])")
 # "The 3200 thing, forget it", "резину вычеркни, продал": a thing without a word before it, but no
 # report ("мама сказала забудь").
@@ -166,8 +167,9 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
         thing = sentence[after.start("thing") : after.end("thing")]
         if ITEM.search(folded) is not None:
             thing = GOT.sub("", thing)  # "bought milk, cross it off"
-        is_clause = after["last"].lower() in no_order or has_verb(thing)  # "мама сказала"
-        if content(thing) and not is_clause:
+        # "Мама сказала забудь", but not "сколько берёт, забудь".
+        is_clause = has_verb(thing) and ASKED.match(thing) is None
+        if content(thing) and not is_clause and after["last"].lower() not in no_order:
             return _parse_object(thing)
     behind = FORGET_BEHIND.match(folded)
     if behind is None or behind["last"].lower() in no_order:
