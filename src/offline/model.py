@@ -218,6 +218,8 @@ class OfflineTurn:
         self._past = [m for m in self._earlier if isinstance(m, HumanMessage)]  # oldest first
         if self._asks_also():
             self._kind = QUESTION
+        elif self._kind == NOTE and self._repeats():
+            self._kind = UNSURE
         asks, previous = requests.asks_to_keep_private, map(_text_of, self._past[-1:])
         self._is_private = asks(self.text) or any(map(requests.announces_private, previous))
         # A file without earlier messages decides by its own text.
@@ -233,6 +235,13 @@ class OfflineTurn:
             return False
         tells = bool(replies.ME_ALONE.intersection(said)) or has_verb(self.text)
         return len(said) <= MAX_ALSO and not tells and DIGIT.search(self.text) is None
+
+    def _repeats(self) -> bool:
+        """Return True for words of one note alone, which may ask for it: "the shed code"."""
+        asked = content(self.text)
+        if not asked or has_verb(self.text) or DIGIT.search(self.text) is not None:
+            return False
+        return any(len(shared(self.text, _text_of(one))) == len(asked) for one in self._notes)
 
     def calls(self) -> list[Call]:
         """Return the calls to make, in order: the requested ones, or else saving and searching.

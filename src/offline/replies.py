@@ -109,9 +109,10 @@ def is_note(text: str, kind: str | None = None) -> bool:
         kind: Its kind; by default judged by its letters.
     """
     text = text.replace(CUT, " ").strip()
-    if asks_to_keep_private(text) or read_change(text) is not None:
+    if asks_to_keep_private(text):
         return False
-    if forget_request(text) is not None and not corrects(text):
+    is_order = read_change(text) is not None or forget_request(text) is not None
+    if is_order and not corrects(text):  # "no, on the 13th" may correct a note
         return False
     kind = kind or kind_of(text)
     tells = kind in (MOVE, REMIND) or ADDS.search(text.translate(FOLD)) is not None
@@ -176,7 +177,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Classifie
     question, pool, sure, close = match_notes(records, question)
     changes = _list_changes(pool, sure, close, question)
     if not sure:
-        title, listed = say("offline_nearest", language), [*close[:QUOTED], *changes]
+        nearest = close[:QUOTED]
+        related = _related(nearest, pool, records)
+        title, listed = say("offline_nearest", language), [*nearest, *related, *changes]
         return _format_quotes(title, listed, question, language) or None
     asked = frozenset[str]().union(*content(question))
     answers, others = [], []
@@ -315,7 +318,7 @@ def _near(records: Found, pool: Found, question: str) -> list[Record]:
         pool: The quotable ones of them.
         question: The question, without typing errors.
     """
-    pool = [r for r in pool if _is_fact(r) or not asks_for_reminder(r["text"])]
+    pool = [r for r in pool if _is_fact(r) or not _asks_for_reminder(r["text"])]
     others = (_has_other_role, _has_other_number)
     pool = [r for r in pool if not any(is_other(r["text"], question) for is_other in others)]
     scores = {id(r): _closeness(r, question) for r in pool}
@@ -325,15 +328,30 @@ def _near(records: Found, pool: Found, question: str) -> list[Record]:
     telling = [r for r in best if not names_only(r["text"])]
     best = (telling or best)[:QUOTED]
     best += _with_other_things(best, pool, question)
-    rest = [r for r in pool if r not in best]
+    later = [r for r in pool if r not in best and _is_later_about_same(r, best, question)][:1]
+    told = [*best[: QUOTED - len(later)], *later]
+    return [*told, *_related(told, pool, records)]
+
+
+def _asks_for_reminder(text: str) -> bool:
+    return asks_for_reminder(text) and not corrects(text)  # "no, at 16:30" may correct a note
+
+
+def _related(best: Found, pool: Found, records: Found) -> list[Record]:
+    """Return the notes of a pool that correct, continue, replace or add to the best, oldest first.
+
+    Args:
+        best: The notes that are quoted.
+        pool: The quotable ones of the search results.
+        records: The search results.
+    """
     talk = sorted(records, key=_sort_key)
+    rest = [r for r in sorted(pool, key=_sort_key) if r not in best]
     related: list[Record] = []
-    for record in sorted(rest, key=_sort_key):
+    for record in rest:
         if _relates(record, [*best, *related], pool, talk):
             related.append(record)
-    related += [r for r in rest if r not in related and _adds(r, best, talk)]
-    later = [r for r in rest if r not in related and _is_later_about_same(r, best, question)]
-    return [*best[: QUOTED - bool(later)], *related, *later[:1]]
+    return related + [r for r in rest if r not in related and _adds(r, best, talk)]
 
 
 def _quotable(records: Found, question: str) -> list[Record]:
@@ -391,10 +409,14 @@ def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
     instead = INSTEAD_OF.search(text.translate(FOLD))
     if instead is not None and any(shared(instead["old"], r["text"]) for r in best if r in before):
         return True
+    is_correction = corrects(text)
+    if not is_correction and CONTINUES.match(text.translate(FOLD)) is None:
+        return False
     recent = [r for r in before if key[1] - _sort_key(r)[1] <= MAX_DISTANCE]
-    adjacent = any(r in best for r in [r for r in recent if r in pool][-1:])
-    if not corrects(text):
-        return adjacent and CONTINUES.match(text.translate(FOLD)) is not None
+    said = [r for r in recent if r in pool or _asks_for_reminder(r["text"])]
+    adjacent = any(r in best for r in said[-1:])
+    if not is_correction:
+        return adjacent
     overlaps = ((len(shared(text, r["text"])), n) for n, r in enumerate(before) if r in pool)
     same = [before[n] in best for number, n in sorted(overlaps)[-1:] if number]
     questions = [q["text"] for q in recent[-1:] if is_question(q["text"])]

@@ -92,6 +92,25 @@ def test_what_puts_right_stands_beside_what_shares_most_with_it() -> None:
     assert sorted(found) == sorted([first["text"], right["text"]])
 
 
+def test_what_puts_a_change_right_stands_beside_it_and_not_beside_what_a_reminder_follows() -> (
+    None
+):
+    first, second = record(1, "ірина в чт о 14 манік", 0.75), record(3, "ірина в пт о 15", 0.65)
+    right = record(5, "ой ні на 16:30", 0.6)
+    assert quoted("коли прийде ірина", first, second, right) == sorted(
+        [first["text"], second["text"], right["text"]]
+    )
+    reminder = record(4, "нагадай завтра о 9 купити хліб", 0.3)
+    assert right["text"] not in quoted("коли прийде ірина", first, second, reminder, right)
+
+
+def test_what_puts_right_stands_beside_what_is_only_near() -> None:
+    told = [record(1, "донька оля народилась 12 серпня"), record(3, "ні, 13 серпня", 0.1)]
+    results = [{"memories": told}]
+    shown = quote_found(results, "коли др в олі", "uk", lambda _: "note") or ""
+    assert shown.startswith("≈") and "13 серпня" in shown
+
+
 def test_what_puts_right_an_answer_is_quoted_with_what_was_answered() -> None:
     price, hour = record(1, "a dozen eggs is 3.20"), record(2, "the farm shop opens at 8")
     asked, right = record(4, "how much is a dozen eggs"), record(6, "no, it's 3.60 since monday")
@@ -189,13 +208,22 @@ def test_what_answers_is_quoted_and_what_only_seems_to_is_not(
 @pytest.mark.parametrize("line", [
     "haha jk, its blue", "ой ні, у середу", "я переплутав, до 23 числа", "my bad, its on the 9th",
     "ой, 38", "*Geoff", "ой вру 2900", "i lied, its 40", "та набрехала, 300",
-    "тьху, в пятницю", "тьфу 19го",
+    "тьху, в пятницю", "тьфу 19го", "ой 140 на 90", "ой 19 мая", "упс 19 травня", "вибач, о 15:30",
+    "извини 45 размер", "ой ні на 16:30",
 ])  # fmt: skip
 def test_what_puts_right_may_begin_with_a_sigh_an_apology_or_a_star(line: str) -> None:
     assert corrects(line)
 
 
-@pytest.mark.parametrize("line", ["ой колено крутит к дождю", "*important* call the bank"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ой колено крутит к дождю",
+        "*important* call the bank",
+        "ой 5 рублей нашла на улице",
+        "извини пожалуйста",
+    ],
+)
 def test_a_sigh_or_a_bold_word_puts_nothing_right(line: str) -> None:
     assert not corrects(line)
 

@@ -511,6 +511,18 @@ def test_what_is_put_on_a_list_is_a_note(kind: str, text: str) -> None:
     assert str(said.text).startswith(say("offline_noted", detect_language(text)))
 
 
+@pytest.mark.parametrize(("told", "text"), [
+    ("код складу 4417", "код складу"), ("the shed key hangs by the door", "shed key"),
+    ("размер проёма 68 на 205", "размер проёма"),
+])  # fmt: skip
+def test_words_of_a_note_alone_ask_for_it(told: str, text: str) -> None:
+    talk = [human("msg-1", told), AIMessage("ok")]
+    asked = answer([*talk, human("msg-3", text)], TOOLS, kind=lambda _: "note")
+    assert asked.tool_calls[0]["name"] == "search_memory"
+    other = [human("msg-1", "купил хлеб"), AIMessage("ok")]
+    assert not answer([*other, human("msg-3", text)], TOOLS, kind=lambda _: "note").tool_calls
+
+
 @pytest.mark.parametrize(("item", "thing", "text"), [
     ("screws", "the plumber", "take {} off too"), ("лампочки", "сантехника", "вычеркни {}"),
     ("цвяхи", "сантехніка", "викресли {}"), ("milk", "the plumber", "cross off {}"),
