@@ -513,7 +513,7 @@ def test_what_is_put_on_a_list_is_a_note(kind: str, text: str) -> None:
 
 @pytest.mark.parametrize(("told", "text"), [
     ("код складу 4417", "код складу"), ("the shed key hangs by the door", "shed key"),
-    ("размер проёма 68 на 205", "размер проёма"),
+    ("ключ от бани у Васи", "ключ от бани"),
 ])  # fmt: skip
 def test_words_of_a_note_alone_ask_for_it(told: str, text: str) -> None:
     talk = [human("msg-1", told), AIMessage("ok")]
