@@ -21,7 +21,7 @@ from src.reading.facts import PRIVATE
 from src.reading.relative_dates import YEARLY, has_past_verb, resolve_dates, when_valid
 from src.reading.requests import asks_to_keep_private
 from src.reading.sentences import is_question, sentences
-from src.reading.time_expressions import read_time
+from src.reading.time_expressions import TimeQuery, read_time
 from src.reading.times import fold
 from src.reading.words import VALUES, Word, content_words, lemmas_of, names_in, shared
 from src.reminders import rules
@@ -119,7 +119,10 @@ def tells(told: Told) -> bool:
 
 def asks_what_is_on(text: str, now: datetime) -> bool:
     """Return True for a question what is on a day or more: "plans for tomorrow"."""
-    found = read_time(text[: rules.MAX_QUESTION], now, ahead=True)
+    return _is_of_day(read_time(text[: rules.MAX_QUESTION], now, ahead=True))
+
+
+def _is_of_day(found: TimeQuery) -> bool:
     content = STILL.sub("", fold(found.content))
     return len(found.periods) == 1 and ASKS.fullmatch(content) is not None
 
@@ -140,7 +143,7 @@ def read_days(text: str, caller: Caller, before: Sequence[str] = ()) -> list[dat
     found = read_time(text, now, ahead=True)
     if len(found.periods) != 1:
         return []
-    if not asks_what_is_on(text, now):
+    if not _is_of_day(found):
         asked_before = read_days(before[-1], caller, before[:-1]) if before else []
         if not asked_before or ASKS_ON.fullmatch(fold(found.content)) is None:
             return []
