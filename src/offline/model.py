@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -238,10 +238,9 @@ class OfflineTurn:
 
     def _repeats(self) -> bool:
         """Return True for words of one note alone, which may ask for it: "the shed code"."""
-        asked = content(self.text)
-        if not asked or has_verb(self.text) or DIGIT.search(self.text) is not None:
+        if not content(self.text) or has_verb(self.text) or DIGIT.search(self.text) is not None:
             return False
-        return any(len(shared(self.text, _text_of(one))) == len(asked) for one in self._notes)
+        return any(self._notes_with(self.text))
 
     def calls(self) -> list[Call]:
         """Return the calls to make, in order: the requested ones, or else saving and searching.
@@ -272,9 +271,14 @@ class OfflineTurn:
             return False
         if not requests.names_item(self.text, request.about):
             return False
-        lists = (text for text in map(_text_of, self._notes) if requests.LISTED.search(text))
-        number = len(content(request.about))
-        return any(len(shared(request.about, text)) == number for text in lists)
+        return any(requests.LISTED.search(text) for text in self._notes_with(request.about))
+
+    def _notes_with(self, thing: str) -> Iterator[str]:
+        """Yield the texts of the notes that have every word of a thing."""
+        number = len(content(thing))
+        for text in map(_text_of, self._past):
+            if len(shared(thing, text)) == number and replies.is_note(text):
+                yield text
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """Return the final text of the turn."""
