@@ -14,7 +14,7 @@ from babel.dates import format_datetime
 
 from src.base import zones
 from src.reading import lexicon
-from src.reading.sentences import FOLD, OPENER, TAG, sentences
+from src.reading.sentences import ASKING_WORD, FOLD, OPENER, TAG, sentences
 from src.reading.words import content, has_verb, mend_orders
 from src.texts import Language, morphology
 from src.texts.morphology import is_action_verb, lemmas
@@ -62,7 +62,6 @@ CROSS_OFF, TAKE_OFF = lexicon.AnyCase.each(
         for verb in ("<forget.cross>", "<forget.take>")
     )
 )
-ASKED = lexicon.AnyCase(r"<lines.asking_word>(?!\w)")
 GOT = lexicon.AnyCase(r"(?<![\w'-])<forget.got>(?![\w'-])")
 # "The 3200 thing, forget it", "резину вычеркни, продал": a thing without a word before it, but no
 # report ("мама сказала забудь").
@@ -168,7 +167,7 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
         if ITEM.search(folded) is not None:
             thing = GOT.sub("", thing)  # "bought milk, cross it off"
         # "Мама сказала забудь", but not "сколько берёт, забудь".
-        is_clause = has_verb(thing) and ASKED.match(thing) is None
+        is_clause = has_verb(thing) and ASKING_WORD.match(thing) is None
         if content(thing) and not is_clause and after["last"].lower() not in no_order:
             return _parse_object(thing)
     behind = FORGET_BEHIND.match(folded)
